@@ -1,0 +1,1 @@
+//! Linux I/O for plait: TUN, UDP batches, netlink, namespaces.

@@ -1,0 +1,92 @@
+//! The scheduler picks the path of a packet. It decides over a read-only view and owns its own state,
+//! never the paths. One algorithm per file in `scheduler/`, each with a page in `docs/algorithms/`.
+
+use crate::seq::PathId;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// What a scheduler may know about one usable path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathView {
+    /// The path.
+    pub id: PathId,
+    /// Price class of the path's link; cheapest first. Paths in a [`View`] are sorted by
+    /// (`price`, `order`).
+    pub price: u8,
+    /// Place of the path in its owner's configuration; breaks ties between equal prices.
+    pub order: u8,
+    /// Configured static weight; 1 unless configured.
+    pub weight: u16,
+    /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// The latest round-trip sample.
+    pub latest_rtt: Option<Duration>,
+    /// The smallest round-trip time over the last ten seconds: the path without its queue.
+    pub min_rtt: Option<Duration>,
+    /// Bytes sent at the IP layer that no acknowledgement has passed yet.
+    pub in_flight_bytes: u64,
+    /// Highest recent delivery rate at the IP layer, as the peer's acknowledgements show it; zero
+    /// when unknown.
+    pub delivery_rate: Rate,
+    /// Data packets handed to the path since the bond began.
+    pub sent_packets: u64,
+}
+
+/// A read-only view of the bond at the moment of a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Now.
+    pub now: Instant,
+    /// The usable paths, cheapest first; never empty when a scheduler is asked.
+    pub paths: &'a [PathView],
+}
+
+/// What a scheduler may know about the packet.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketInfo {
+    /// Length at the path's IP layer, framing included.
+    pub bytes: u64,
+}
+
+/// A set of path ids; at most 256 exist.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathSet([u64; 4]);
+
+impl PathSet {
+    /// Adds a path.
+    pub fn insert(&mut self, path: PathId) {
+        self.0[usize::from(path.0 >> 6)] |= 1 << (path.0 & 63);
+    }
+
+    /// Whether the path is a member.
+    pub fn contains(&self, path: PathId) -> bool {
+        self.0[usize::from(path.0 >> 6)] & (1 << (path.0 & 63)) != 0
+    }
+}
+
+/// What to do with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Send it over this path.
+    Send(PathId),
+    /// Send one copy over each of these paths.
+    Copies(PathSet),
+    /// Keep it until then and ask again: a better path is about to have room.
+    Wait {
+        /// When to ask again at the latest.
+        until: Instant,
+    },
+    /// No path may carry it.
+    Blocked,
+}
+
+/// One path's line of a loss report: what happened since the report before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathReport {
+    /// The path.
+    pub path: PathId,
+    /// Data packets that the egress counted lost, less those that arrived late after all.
+    pub lost_packets: u64,
+    /// Data packets handed to the path since the previous report arrived.
+    pub sent_packets: u64,
+}

@@ -1,0 +1,1 @@
+//! Link models and a discrete-event world around the core.

@@ -1,9 +1,29 @@
 //! The plait protocol: sans-IO, deterministic. No clock, no socket, no thread, no unsafe.
+//!
+//! Start at [`endpoint`]: it holds the peers and their handshakes. An established association is a
+//! [`bond`], made of [`ingress`] (the way out) and [`egress`] (the way in). Everything else computes
+//! and knows nothing of its callers.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod allowed_ips;
+pub mod bond;
+pub mod config;
+pub mod drop_reason;
+pub mod egress;
+pub mod endpoint;
+pub mod feedback;
+pub mod flow;
+pub mod ingress;
+pub mod output;
+pub mod path;
+pub mod resequencer;
+pub mod rng;
 pub mod scheduler;
 pub mod seq;
+pub mod session;
+pub mod stats;
 pub mod time;
 pub mod units;
+pub mod wire;

@@ -1,5 +1,27 @@
-//! The scheduler picks the path of a packet. It decides over a read-only view and owns its own state,
-//! never the paths. One algorithm per file in `scheduler/`, each with a page in `docs/algorithms/`.
+//! The scheduler picks the path of a packet. It decides over a read-only view and owns its own
+//! state, never the paths. One algorithm per file in `scheduler/`, each with a page in
+//! `docs/algorithms/`.
+
+mod adaptive_wrr;
+mod config;
+mod fixed;
+mod min_rtt;
+mod redundant;
+mod round_robin;
+#[cfg(test)]
+mod simulation;
+mod smooth_wrr;
+#[cfg(test)]
+mod testing;
+
+pub use adaptive_wrr::{
+    AdaptiveWrr, AdaptiveWrrConfig, DwdMode, InvalidAdaptiveWrr, WeightRounding,
+};
+pub use config::{Algorithm, SchedulerConfig, UnknownAlgorithm};
+pub use fixed::Fixed;
+pub use min_rtt::MinRtt;
+pub use redundant::Redundant;
+pub use round_robin::RoundRobin;
 
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
@@ -58,6 +80,14 @@ impl PathSet {
         self.0[usize::from(path.0 >> 6)] |= 1 << (path.0 & 63);
     }
 
+    /// The members, lowest id first.
+    pub fn iter(&self) -> impl Iterator<Item = PathId> + '_ {
+        (0..4).filter(|&word| self.0[usize::from(word)] != 0).flat_map(|word: u8| {
+            let ids = (word * 64..=word * 64 + 63).map(PathId);
+            ids.filter(|&path| self.contains(path))
+        })
+    }
+
     /// Whether the path is a member.
     pub fn contains(&self, path: PathId) -> bool {
         self.0[usize::from(path.0 >> 6)] & (1 << (path.0 & 63)) != 0
@@ -89,4 +119,25 @@ pub struct PathReport {
     pub lost_packets: u64,
     /// Data packets handed to the path since the previous report arrived.
     pub sent_packets: u64,
+}
+
+/// Picks paths. Implementations keep their state by path id; paths come and go between calls.
+pub trait Scheduler: core::fmt::Debug + Send {
+    /// Decides about `packet`. `Send` and `Copies` mean that it will be sent so.
+    fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision;
+
+    /// A further packet of the same contiguous run was sent on `path` without asking: accounts for
+    /// it.
+    fn on_run(&mut self, view: &View<'_>, path: PathId);
+
+    /// A loss report arrived, with a line for each path it knows of.
+    fn on_report(&mut self, _view: &View<'_>, _reports: &[PathReport]) {}
+
+    /// The path will not come back under this id.
+    fn on_path_gone(&mut self, _path: PathId) {}
+
+    /// The weight of each path of the view, for status; empty when the algorithm has none.
+    fn weights(&self, _view: &View<'_>) -> Vec<(PathId, u32)> {
+        Vec::new()
+    }
 }

@@ -1,0 +1,556 @@
+//! One established association of two gateways: the two halves and the control of the paths.
+//!
+//! # Contract
+//!
+//! `handle_*(now, …)` takes input; `poll_transmit`, `poll_deliver`, `poll_event` and `poll_timeout`
+//! give output and must be drained after every input, or once per batch of inputs. `now` never goes
+//! backwards.
+
+mod path_control;
+
+use core::net::SocketAddr;
+use std::collections::{BTreeMap, VecDeque};
+
+use path_control::{Due, PathControl};
+
+use crate::allowed_ips::Prefixes;
+use crate::config::BondConfig;
+use crate::drop_reason::{DropCounters, DropReason};
+use crate::egress::{Egress, Opened, ReceiveSession};
+use crate::feedback::Feedback;
+use crate::ingress::{Ingress, SendSession};
+use crate::output::Transmit;
+use crate::path::Route;
+use crate::rng::Rng;
+use crate::seq::PathId;
+use crate::session::{Cipher, Established};
+use crate::stats::{PathState, PathStatus, PeerStatus};
+use crate::time::{Duration, Instant};
+use crate::wire::control::{Frame, PathInfo};
+use crate::wire::handshake::SessionIndex;
+use crate::wire::ip::Inner;
+use crate::wire::sealed::Header;
+
+/// A path that has carried no data for this long tells the peer how far the bond is.
+pub(crate) const MARK_DELAY: Duration = Duration::from_millis(10);
+/// Probes while the bond carries traffic.
+const PROBE_INTERVAL_ACTIVE: Duration = Duration::from_secs(1);
+/// For so long after the last data the bond counts as carrying traffic.
+const ACTIVE_TIME: Duration = Duration::from_secs(2);
+/// Most paths of a bond.
+pub const PATHS_MAX: usize = 32;
+
+/// Which path ids this side gives out: the sides must not collide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathIdParity {
+    /// The side with the lower public key.
+    Even,
+    /// The side with the higher public key.
+    Odd,
+}
+
+/// Something the owner of the bond should know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BondEvent {
+    /// The peer uses the newest session: it holds the keys.
+    SessionConfirmed,
+    /// No path brings anything back.
+    AllPathsSilent,
+    /// The peer left.
+    Closed,
+    /// A path can carry data.
+    PathUp(PathId),
+    /// A path went silent.
+    PathSilent(PathId),
+}
+
+/// What a bond is made of.
+#[derive(Debug)]
+pub struct BondSetup {
+    /// How it behaves.
+    pub config: BondConfig,
+    /// The peer's inner prefixes.
+    pub allowed: Prefixes,
+    /// Keepalive interval of idle paths.
+    pub keepalive: Duration,
+    /// Which path ids this side gives out.
+    pub parity: PathIdParity,
+    /// Randomness of its own.
+    pub rng: Rng,
+}
+
+/// One established association.
+#[derive(Debug)]
+pub struct Bond {
+    ingress: Ingress,
+    egress: Egress,
+    paths: BTreeMap<PathId, PathControl>,
+    /// The newest session while the peer has not used it yet.
+    unconfirmed: Option<(SessionIndex, SendSession)>,
+    /// The session under which this side sends.
+    session: SessionIndex,
+    cipher: Cipher,
+    keepalive: Duration,
+    scheduler: &'static str,
+    next_path_id: u8,
+    last_data_at: Instant,
+    all_silent_told: bool,
+    rng: Rng,
+    events: VecDeque<BondEvent>,
+}
+
+fn split(now: Instant, established: Established) -> (SendSession, ReceiveSession) {
+    let Established { send, receive, cipher, local, remote, .. } = established;
+    (SendSession { remote, cipher, secret: send }, ReceiveSession::new(now, local, cipher, receive))
+}
+
+impl Bond {
+    /// A bond without paths under its first session.
+    pub fn new(now: Instant, mut setup: BondSetup, established: Established) -> Self {
+        let (session, cipher) = (established.local, established.cipher);
+        let (send, receive) = split(now, established);
+        let mut egress = Egress::new(&setup.config, setup.allowed);
+        egress.add_session(receive);
+        Self {
+            ingress: Ingress::new(&setup.config, setup.rng.u64(), send),
+            egress,
+            paths: BTreeMap::new(),
+            unconfirmed: None,
+            session,
+            cipher,
+            keepalive: setup.keepalive,
+            scheduler: setup.config.scheduler.algorithm.name(),
+            next_path_id: if setup.parity == PathIdParity::Even { 0 } else { 1 },
+            last_data_at: now,
+            all_silent_told: false,
+            rng: setup.rng,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Goes on under a new session. The side that initiated the handshake knows that the peer holds
+    /// the keys and uses them at once; the other waits until the peer does. Gives back the session
+    /// that is forgotten for it.
+    pub fn renew(
+        &mut self,
+        now: Instant,
+        established: Established,
+        initiator: bool,
+    ) -> Option<SessionIndex> {
+        let (local, cipher) = (established.local, established.cipher);
+        let (send, receive) = split(now, established);
+        let forgotten = self.egress.add_session(receive);
+        if initiator {
+            self.use_session(local, cipher, send);
+            let ids: Vec<PathId> = self.paths.keys().copied().collect();
+            for id in ids {
+                self.probe(now, id);
+            }
+        } else {
+            self.unconfirmed = Some((local, send));
+        }
+        forgotten
+    }
+
+    fn use_session(&mut self, local: SessionIndex, cipher: Cipher, send: SendSession) {
+        self.ingress.enter_session(send);
+        self.session = local;
+        self.cipher = cipher;
+        self.unconfirmed = None;
+    }
+
+    /// Opens a path over one of this side's links. Nothing happens when the bond has too many.
+    pub fn open_path(&mut self, now: Instant, route: Route, link: PathInfo) {
+        let Some(id) = self.allocate_path_id() else { return };
+        self.ingress.add_path(id, route, link.clone());
+        let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
+        let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
+        self.paths.insert(id, control);
+        self.ingress.send_control(now, id, &frames);
+    }
+
+    fn allocate_path_id(&mut self) -> Option<PathId> {
+        if self.paths.len() >= PATHS_MAX {
+            return None;
+        }
+        let id = PathId(self.next_path_id);
+        // An id is never used twice in an epoch; a bond that runs out of them needs a new one.
+        self.next_path_id = self.next_path_id.checked_add(2)?;
+        Some(id)
+    }
+
+    /// Takes an inner packet from the host.
+    ///
+    /// # Errors
+    /// Why it cannot be sent.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        inner: &Inner,
+        packet: &[u8],
+    ) -> Result<(), DropReason> {
+        self.last_data_at = now;
+        self.ingress.handle_packet(now, inner, packet)
+    }
+
+    /// Takes a sealed datagram.
+    ///
+    /// # Errors
+    /// Why it was dropped; it had no effect then.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        header: Header,
+        route: Route,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        let ip_bytes = route.ip_bytes(datagram.len());
+        let opened = self.egress.handle_datagram(now, header, ip_bytes, datagram)?;
+        self.confirm(header.session);
+        self.heard(header.path);
+        match opened {
+            Opened::Data => self.last_data_at = now,
+            Opened::Control(frames) => self.handle_control(now, header.path, route, frames)?,
+        }
+        Ok(())
+    }
+
+    /// The peer used a session: it holds the keys.
+    fn confirm(&mut self, session: SessionIndex) {
+        if let Some((local, send)) = self.unconfirmed.take_if(|(local, _)| *local == session) {
+            let cipher = send.cipher;
+            self.use_session(local, cipher, send);
+            self.events.push_back(BondEvent::SessionConfirmed);
+        }
+    }
+
+    fn heard(&mut self, id: PathId) {
+        let Some(control) = self.paths.get(&id) else { return };
+        if let Some(path) = self.ingress.path_mut(id) {
+            path.awaiting_since = None;
+        }
+        if control.validated && self.state(id) == Some(PathState::Silent) {
+            self.set_state(id, PathState::Up);
+        }
+    }
+
+    fn state(&self, id: PathId) -> Option<PathState> {
+        self.ingress.path(id).map(|path| path.state)
+    }
+
+    fn set_state(&mut self, id: PathId, state: PathState) {
+        self.ingress.set_state(id, state);
+        self.egress.set_live(id, state == PathState::Up);
+        match state {
+            PathState::Up => {
+                self.all_silent_told = false;
+                self.events.push_back(BondEvent::PathUp(id));
+            }
+            PathState::Silent => self.events.push_back(BondEvent::PathSilent(id)),
+            PathState::Validating => {}
+        }
+    }
+
+    fn handle_control(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        route: Route,
+        frames: Vec<Frame>,
+    ) -> Result<(), DropReason> {
+        let mut replies = Vec::new();
+        if !self.paths.contains_key(&id) {
+            replies.push(self.join(now, id, route)?);
+        }
+        let mut reports = Vec::new();
+        for frame in frames {
+            match frame {
+                Frame::PathChallenge(token) => replies.push(Frame::PathResponse(token)),
+                Frame::PathResponse(token) => self.handle_response(now, id, token),
+                Frame::PathInfo(info) => self.learn_link(id, info),
+                Frame::Probe(probe) => replies.push(Frame::ProbeEcho(probe)),
+                Frame::ProbeEcho(probe) => {
+                    let rtt = self.paths.get_mut(&id).and_then(|path| path.echo(now, probe));
+                    self.take_rtt(now, id, rtt);
+                }
+                Frame::Ack(ack) => self.handle_ack(now, ack),
+                Frame::LossReport(report) => reports.push(report),
+                Frame::Close => self.events.push_back(BondEvent::Closed),
+            }
+        }
+        if !reports.is_empty() {
+            self.ingress.handle_feedback(now, Feedback::LossReports(reports));
+        }
+        if !replies.is_empty() {
+            self.ingress.send_control(now, id, &replies);
+        }
+        Ok(())
+    }
+
+    /// The peer opened a path: it is asked to answer from where it sent.
+    fn join(&mut self, now: Instant, id: PathId, route: Route) -> Result<Frame, DropReason> {
+        if self.paths.len() >= PATHS_MAX {
+            return Err(DropReason::TooManyPaths);
+        }
+        let control = PathControl::new(now, None, self.rng.u64());
+        let challenge = Frame::PathChallenge(control.token());
+        self.paths.insert(id, control);
+        self.ingress.add_path(id, route, PathInfo::default());
+        Ok(challenge)
+    }
+
+    fn handle_response(&mut self, now: Instant, id: PathId, token: u64) {
+        let rtt = self.paths.get_mut(&id).and_then(|path| path.validate(now, token));
+        if rtt.is_some() {
+            self.take_rtt(now, id, rtt);
+            self.set_state(id, PathState::Up);
+        }
+    }
+
+    /// The owner of a link describes it; nobody else may.
+    fn learn_link(&mut self, id: PathId, info: PathInfo) {
+        let is_peers = self.paths.get(&id).is_some_and(|path| path.own_link.is_none());
+        if is_peers && let Some(path) = self.ingress.path_mut(id) {
+            path.info = info;
+        }
+    }
+
+    fn handle_ack(&mut self, now: Instant, ack: crate::wire::control::Ack) {
+        let id = PathId((ack.index & 0xff) as u8);
+        self.ingress.handle_feedback(now, Feedback::Ack(ack));
+        if let Some(srtt) = self.ingress.path(id).and_then(|path| path.rtt.smoothed()) {
+            self.egress.set_rtt(id, srtt);
+        }
+    }
+
+    fn take_rtt(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
+        if let (Some(rtt), Some(path)) = (rtt, self.ingress.path_mut(id)) {
+            path.rtt.sample(now, rtt);
+            if let Some(srtt) = path.rtt.smoothed() {
+                self.egress.set_rtt(id, srtt);
+            }
+        }
+    }
+
+    fn probe(&mut self, now: Instant, id: PathId) {
+        if let Some(control) = self.paths.get_mut(&id) {
+            let probe = control.start_probe(now);
+            self.ingress.send_control(now, id, &[Frame::Probe(probe)]);
+        }
+    }
+
+    fn probe_interval(&self, now: Instant) -> Duration {
+        if now.since(self.last_data_at) < ACTIVE_TIME {
+            PROBE_INTERVAL_ACTIVE
+        } else {
+            self.keepalive
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        let interval = self.probe_interval(now);
+        let next_seq = self.ingress.next_seq();
+        let paths = self.paths.iter().filter_map(|(id, control)| {
+            let path = self.ingress.path(*id)?;
+            let silent = path.state == PathState::Silent;
+            Some(control.poll_timeout(path, silent, next_seq, interval))
+        });
+        let halves = [self.egress.poll_timeout(), self.egress.poll_feedback_timeout()];
+        paths.chain(halves.into_iter().flatten()).min()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.egress.handle_timeout(now);
+        self.send_feedback(now);
+        let ids: Vec<PathId> = self.paths.keys().copied().collect();
+        for id in ids {
+            while let Some(due) = self.path_due(now, id) {
+                self.act(now, id, due);
+            }
+        }
+        self.notice_silence();
+    }
+
+    fn send_feedback(&mut self, now: Instant) {
+        for (path, ack) in self.egress.take_acks(now) {
+            if let Some(over) = self.feedback_path(path) {
+                self.ingress.send_control(now, over, &[Frame::Ack(ack)]);
+            }
+        }
+        if let Some(reports) = self.egress.take_loss_reports(now)
+            && let Some(over) = self.fastest_path()
+        {
+            let frames: Vec<Frame> = reports.into_iter().map(Frame::LossReport).collect();
+            self.ingress.send_control(now, over, &frames);
+        }
+    }
+
+    /// The path itself when it is up, else any that is.
+    fn feedback_path(&self, path: PathId) -> Option<PathId> {
+        if self.state(path) == Some(PathState::Up) { Some(path) } else { self.fastest_path() }
+    }
+
+    fn fastest_path(&self) -> Option<PathId> {
+        self.ingress
+            .paths()
+            .filter(|path| path.state == PathState::Up)
+            .min_by_key(|path| (path.rtt.smoothed().unwrap_or(Duration::MAX), path.id))
+            .map(|path| path.id)
+    }
+
+    fn path_due(&mut self, now: Instant, id: PathId) -> Option<Due> {
+        let interval = self.probe_interval(now);
+        let path = self.ingress.path(id)?;
+        let silent = path.state == PathState::Silent;
+        let rng = &mut self.rng;
+        self.paths
+            .get_mut(&id)?
+            .due(now, path, silent, self.ingress.next_seq(), interval, || rng.u64())
+    }
+
+    fn act(&mut self, now: Instant, id: PathId, due: Due) {
+        match due {
+            Due::Challenge(token) => {
+                let link = self.paths.get(&id).and_then(|path| path.own_link.clone());
+                let mut frames = vec![Frame::PathChallenge(token)];
+                frames.extend(link.map(Frame::PathInfo));
+                self.ingress.send_control(now, id, &frames);
+            }
+            Due::Probe(probe) => self.ingress.send_control(now, id, &[Frame::Probe(probe)]),
+            Due::Mark => self.ingress.send_control(now, id, &[]),
+            Due::Silence => self.set_state(id, PathState::Silent),
+        }
+    }
+
+    fn notice_silence(&mut self) {
+        let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
+        let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent);
+        if any_silent && !any_up && !self.all_silent_told {
+            self.all_silent_told = true;
+            self.events.push_back(BondEvent::AllPathsSilent);
+        }
+    }
+
+    /// Tells the peer over every path that this side leaves.
+    pub fn close(&mut self, now: Instant) {
+        let ids: Vec<PathId> = self.paths.keys().copied().collect();
+        for id in ids {
+            self.ingress.send_control(now, id, &[Frame::Close]);
+        }
+    }
+
+    /// Whether [`Self::poll_transmit`] has something.
+    pub fn has_transmit(&self) -> bool {
+        self.ingress.has_transmit()
+    }
+
+    /// Whether [`Self::poll_deliver`] has something.
+    pub fn has_delivery(&self) -> bool {
+        self.egress.has_delivery()
+    }
+
+    /// The next send; valid until the next call.
+    pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
+        self.ingress.poll_transmit()
+    }
+
+    /// The next packet for the host; valid until the next call.
+    pub fn poll_deliver(&mut self) -> Option<&[u8]> {
+        self.egress.poll_deliver()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<BondEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether datagrams with this index belong here.
+    pub fn has_session(&self, index: SessionIndex) -> bool {
+        self.egress.has_session(index)
+    }
+
+    /// All sessions under which datagrams are accepted.
+    pub fn session_indices(&self) -> impl Iterator<Item = SessionIndex> + '_ {
+        self.egress.session_indices()
+    }
+
+    /// Whether a path can carry data.
+    pub fn is_up(&self) -> bool {
+        self.ingress.paths().any(|path| path.state == PathState::Up)
+    }
+
+    /// Routes over which the peer was reached.
+    pub fn routes(&self) -> impl Iterator<Item = Route> + '_ {
+        self.ingress
+            .paths()
+            .filter(|path| path.state != PathState::Validating)
+            .map(|path| path.route)
+    }
+
+    /// Most datagrams sealed under one key of the session in use.
+    pub fn sealed_max(&self) -> u64 {
+        self.ingress.paths().map(|path| path.sealed_in_epoch()).max().unwrap_or(0)
+    }
+
+    /// Drops after opening.
+    pub const fn drops(&self) -> &DropCounters {
+        &self.egress.drops
+    }
+
+    /// Fills in what the bond knows of itself.
+    pub fn status(&mut self, now: Instant, public_key: String) -> PeerStatus {
+        let weights = self.ingress.weights(now);
+        let mut paths: Vec<_> = self.ingress.paths().collect();
+        paths.sort_by_key(|path| (path.info.price, path.info.order, path.id));
+        let paths = paths
+            .into_iter()
+            .map(|path| {
+                let received = self.egress.counters(path.id);
+                let micros = |time: Option<Duration>| time.map(|time| time.as_micros() as u64);
+                PathStatus {
+                    id: path.id.0,
+                    name: path.info.name.clone(),
+                    state: path.state,
+                    reason: state_reason(path.state, path.route.remote),
+                    remote: path.route.remote.to_string(),
+                    price: path.info.price,
+                    weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
+                    srtt_us: micros(path.rtt.smoothed()),
+                    min_rtt_us: micros(path.rtt.min()),
+                    delivery_rate_bps: path.sent.delivery_rate().bits_per_second(),
+                    sent_packets: path.sent_packets,
+                    sent_bytes: path.sent_bytes,
+                    received_packets: received.received_packets,
+                    received_bytes: received.received_bytes,
+                    lost_packets: received.lost_packets,
+                    late_packets: received.late_packets,
+                    reported_lost_packets: path.reported_lost_packets,
+                }
+            })
+            .collect();
+        PeerStatus {
+            public_key,
+            state: if self.is_up() { "up" } else { "connecting" }.to_owned(),
+            scheduler: self.scheduler.to_owned(),
+            session_age_s: None,
+            handshakes: 0,
+            cipher: Some(self.cipher.name().to_owned()),
+            inner_sent_packets: self.ingress.sent_packets,
+            inner_sent_bytes: self.ingress.sent_bytes,
+            inner_delivered_packets: self.egress.delivered_packets,
+            inner_delivered_bytes: self.egress.delivered_bytes,
+            paths,
+            resequencer: self.egress.resequencer_stats(),
+        }
+    }
+}
+
+fn state_reason(state: PathState, remote: SocketAddr) -> String {
+    match state {
+        PathState::Validating => format!("waiting for an answer from {remote}"),
+        PathState::Up => "answers".to_owned(),
+        PathState::Silent => "nothing came back for a while; probed every second".to_owned(),
+    }
+}

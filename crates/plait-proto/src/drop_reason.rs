@@ -1,0 +1,107 @@
+//! Why something from the network was dropped. A drop is counted, never an error, never a panic.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! drop_reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)+) => {
+        /// Why a datagram or a packet was dropped.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum DropReason {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl DropReason {
+            /// Every reason, in the order of the enum.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The reason's name in `status` and logs.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// Shorter than its type requires.
+    Truncated => "truncated",
+    /// Longer than anything plait sends.
+    Oversized => "oversized",
+    /// Unknown version or type in the first byte.
+    UnknownType => "unknown-type",
+    /// mac1 does not fit: the sender does not know this gateway's public key.
+    BadMac => "bad-mac",
+    /// The handshake message does not decrypt.
+    BadHandshake => "bad-handshake",
+    /// A valid handshake from a key that is no configured peer.
+    UnknownPeer => "unknown-peer",
+    /// An initiation whose timestamp is not newer than the newest accepted one.
+    StaleTimestamp => "stale-timestamp",
+    /// Initiations of one peer faster than the limit.
+    TooManyInitiations => "too-many-initiations",
+    /// A response that answers no initiation under way.
+    UnexpectedResponse => "unexpected-response",
+    /// The receiver index names no session.
+    UnknownIndex => "unknown-index",
+    /// The session is too old to be used.
+    ExpiredSession => "expired-session",
+    /// The datagram does not authenticate.
+    BadTag => "bad-tag",
+    /// The packet number was seen before.
+    Replayed => "replayed",
+    /// The packet number lies below the replay window.
+    TooOld => "too-old",
+    /// An authenticated control datagram does not parse.
+    BadControl => "bad-control",
+    /// Data on a path that has not joined the bond.
+    UnknownPath => "unknown-path",
+    /// An inner packet that is neither IPv4 nor IPv6, or whose length does not fit.
+    BadInnerPacket => "bad-inner-packet",
+    /// The inner source is outside the peer's allowed_ips.
+    SourceNotAllowed => "source-not-allowed",
+    /// No peer's allowed_ips hold the inner destination.
+    NoPeer => "no-peer",
+    /// The peer has no session yet and the waiting room is full.
+    NoSession => "no-session",
+    /// No path can carry the packet now.
+    NoUsablePath => "no-usable-path",
+    /// The inner packet is larger than the path can carry.
+    TooBigForPath => "too-big-for-path",
+    /// Path limit of the bond reached.
+    TooManyPaths => "too-many-paths",
+}
+
+/// A counter per [`DropReason`].
+#[derive(Clone, Debug)]
+pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl Default for DropCounters {
+    fn default() -> Self {
+        Self([0; DropReason::ALL.len()])
+    }
+}
+
+impl DropCounters {
+    /// Counts one drop.
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// The count of one reason.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Sum over all reasons.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons counted at least once.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|r| (*r, self.get(*r))).filter(|(_, n)| *n > 0)
+    }
+}

@@ -1,0 +1,491 @@
+//! The egress: takes sealed datagrams from paths and gives inner packets to the host in order.
+//!
+//! A packet's way in, stage by stage:
+//! 1. parse: header, session, path;
+//! 2. open: expand the number, check the replay window, decrypt — nothing before this has effect;
+//! 3. account: what arrived, when, what is missing (`path`), what can no longer come (`passage`);
+//! 4. resequence: wait for the predecessor, or not (`resequencer`);
+//! 5. deliver: inner sources are checked, packets leave through `poll_deliver`.
+
+mod passage;
+
+use std::collections::BTreeMap;
+
+use passage::Passage;
+
+use crate::allowed_ips::Prefixes;
+use crate::config::{BondConfig, LossDetection};
+use crate::drop_reason::{DropCounters, DropReason};
+use crate::output::DeliverQueue;
+use crate::path::gaps::PathGapCounter;
+use crate::path::received::ReceivedRanges;
+use crate::resequencer::delay_spread::DelaySpread;
+use crate::resequencer::{Resequencer, ResequencerConfig, ResequencerStats, Timer};
+use crate::seq::{PacketNumber, PathId};
+use crate::session::{Cipher, DirectionSecret, PathKey, Replay, ReplayWindow};
+use crate::time::{Duration, Instant};
+use crate::wire::Kind;
+use crate::wire::control::{Ack, Frame, LossReport};
+use crate::wire::handshake::SessionIndex;
+use crate::wire::ip::Inner;
+use crate::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendTimestamp};
+
+/// Acknowledgements are sent this often while data arrives, or every srtt/8 if that is longer.
+const ACK_INTERVAL_MIN: Duration = Duration::from_millis(5);
+/// After a gap an acknowledgement may follow this soon.
+const ACK_ON_GAP_INTERVAL: Duration = Duration::from_millis(1);
+/// Sessions under which datagrams are still accepted. Both sides may renew at the same time, which
+/// makes two sessions: room for three such renewals.
+const SESSIONS_MAX: usize = 6;
+
+/// The session under which the egress opens.
+#[derive(Debug)]
+pub struct ReceiveSession {
+    local: SessionIndex,
+    cipher: Cipher,
+    secret: DirectionSecret,
+    made_at: Instant,
+    paths: BTreeMap<PathId, EpochPath>,
+}
+
+impl ReceiveSession {
+    /// A session in which nothing has arrived.
+    pub fn new(now: Instant, local: SessionIndex, cipher: Cipher, secret: DirectionSecret) -> Self {
+        Self { local, cipher, secret, made_at: now, paths: BTreeMap::new() }
+    }
+}
+
+/// A path within one epoch.
+#[derive(Debug)]
+struct EpochPath {
+    key: PathKey,
+    replay: ReplayWindow,
+    ranges: ReceivedRanges,
+    largest_at: Instant,
+    /// Where this epoch's packet number zero lies among all the path's numbers.
+    base: u64,
+}
+
+/// A path through all epochs.
+#[derive(Debug, Default)]
+struct ReceivePath {
+    received_packets: u64,
+    received_bytes: u64,
+    /// One more than the highest of all the path's numbers.
+    next_number: u64,
+    ack_due: Option<Instant>,
+    last_ack_at: Option<Instant>,
+    ack_session: Option<SessionIndex>,
+    srtt: Option<Duration>,
+}
+
+/// What a datagram turned out to be.
+#[derive(Debug)]
+pub enum Opened {
+    /// Data; it is on its way to the host.
+    Data,
+    /// Frames for the bond to act on.
+    Control(Vec<Frame>),
+}
+
+/// Per-path counters for status and reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiveCounters {
+    /// Data packets that arrived.
+    pub received_packets: u64,
+    /// Bytes that arrived, at the IP layer.
+    pub received_bytes: u64,
+    /// Data packets counted lost.
+    pub lost_packets: u64,
+    /// Data packets that arrived after they had been counted lost.
+    pub late_packets: u64,
+}
+
+/// The receiving half of a bond.
+#[derive(Debug)]
+pub struct Egress {
+    sessions: Vec<ReceiveSession>,
+    paths: BTreeMap<PathId, ReceivePath>,
+    gaps: PathGapCounter,
+    passage: Passage,
+    delay_spread: Option<DelaySpread>,
+    resequencer: Resequencer,
+    reject_after: Duration,
+    report_interval: Duration,
+    report_due: Option<Instant>,
+    allowed: Prefixes,
+    queue: DeliverQueue,
+    /// Inner packets given to the host.
+    pub delivered_packets: u64,
+    /// Inner bytes given to the host.
+    pub delivered_bytes: u64,
+    /// Drops after opening: bad inner packets and sources that are not allowed.
+    pub drops: DropCounters,
+}
+
+impl Egress {
+    /// An egress that has received nothing.
+    pub fn new(config: &BondConfig, allowed: Prefixes) -> Self {
+        let known = config.loss_detection == LossDetection::Known;
+        let resequencer = ResequencerConfig {
+            count_known_lost: known,
+            release_known_lost: known,
+            ..config.resequencer
+        };
+        let delay_spread = match config.resequencer.timer {
+            Timer::Adaptive { min, max } => Some(DelaySpread::new(min, max)),
+            Timer::Fixed(_) => None,
+        };
+        Self {
+            sessions: Vec::new(),
+            paths: BTreeMap::new(),
+            gaps: PathGapCounter::new(),
+            passage: Passage::default(),
+            delay_spread,
+            resequencer: Resequencer::new(resequencer),
+            reject_after: config.rekey.reject_after,
+            report_interval: config.report_interval,
+            report_due: None,
+            allowed,
+            queue: DeliverQueue::default(),
+            delivered_packets: 0,
+            delivered_bytes: 0,
+            drops: DropCounters::default(),
+        }
+    }
+
+    /// Accepts datagrams under one more session; the oldest beyond six is forgotten.
+    pub fn add_session(&mut self, session: ReceiveSession) -> Option<SessionIndex> {
+        self.sessions.push(session);
+        (self.sessions.len() > SESSIONS_MAX).then(|| self.sessions.remove(0).local)
+    }
+
+    /// Whether datagrams with this index belong here.
+    pub fn has_session(&self, index: SessionIndex) -> bool {
+        self.sessions.iter().any(|session| session.local == index)
+    }
+
+    /// Sessions in use, for the owner's table of indices.
+    pub fn session_indices(&self) -> impl Iterator<Item = SessionIndex> + '_ {
+        self.sessions.iter().map(|session| session.local)
+    }
+
+    /// Takes one datagram on its whole way.
+    ///
+    /// # Errors
+    /// Why the datagram was dropped; it had no effect then.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        header: Header,
+        ip_bytes: u32,
+        datagram: &mut [u8],
+    ) -> Result<Opened, DropReason> {
+        let session = self
+            .sessions
+            .iter_mut()
+            .find(|session| session.local == header.session)
+            .ok_or(DropReason::UnknownIndex)?;
+        if now.since(session.made_at) >= self.reject_after {
+            return Err(DropReason::ExpiredSession);
+        }
+        if header.kind == Kind::Data && !self.paths.contains_key(&header.path) {
+            return Err(DropReason::UnknownPath);
+        }
+        let (number, text) = open(now, session, header, datagram)?;
+        match header.kind {
+            Kind::Data => {
+                let (prefix, packet) = DataPrefix::read(text).ok_or(DropReason::BadInnerPacket)?;
+                self.account(now, header, number, ip_bytes, prefix.sent);
+                self.account_data(now, header, number);
+                self.resequence(now, header.path, prefix, packet);
+                Ok(Opened::Data)
+            }
+            _ => {
+                let (prefix, frames) = ControlPrefix::read(text).ok_or(DropReason::BadControl)?;
+                let frames = Frame::read_all(frames).ok_or(DropReason::BadControl)?;
+                self.account(now, header, number, ip_bytes, prefix.sent);
+                let next = prefix.next_seq.expand(self.resequencer.expected_next());
+                self.passage.show(now, header.path, next);
+                self.release_passed(now);
+                Ok(Opened::Control(frames))
+            }
+        }
+    }
+
+    /// What every authentic datagram tells, data or control.
+    fn account(
+        &mut self,
+        now: Instant,
+        header: Header,
+        number: PacketNumber,
+        ip_bytes: u32,
+        sent: SendTimestamp,
+    ) {
+        let path = self.paths.entry(header.path).or_default();
+        path.received_bytes += u64::from(ip_bytes);
+        if let Some(epoch) = epoch_path(&mut self.sessions, header) {
+            if epoch.base == u64::MAX {
+                epoch.base = path.next_number;
+            }
+            let overall = epoch.base + number.0;
+            let newest = self.sessions.last().is_some_and(|s| s.local == header.session);
+            // Stragglers of an epoch that was left count only where their numbers had been seen
+            // to be missing.
+            if newest || overall < path.next_number {
+                path.next_number = path.next_number.max(overall + 1);
+                self.gaps.received(header.path, PacketNumber(overall));
+            }
+        }
+        if let Some(spread) = &mut self.delay_spread {
+            spread.sample(now, header.path, sent.0);
+            if let Some(timeout) = spread.timeout(now) {
+                self.resequencer.set_timeout(timeout);
+            }
+        }
+    }
+
+    /// What data adds: acknowledgements and reports become due.
+    fn account_data(&mut self, now: Instant, header: Header, number: PacketNumber) {
+        let Some(epoch) = epoch_path(&mut self.sessions, header) else { return };
+        epoch.largest_at = now;
+        let gap = epoch.ranges.insert(number);
+        let Some(path) = self.paths.get_mut(&header.path) else { return };
+        path.received_packets += 1;
+        path.ack_session = Some(header.session);
+        let interval = if gap {
+            ACK_ON_GAP_INTERVAL
+        } else {
+            path.srtt.map_or(ACK_INTERVAL_MIN, |srtt| (srtt / 8).max(ACK_INTERVAL_MIN))
+        };
+        let due = path.last_ack_at.map_or(now, |last| (last + interval).max(now));
+        path.ack_due = Some(path.ack_due.map_or(due, |earlier| earlier.min(due)));
+        self.report_due.get_or_insert(now + self.report_interval);
+    }
+
+    fn resequence(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &mut [u8]) {
+        let seq = prefix.seq.expand(self.resequencer.expected_next());
+        let allowed = Inner::read(packet)
+            .ok_or(DropReason::BadInnerPacket)
+            .and_then(|inner| self.allowed.check_source(&inner));
+        // A refused packet still takes its place in the sequence, as an empty one.
+        let packet = match allowed {
+            Ok(()) => &*packet,
+            Err(reason) => {
+                self.drops.count(reason);
+                &[]
+            }
+        };
+        let mut out =
+            Deliver::new(&mut self.queue, &mut self.delivered_packets, &mut self.delivered_bytes);
+        self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
+            out.deliver(packet);
+        });
+        self.passage.show(now, path, seq.next());
+        self.release_passed(now);
+        self.attribute_losses();
+    }
+
+    fn release_passed(&mut self, now: Instant) {
+        if let Some(all_passed) = self.passage.all_passed() {
+            let mut out = Deliver::new(
+                &mut self.queue,
+                &mut self.delivered_packets,
+                &mut self.delivered_bytes,
+            );
+            self.resequencer.path_passed(now, all_passed, &mut |packet| out.deliver(packet));
+        }
+    }
+
+    fn attribute_losses(&mut self) {
+        let news = self.resequencer.drain_lost();
+        if news.lost > 0 {
+            self.gaps.attribute(news.lost);
+        }
+        for (path, count) in news.recovered {
+            for _ in 0..count {
+                self.gaps.late(path);
+            }
+        }
+    }
+
+    /// Whether [`Self::poll_deliver`] has something.
+    pub fn has_delivery(&self) -> bool {
+        self.queue.has_more()
+    }
+
+    /// The next packet for the host; valid until the next call.
+    pub fn poll_deliver(&mut self) -> Option<&[u8]> {
+        self.queue.poll()
+    }
+
+    /// When [`Self::handle_timeout`] is due for what waits.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let waiting = self.resequencer.poll_timeout();
+        // Time confirms a passage; that matters only while something waits.
+        let passage = waiting.and_then(|_| self.passage.poll_timeout());
+        [waiting, passage].into_iter().flatten().min()
+    }
+
+    /// Releases what has waited long enough.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.passage.handle_timeout(now);
+        self.release_passed(now);
+        let mut out =
+            Deliver::new(&mut self.queue, &mut self.delivered_packets, &mut self.delivered_bytes);
+        if self.resequencer.poll_timeout().is_some_and(|due| due <= now) {
+            self.resequencer.handle_timeout(now, &mut |packet| out.deliver(packet));
+        }
+        self.attribute_losses();
+    }
+
+    /// When an acknowledgement or a loss report is due.
+    pub fn poll_feedback_timeout(&self) -> Option<Instant> {
+        self.paths.values().filter_map(|path| path.ack_due).chain(self.report_due).min()
+    }
+
+    /// The acknowledgements due now, each with the path it speaks of.
+    pub fn take_acks(&mut self, now: Instant) -> Vec<(PathId, Ack)> {
+        let mut acks = Vec::new();
+        for (id, path) in &mut self.paths {
+            if path.ack_due.is_none_or(|due| due > now) {
+                continue;
+            }
+            path.ack_due = None;
+            path.last_ack_at = Some(now);
+            let epoch = path.ack_session.and_then(|index| {
+                let session = self.sessions.iter().find(|session| session.local == index)?;
+                Some((index, session.paths.get(id)?))
+            });
+            let Some((index, epoch)) = epoch else { continue };
+            let Some(largest) = epoch.ranges.largest() else { continue };
+            let delay = now.since(epoch.largest_at).as_nanos() as u64 / SendTimestamp::UNIT_NANOS;
+            let ack = Ack {
+                index: index.wire() | u32::from(id.0),
+                largest: largest.truncate(),
+                delay: u16::try_from(delay).unwrap_or(u16::MAX),
+                ranges: epoch.ranges.to_ack_ranges(),
+            };
+            acks.push((*id, ack));
+        }
+        acks
+    }
+
+    /// The loss reports, if they are due now.
+    pub fn take_loss_reports(&mut self, now: Instant) -> Option<Vec<LossReport>> {
+        self.report_due.filter(|due| *due <= now)?;
+        self.report_due = None;
+        let report = |(id, path): (&PathId, &ReceivePath)| {
+            let loss = self.gaps.loss(*id);
+            LossReport {
+                path: *id,
+                received: path.received_packets,
+                lost: loss.lost,
+                late: loss.late,
+            }
+        };
+        Some(self.paths.iter().map(report).collect())
+    }
+
+    /// Says whether the path may still bring something.
+    pub fn set_live(&mut self, path: PathId, live: bool) {
+        self.passage.set_live(path, live);
+    }
+
+    /// Tells the path's round-trip time.
+    pub fn set_rtt(&mut self, path: PathId, srtt: Duration) {
+        self.passage.set_rtt(path, srtt);
+        if let Some(path) = self.paths.get_mut(&path) {
+            path.srtt = Some(srtt);
+        }
+    }
+
+    /// Forgets a path.
+    pub fn remove_path(&mut self, path: PathId) {
+        self.paths.remove(&path);
+        self.passage.remove(path);
+        self.gaps.remove(path);
+        if let Some(spread) = &mut self.delay_spread {
+            spread.remove(path);
+        }
+    }
+
+    /// A path's counters.
+    pub fn counters(&self, path: PathId) -> ReceiveCounters {
+        let loss = self.gaps.loss(path);
+        let received = self.paths.get(&path);
+        ReceiveCounters {
+            received_packets: received.map_or(0, |path| path.received_packets),
+            received_bytes: received.map_or(0, |path| path.received_bytes),
+            lost_packets: loss.lost,
+            late_packets: loss.late,
+        }
+    }
+
+    /// What waited, how long, and why it was released.
+    pub fn resequencer_stats(&self) -> ResequencerStats {
+        self.resequencer.stats()
+    }
+}
+
+/// The end of the way in.
+struct Deliver<'a> {
+    queue: &'a mut DeliverQueue,
+    packets: &'a mut u64,
+    bytes: &'a mut u64,
+}
+
+impl<'a> Deliver<'a> {
+    fn new(queue: &'a mut DeliverQueue, packets: &'a mut u64, bytes: &'a mut u64) -> Self {
+        Self { queue, packets, bytes }
+    }
+
+    fn deliver(&mut self, packet: &[u8]) {
+        // Empty packets stand for refused ones.
+        if !packet.is_empty() {
+            *self.packets += 1;
+            *self.bytes += packet.len() as u64;
+            self.queue.push(packet);
+        }
+    }
+}
+
+fn epoch_path(sessions: &mut [ReceiveSession], header: Header) -> Option<&mut EpochPath> {
+    sessions.iter_mut().find(|s| s.local == header.session)?.paths.get_mut(&header.path)
+}
+
+/// Checks and decrypts a datagram. Only an authentic one leaves a trace: a path seen for the first
+/// time gets its state after its first datagram has opened.
+fn open<'a>(
+    now: Instant,
+    session: &mut ReceiveSession,
+    header: Header,
+    datagram: &'a mut [u8],
+) -> Result<(PacketNumber, &'a mut [u8]), DropReason> {
+    let (aad, sealed) = datagram.split_at_mut(HEADER_BYTES);
+    if let Some(path) = session.paths.get_mut(&header.path) {
+        let expected = path.replay.highest().map_or(0, |highest| highest + 1);
+        let number = header.number.expand(PacketNumber(expected));
+        path.replay.check(number.0).map_err(|replay| match replay {
+            Replay::Duplicate => DropReason::Replayed,
+            Replay::TooOld => DropReason::TooOld,
+        })?;
+        let text = path.key.open(number, aad, sealed).map_err(|_| DropReason::BadTag)?;
+        path.replay.accept(now, number.0).map_err(|_| DropReason::Replayed)?;
+        return Ok((number, text));
+    }
+    let key = session.secret.path_key(session.cipher, header.path);
+    let number = header.number.expand(PacketNumber(0));
+    let text = key.open(number, aad, sealed).map_err(|_| DropReason::BadTag)?;
+    let mut replay = ReplayWindow::new();
+    replay.accept(now, number.0).map_err(|_| DropReason::TooOld)?;
+    let path = EpochPath {
+        key,
+        replay,
+        ranges: ReceivedRanges::default(),
+        largest_at: now,
+        base: u64::MAX,
+    };
+    session.paths.insert(header.path, path);
+    Ok((number, text))
+}

@@ -1,0 +1,145 @@
+//! How far each path has got in the bond's sequence, and so what can no longer come (spec R-3).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::seq::{BondSeq, PathId};
+use crate::time::{Duration, Instant};
+
+/// A path has passed a number when this many datagrams came after the one that showed it.
+const CONFIRMING_DATAGRAMS: usize = 3;
+/// Confirmation time when the round-trip time is not known.
+const CONFIRM_TIME_DEFAULT: Duration = Duration::from_millis(10);
+/// Shortest confirmation time.
+const CONFIRM_TIME_MIN: Duration = Duration::from_millis(1);
+
+#[derive(Debug, Default)]
+struct Path {
+    live: bool,
+    /// One more than the highest number shown, after each of the last datagrams.
+    shown: VecDeque<BondSeq>,
+    last_at: Instant,
+    /// Everything below was passed, and is confirmed.
+    confirmed: BondSeq,
+    confirm_time: Option<Duration>,
+}
+
+impl Path {
+    fn highest(&self) -> BondSeq {
+        self.shown.back().copied().unwrap_or(self.confirmed)
+    }
+
+    fn confirms_at(&self) -> Instant {
+        self.last_at + self.confirm_time.unwrap_or(CONFIRM_TIME_DEFAULT)
+    }
+}
+
+/// Follows every path's way through the sequence.
+#[derive(Debug, Default)]
+pub(super) struct Passage {
+    paths: BTreeMap<PathId, Path>,
+}
+
+impl Passage {
+    /// A datagram on `path` shows that nothing below `passed` follows on it.
+    pub(super) fn show(&mut self, now: Instant, path: PathId, passed: BondSeq) {
+        let path = self.paths.entry(path).or_default();
+        let passed = passed.max(path.highest());
+        path.shown.push_back(passed);
+        path.last_at = now;
+        if path.shown.len() > CONFIRMING_DATAGRAMS {
+            path.confirmed = path.shown.pop_front().unwrap_or(path.confirmed);
+        }
+    }
+
+    /// Says whether the path counts: dead paths leave the set.
+    pub(super) fn set_live(&mut self, path: PathId, live: bool) {
+        self.paths.entry(path).or_default().live = live;
+    }
+
+    /// Tells the path's round-trip time: an eighth of it confirms.
+    pub(super) fn set_rtt(&mut self, path: PathId, srtt: Duration) {
+        let time = (srtt / 8).max(CONFIRM_TIME_MIN);
+        self.paths.entry(path).or_default().confirm_time = Some(time);
+    }
+
+    /// Forgets a path.
+    pub(super) fn remove(&mut self, path: PathId) {
+        self.paths.remove(&path);
+    }
+
+    /// Below this number every live path has passed; `None` without live paths.
+    pub(super) fn all_passed(&self) -> Option<BondSeq> {
+        self.paths.values().filter(|path| path.live).map(|path| path.confirmed).min()
+    }
+
+    /// When time alone will confirm something.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.paths
+            .values()
+            .filter(|path| path.live && path.confirmed < path.highest())
+            .map(Path::confirms_at)
+            .min()
+    }
+
+    /// Confirms what has stood long enough.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        for path in self.paths.values_mut() {
+            if path.confirms_at() <= now {
+                path.confirmed = path.highest();
+                path.shown.clear();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PathId = PathId(0);
+    const B: PathId = PathId(1);
+
+    fn passage() -> Passage {
+        let mut passage = Passage::default();
+        passage.set_live(A, true);
+        passage.set_live(B, true);
+        passage
+    }
+
+    #[test]
+    fn three_later_datagrams_confirm() {
+        let mut passage = passage();
+        passage.set_live(B, false);
+        for seq in [5, 6, 7] {
+            passage.show(Instant::ZERO, A, BondSeq(seq));
+            assert_eq!(passage.all_passed(), Some(BondSeq(0)));
+        }
+        passage.show(Instant::ZERO, A, BondSeq(8));
+        assert_eq!(passage.all_passed(), Some(BondSeq(5)));
+    }
+
+    #[test]
+    fn time_confirms_too() {
+        let mut passage = passage();
+        passage.set_live(B, false);
+        passage.set_rtt(A, Duration::from_millis(80));
+        passage.show(Instant::ZERO, A, BondSeq(5));
+        assert_eq!(passage.poll_timeout(), Some(Instant::from_millis(10)));
+        passage.handle_timeout(Instant::from_millis(9));
+        assert_eq!(passage.all_passed(), Some(BondSeq(0)));
+        passage.handle_timeout(Instant::from_millis(10));
+        assert_eq!(passage.all_passed(), Some(BondSeq(5)));
+        assert_eq!(passage.poll_timeout(), None);
+    }
+
+    #[test]
+    fn the_slowest_live_path_decides() {
+        let mut passage = passage();
+        for seq in 1..=10 {
+            passage.show(Instant::ZERO, A, BondSeq(seq));
+        }
+        assert_eq!(passage.all_passed(), Some(BondSeq(0)));
+        passage.remove(B);
+        assert_eq!(passage.all_passed(), Some(BondSeq(7)));
+    }
+}

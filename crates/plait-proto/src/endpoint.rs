@@ -1,0 +1,485 @@
+//! A gateway's whole protocol: peers by public key, handshakes, and the bonds that come of them.
+//!
+//! # Contract
+//!
+//! Input: [`Endpoint::handle_packet`] for inner packets from the host, [`Endpoint::handle_datagrams`]
+//! for what the sockets received, [`Endpoint::handle_timeout`] when the time that
+//! [`Endpoint::poll_timeout`] gave has come. Output: [`Endpoint::poll_transmit`],
+//! [`Endpoint::poll_deliver`], [`Endpoint::poll_event`]; drain them, in this order, after every batch
+//! of inputs, then ask for the timeout. `now` never goes backwards.
+
+mod handshakes;
+mod peer;
+
+use core::net::SocketAddr;
+use std::collections::{BTreeMap, VecDeque};
+
+use peer::{Peer, SessionAge};
+
+use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
+use crate::config::{EndpointConfig, PeerConfig};
+use crate::drop_reason::{DropCounters, DropReason};
+use crate::output::{Transmit, TransmitQueue};
+use crate::path::Route;
+use crate::rng::Rng;
+use crate::seq::{BondIncarnation, PathId};
+use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp};
+use crate::stats::{EndpointStatus, PeerStatus};
+use crate::time::{Duration, Instant};
+use crate::wire::Kind;
+use crate::wire::control::PathInfo;
+use crate::wire::handshake::SessionIndex;
+use crate::wire::ip::Inner;
+use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
+
+/// Something the owner may want to tell people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A bond with a peer exists.
+    BondUp(PublicKey),
+    /// The bond with a peer is gone.
+    BondDown(PublicKey),
+    /// A path can carry data.
+    PathUp(PublicKey, PathId),
+    /// Nothing comes back over a path.
+    PathSilent(PublicKey, PathId),
+}
+
+/// A gateway's protocol state.
+#[derive(Debug)]
+pub struct Endpoint {
+    identity: Identity,
+    config: EndpointConfig,
+    peers: Vec<Peer>,
+    /// Which peer a session index belongs to: established sessions and initiations under way.
+    sessions: BTreeMap<SessionIndex, usize>,
+    last_timestamp: Timestamp,
+    rng: Rng,
+    handshakes: TransmitQueue,
+    drops: DropCounters,
+    events: VecDeque<Event>,
+    /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
+    polled_transmit: usize,
+    polled_deliver: usize,
+}
+
+impl Endpoint {
+    /// A gateway without sessions. `rng` must come from a secure seed outside tests and simulator.
+    pub fn new(config: EndpointConfig, peers: Vec<PeerConfig>, mut rng: Rng) -> Self {
+        let hello = Hello {
+            incarnation: BondIncarnation(rng.u64()),
+            aes_is_fast: Cipher::aes_is_fast(),
+            inner_mtu: config.bond.inner_mtu,
+        };
+        Self {
+            identity: Identity::new(config.private_key.clone(), hello),
+            config,
+            peers: peers.into_iter().map(Peer::new).collect(),
+            sessions: BTreeMap::new(),
+            last_timestamp: Timestamp::default(),
+            rng,
+            handshakes: TransmitQueue::default(),
+            drops: DropCounters::default(),
+            events: VecDeque::new(),
+            polled_transmit: 0,
+            polled_deliver: 0,
+        }
+    }
+
+    /// Reaches out to every peer that has an endpoint.
+    pub fn start(&mut self, now: Instant) {
+        for at in 0..self.peers.len() {
+            if self.peers[at].is_sought() {
+                self.initiate(now, at);
+            }
+        }
+    }
+
+    /// Says farewell to every peer.
+    pub fn close(&mut self, now: Instant) {
+        for bond in self.peers.iter_mut().filter_map(|peer| peer.bond.as_mut()) {
+            bond.close(now);
+        }
+    }
+
+    /// Takes an inner packet from the host.
+    pub fn handle_packet(&mut self, now: Instant, packet: &[u8]) {
+        if let Err(reason) = self.route_packet(now, packet) {
+            self.drops.count(reason);
+        }
+    }
+
+    fn route_packet(&mut self, now: Instant, packet: &[u8]) -> Result<(), DropReason> {
+        let inner = Inner::read(packet).ok_or(DropReason::BadInnerPacket)?;
+        let (_, peer) = self
+            .peers
+            .iter_mut()
+            .filter_map(|peer| Some((peer.prefixes.longest_match(inner.destination)?, peer)))
+            .max_by_key(|(length, _)| *length)
+            .ok_or(DropReason::NoPeer)?;
+        let bond = peer.bond.as_mut().ok_or(DropReason::NoSession)?;
+        bond.handle_packet(now, &inner, packet)
+    }
+
+    /// Takes what a socket received from one address: datagrams of `stride` bytes, one after the
+    /// other, of which the last may be shorter.
+    pub fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        route: Route,
+        stride: usize,
+        datagrams: &mut [u8],
+    ) {
+        for datagram in datagrams.chunks_mut(stride.max(1)) {
+            if let Err(reason) = self.handle_datagram(now, route, datagram) {
+                self.drops.count(reason);
+            }
+        }
+    }
+
+    fn handle_datagram(
+        &mut self,
+        now: Instant,
+        route: Route,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        let first = *datagram.first().ok_or(DropReason::Truncated)?;
+        if datagram.len() > SEALED_BYTES_MAX {
+            return Err(DropReason::Oversized);
+        }
+        match Kind::of(first).ok_or(DropReason::UnknownType)? {
+            Kind::Initiation => self.handle_initiation(now, route, datagram),
+            Kind::Response => self.handle_response(now, datagram),
+            kind @ (Kind::Data | Kind::Control) => {
+                let header = Header::read(kind, datagram).ok_or(DropReason::Truncated)?;
+                self.handle_sealed(now, header, route, datagram)
+            }
+        }
+    }
+
+    fn handle_sealed(
+        &mut self,
+        now: Instant,
+        header: Header,
+        route: Route,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
+        let at = *self.sessions.get(&header.session).ok_or(DropReason::UnknownIndex)?;
+        let peer = &mut self.peers[at];
+        if let Some(next) = &mut peer.next_bond
+            && next.bond.has_session(header.session)
+        {
+            next.bond.handle_datagram(now, header, route, datagram)?;
+            self.adopt_next_bond(now, at);
+        } else {
+            let bond = peer.bond.as_mut().ok_or(DropReason::UnknownIndex)?;
+            bond.handle_datagram(now, header, route, datagram)?;
+        }
+        self.handle_bond_events(now, at);
+        Ok(())
+    }
+
+    /// The peer used the bond it had asked for: it takes the place of the one before.
+    fn adopt_next_bond(&mut self, now: Instant, at: usize) {
+        if let Some(next) = self.peers[at].next_bond.take() {
+            let session = SessionAge { made_at: now, initiator: false };
+            self.replace_bond(at, next.bond, next.incarnation, session);
+        }
+    }
+
+    fn replace_bond(
+        &mut self,
+        at: usize,
+        bond: Bond,
+        incarnation: BondIncarnation,
+        session: SessionAge,
+    ) {
+        self.forget_bond(at);
+        for index in bond.session_indices() {
+            self.sessions.insert(index, at);
+        }
+        let peer = &mut self.peers[at];
+        peer.bond = Some(bond);
+        peer.incarnation = Some(incarnation);
+        peer.session = Some(session);
+        peer.handshakes += 1;
+        self.events.push_back(Event::BondUp(peer.config.public_key));
+    }
+
+    fn forget_bond(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.session = None;
+        peer.incarnation = None;
+        if let Some(bond) = peer.bond.take() {
+            for index in bond.session_indices() {
+                self.sessions.remove(&index);
+            }
+            self.events.push_back(Event::BondDown(peer.config.public_key));
+        }
+    }
+
+    fn bond_setup(&mut self, at: usize) -> BondSetup {
+        let peer = &self.peers[at];
+        let parity = if self.identity.public < peer.config.public_key {
+            PathIdParity::Even
+        } else {
+            PathIdParity::Odd
+        };
+        BondSetup {
+            config: self.config.bond.clone(),
+            allowed: peer.prefixes.clone(),
+            keepalive: peer.config.keepalive,
+            parity,
+            rng: self.rng.fork(),
+        }
+    }
+
+    /// The handshake this side began is finished.
+    fn establish(&mut self, now: Instant, at: usize, established: Established) {
+        // The attempt that the peer answered went to the endpoint before the next one.
+        let attempt = self.peers[at].attempts.count.saturating_sub(1);
+        self.stop_attempts(at);
+        let session = SessionAge { made_at: now, initiator: true };
+        let incarnation = established.peer.incarnation;
+        self.sessions.insert(established.local, at);
+        let known = self.peers[at].incarnation == Some(incarnation);
+        if let Some(bond) = self.peers[at].bond.as_mut().filter(|_| known) {
+            let forgotten = bond.renew(now, established, true);
+            self.sessions.retain(|index, _| Some(*index) != forgotten);
+            let peer = &mut self.peers[at];
+            peer.session = Some(session);
+            peer.handshakes += 1;
+            return;
+        }
+        let setup = self.bond_setup(at);
+        let mut bond = Bond::new(now, setup, established);
+        self.open_paths(now, at, attempt, &mut bond);
+        self.replace_bond(at, bond, incarnation, session);
+    }
+
+    fn stop_attempts(&mut self, at: usize) {
+        if let Some(index) = self.peers[at].attempts.stop() {
+            self.sessions.remove(&index);
+        }
+    }
+
+    fn open_paths(&self, now: Instant, at: usize, attempt: usize, bond: &mut Bond) {
+        let endpoints = &self.peers[at].config.endpoints;
+        for (order, link) in self.config.links.iter().enumerate() {
+            let Some(remote) = endpoint_for(endpoints, attempt) else { continue };
+            let info = PathInfo {
+                price: link.price,
+                order: u8::try_from(order).unwrap_or(u8::MAX),
+                weight: link.weight,
+                name: link.name.clone(),
+            };
+            bond.open_path(now, Route { socket: link.socket, remote, local: None }, info);
+        }
+    }
+
+    fn handle_bond_events(&mut self, now: Instant, at: usize) {
+        while let Some(event) = self.peers[at].bond.as_mut().and_then(Bond::poll_event) {
+            let key = self.peers[at].config.public_key;
+            match event {
+                BondEvent::SessionConfirmed => {
+                    let peer = &mut self.peers[at];
+                    peer.session = Some(SessionAge { made_at: now, initiator: false });
+                    peer.handshakes += 1;
+                }
+                BondEvent::AllPathsSilent => self.initiate(now, at),
+                BondEvent::Closed => {
+                    self.forget_bond(at);
+                    if self.peers[at].is_sought() {
+                        // The peer may be about to start again.
+                        self.peers[at].attempts.schedule(now);
+                    }
+                }
+                BondEvent::PathUp(id) => self.events.push_back(Event::PathUp(key, id)),
+                BondEvent::PathSilent(id) => self.events.push_back(Event::PathSilent(key, id)),
+            }
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is due; `None` when nothing is.
+    pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.peers.iter().filter_map(|peer| self.peer_timeout(now, peer)).min()
+    }
+
+    fn peer_timeout(&self, now: Instant, peer: &Peer) -> Option<Instant> {
+        let bond = peer.bond.as_ref().and_then(|bond| bond.poll_timeout(now));
+        let session = peer.session.map(|session| self.session_timeout(peer, session));
+        [bond, session, peer.attempts.next_at].into_iter().flatten().min()
+    }
+
+    /// When the session is to be renewed, or refused.
+    fn session_timeout(&self, peer: &Peer, session: SessionAge) -> Instant {
+        let limits = &self.config.bond.rekey;
+        if session.initiator && peer.attempts.next_at.is_none() {
+            session.made_at + limits.rekey_after
+        } else {
+            session.made_at + limits.reject_after
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for at in 0..self.peers.len() {
+            if let Some(bond) = &mut self.peers[at].bond {
+                bond.handle_timeout(now);
+            }
+            self.handle_bond_events(now, at);
+            self.mind_session(now, at);
+            if self.peers[at].attempts.next_at.is_some_and(|next| next <= now) {
+                self.retry(now, at);
+            }
+        }
+    }
+
+    fn mind_session(&mut self, now: Instant, at: usize) {
+        let limits = self.config.bond.rekey;
+        let peer = &self.peers[at];
+        let Some(session) = peer.session else { return };
+        if now >= session.made_at + limits.reject_after {
+            self.forget_bond(at);
+            if self.peers[at].is_sought() && self.peers[at].attempts.next_at.is_none() {
+                self.initiate(now, at);
+            }
+            return;
+        }
+        let old = session.initiator && now >= session.made_at + limits.rekey_after;
+        let used_up =
+            peer.bond.as_ref().is_some_and(|bond| bond.sealed_max() >= limits.rekey_after_packets);
+        if (old || used_up) && peer.attempts.next_at.is_none() {
+            self.initiate(now, at);
+        }
+    }
+
+    /// Another attempt, unless the reason for it is gone.
+    fn retry(&mut self, now: Instant, at: usize) {
+        let peer = &self.peers[at];
+        let renewing = peer.attempts.state.is_some() && peer.session.is_some();
+        let up = peer.bond.as_ref().is_some_and(Bond::is_up);
+        if !renewing && up {
+            self.stop_attempts(at);
+            return;
+        }
+        self.initiate(now, at);
+    }
+
+    /// The next send; valid until the next call.
+    pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
+        // Two passes, because a borrow that is returned cannot be tried first.
+        while self.polled_transmit < self.peers.len() {
+            let at = self.polled_transmit;
+            let has_more = self.peers[at].bond.as_ref().is_some_and(Bond::has_transmit);
+            if has_more {
+                return self.peers[at].bond.as_mut().and_then(Bond::poll_transmit);
+            }
+            self.polled_transmit += 1;
+        }
+        let handshake = self.handshakes.poll();
+        if handshake.is_none() {
+            self.polled_transmit = 0;
+        }
+        handshake
+    }
+
+    /// The next inner packet for the host; valid until the next call.
+    pub fn poll_deliver(&mut self) -> Option<&[u8]> {
+        while self.polled_deliver < self.peers.len() {
+            let at = self.polled_deliver;
+            if self.peers[at].bond.as_ref().is_some_and(Bond::has_delivery) {
+                return self.peers[at].bond.as_mut().and_then(Bond::poll_deliver);
+            }
+            if let Some(bond) = &mut self.peers[at].bond {
+                let none = bond.poll_deliver();
+                debug_assert!(none.is_none(), "the bond said it has nothing to deliver");
+            }
+            self.polled_deliver += 1;
+        }
+        self.polled_deliver = 0;
+        None
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Drops by reason, of the endpoint and all its bonds.
+    pub fn drop_count(&self, reason: DropReason) -> u64 {
+        let bonds = self.peers.iter().filter_map(|peer| peer.bond.as_ref());
+        self.drops.get(reason) + bonds.map(|bond| bond.drops().get(reason)).sum::<u64>()
+    }
+
+    /// All drops.
+    pub fn drop_total(&self) -> u64 {
+        DropReason::ALL.iter().map(|reason| self.drop_count(*reason)).sum()
+    }
+
+    /// What there is to know.
+    pub fn status(&mut self, now: Instant) -> EndpointStatus {
+        let drops = DropReason::ALL
+            .iter()
+            .map(|reason| (reason.name().to_owned(), self.drop_count(*reason)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        EndpointStatus {
+            public_key: self.identity.public.to_string(),
+            peers: self.peers.iter_mut().map(|peer| peer_status(now, peer)).collect(),
+            drops,
+        }
+    }
+
+    fn random_index(&mut self) -> SessionIndex {
+        loop {
+            if let Some(index) = SessionIndex::from_random(self.rng.u64())
+                && !self.sessions.contains_key(&index)
+            {
+                return index;
+            }
+        }
+    }
+
+    /// A wall-clock timestamp, newer than every one before it.
+    fn next_timestamp(&mut self, now: Instant) -> Timestamp {
+        let mut time = self.config.wall_clock_at_zero + Duration::from_nanos(now.as_nanos());
+        while Timestamp::from_unix(time) <= self.last_timestamp {
+            time += Duration::from_nanos(1);
+        }
+        self.last_timestamp = Timestamp::from_unix(time);
+        self.last_timestamp
+    }
+
+    /// Where an attempt to reach a peer goes: over the paths that worked, or over every link.
+    fn targets(&self, at: usize) -> Vec<Route> {
+        let peer = &self.peers[at];
+        let mut routes: Vec<Route> =
+            peer.bond.as_ref().map(|bond| bond.routes().collect()).unwrap_or_default();
+        for link in &self.config.links {
+            let endpoints = &peer.config.endpoints;
+            if let Some(remote) = endpoint_for(endpoints, peer.attempts.count)
+                && !routes.iter().any(|known| known.socket == link.socket && known.remote == remote)
+            {
+                routes.push(Route { socket: link.socket, remote, local: None });
+            }
+        }
+        routes
+    }
+}
+
+/// Attempts go round a peer's endpoints.
+fn endpoint_for(endpoints: &[SocketAddr], attempt: usize) -> Option<SocketAddr> {
+    endpoints.get(attempt % endpoints.len().max(1)).copied()
+}
+
+fn peer_status(now: Instant, peer: &mut Peer) -> PeerStatus {
+    let key = peer.config.public_key.to_string();
+    let mut status = match &mut peer.bond {
+        Some(bond) => bond.status(now, key),
+        None => PeerStatus::down(key, peer.attempts.next_at.is_some()),
+    };
+    status.session_age_s = peer.session.map(|session| now.since(session.made_at).as_secs());
+    status.handshakes = peer.handshakes;
+    status
+}

@@ -1,0 +1,366 @@
+//! The ingress: takes inner packets from the host and sends them over paths.
+//!
+//! A packet's way out, stage by stage:
+//! 1. classify: which flow, which lane (`flow`);
+//! 2. schedule: which path (`scheduler`), kept for a contiguous run;
+//! 3. number: bond sequence number, predecessor, packet number — strictly in sequence;
+//! 4. seal: into the path's open run — needs nothing but the key and the numbers;
+//! 5. transmit: runs leave through `poll_transmit`.
+
+use std::collections::BTreeMap;
+
+use crate::config::BondConfig;
+use crate::drop_reason::DropReason;
+use crate::feedback::Feedback;
+use crate::flow::Lanes;
+use crate::output::{Transmit, TransmitQueue};
+use crate::path::sent::NumberRange;
+use crate::path::{Route, SendPath};
+use crate::scheduler::{Decision, PacketInfo, PathReport, PathSet, PathView, Scheduler, View};
+use crate::seq::{BondSeq, PathId};
+use crate::session::{Cipher, DirectionSecret, TAG_BYTES};
+use crate::stats::PathState;
+use crate::time::{Duration, Instant};
+use crate::wire::Kind;
+use crate::wire::control::{Ack, Frame, LossReport, PathInfo};
+use crate::wire::handshake::SessionIndex;
+use crate::wire::ip::Inner;
+use crate::wire::sealed::{
+    CONTROL_PREFIX_BYTES, ControlPrefix, DATA_OVERHEAD_BYTES, DATA_PREFIX_BYTES, DataPrefix,
+    HEADER_BYTES, Header, SendTimestamp,
+};
+
+/// A run of packets stays on one path for at most this much of the path's rate, so that slow links
+/// still see fine interleaving.
+const RUN_TIME: Duration = Duration::from_millis(1);
+
+/// The session under which the ingress seals.
+#[derive(Debug)]
+pub struct SendSession {
+    /// The peer's name for it.
+    pub remote: SessionIndex,
+    /// AEAD.
+    pub cipher: Cipher,
+    /// Secret of this direction.
+    pub secret: DirectionSecret,
+}
+
+/// A contiguous run under way.
+#[derive(Clone, Copy, Debug)]
+struct RunInProgress {
+    path: PathId,
+    bytes_left: u64,
+}
+
+/// The last loss report of a path, to find what is new in the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reported {
+    received: u64,
+    net_lost: u64,
+    sent_packets: u64,
+}
+
+/// The sending half of a bond.
+#[derive(Debug)]
+pub struct Ingress {
+    scheduler: Box<dyn Scheduler>,
+    lanes: Lanes,
+    next_seq: BondSeq,
+    session: SendSession,
+    paths: BTreeMap<PathId, SendPath>,
+    reported: BTreeMap<PathId, Reported>,
+    run: Option<RunInProgress>,
+    /// Scratch for the scheduler's view.
+    view: Vec<PathView>,
+    queue: TransmitQueue,
+    /// Inner packets and bytes taken from the host and sent.
+    pub sent_packets: u64,
+    /// Inner bytes taken from the host and sent.
+    pub sent_bytes: u64,
+}
+
+impl Ingress {
+    /// An ingress without paths.
+    pub fn new(config: &BondConfig, lane_seed: u64, session: SendSession) -> Self {
+        Self {
+            scheduler: config.scheduler.build(),
+            lanes: Lanes::new(config.order, lane_seed),
+            next_seq: BondSeq(0),
+            session,
+            paths: BTreeMap::new(),
+            reported: BTreeMap::new(),
+            run: None,
+            view: Vec::new(),
+            queue: TransmitQueue::default(),
+            sent_packets: 0,
+            sent_bytes: 0,
+        }
+    }
+
+    /// Takes one inner packet on its whole way.
+    ///
+    /// # Errors
+    /// Why the packet cannot be sent; nothing was numbered then.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        inner: &Inner,
+        packet: &[u8],
+    ) -> Result<(), DropReason> {
+        let decision = self.schedule(now, packet.len())?;
+        let seq = self.next_seq;
+        let prefix = DataPrefix {
+            seq: seq.truncate(),
+            prev: self.lanes.predecessor_distance(inner, seq),
+            sent: SendTimestamp::of(now),
+        };
+        self.next_seq = seq.next();
+        match decision {
+            Chosen::One(path) => self.seal_data(now, path, prefix, packet),
+            Chosen::Copies(set) => {
+                for at in 0..self.view.len() {
+                    let path = self.view[at].id;
+                    if set.contains(path) {
+                        self.seal_data(now, path, prefix, packet);
+                    }
+                }
+            }
+        }
+        self.sent_packets += 1;
+        self.sent_bytes += packet.len() as u64;
+        Ok(())
+    }
+
+    fn schedule(&mut self, now: Instant, inner_bytes: usize) -> Result<Chosen, DropReason> {
+        let bytes = (inner_bytes + DATA_OVERHEAD_BYTES) as u64;
+        if let Some(run) = &mut self.run
+            && run.bytes_left >= bytes
+        {
+            run.bytes_left -= bytes;
+            let path = run.path;
+            self.scheduler.on_run(&View { now, paths: &self.view }, path);
+            return Ok(Chosen::One(path));
+        }
+        self.refresh_view();
+        if self.view.is_empty() {
+            return Err(DropReason::NoUsablePath);
+        }
+        let view = View { now, paths: &self.view };
+        match self.scheduler.pick(&view, &PacketInfo { bytes }) {
+            Decision::Send(path) => {
+                self.begin_run(path, bytes);
+                Ok(Chosen::One(path))
+            }
+            Decision::Copies(set) => Ok(Chosen::Copies(set)),
+            // Without an ingress queue there is nothing to wait in.
+            Decision::Wait { .. } | Decision::Blocked => Err(DropReason::NoUsablePath),
+        }
+    }
+
+    fn begin_run(&mut self, path: PathId, first_bytes: u64) {
+        let rate = self.view.iter().find(|view| view.id == path).map(|view| view.delivery_rate);
+        let bytes = rate.map_or(0, |rate| rate.bytes_in(RUN_TIME));
+        self.run = Some(RunInProgress { path, bytes_left: bytes.saturating_sub(first_bytes) });
+    }
+
+    /// Usable paths, cheapest first. Silent ones are better than none.
+    fn refresh_view(&mut self) {
+        self.view.clear();
+        for wanted in [PathState::Up, PathState::Silent] {
+            self.view.extend(
+                self.paths.values().filter(|path| path.state == wanted).map(SendPath::view),
+            );
+            if !self.view.is_empty() {
+                break;
+            }
+        }
+        self.view.sort_by_key(|view| (view.price, view.order, view.id));
+    }
+
+    fn seal_data(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &[u8]) {
+        let Some(path) = self.paths.get_mut(&path) else { return };
+        let length = packet.len() + DATA_OVERHEAD_BYTES;
+        let bytes = path.route.ip_bytes(length);
+        path.sent.sent(now, bytes);
+        path.sent_packets += 1;
+        path.sent_bytes += u64::from(bytes);
+        path.last_data_at = Some(now);
+        path.awaiting_since.get_or_insert(now);
+        let out = self.queue.append(path.id, path.route, length);
+        seal(path, Kind::Data, out, |text| {
+            let (head, body) = text.split_at_mut(DATA_PREFIX_BYTES);
+            head.copy_from_slice(&prefix.to_bytes());
+            body.copy_from_slice(packet);
+        });
+    }
+
+    /// Sends a control datagram over a path; without frames it is a mark.
+    pub fn send_control(&mut self, now: Instant, path: PathId, frames: &[Frame]) {
+        let Some(path) = self.paths.get_mut(&path) else { return };
+        if frames.iter().any(|frame| matches!(frame, Frame::Probe(_))) {
+            path.awaiting_since.get_or_insert(now);
+        }
+        let mut text = ControlPrefix::new(now, self.next_seq).to_bytes().to_vec();
+        debug_assert_eq!(text.len(), CONTROL_PREFIX_BYTES);
+        for frame in frames {
+            frame.write(&mut text);
+        }
+        let length = HEADER_BYTES + text.len() + TAG_BYTES;
+        path.sent.sent_unacknowledged();
+        path.sent_bytes += u64::from(path.route.ip_bytes(length));
+        let out = self.queue.append(path.id, path.route, length);
+        seal(path, Kind::Control, out, |out| out.copy_from_slice(&text));
+    }
+
+    /// Whether [`Self::poll_transmit`] has something.
+    pub fn has_transmit(&self) -> bool {
+        self.queue.has_more()
+    }
+
+    /// The next send; valid until the next call. Ends the run in progress: a batch is over.
+    pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
+        self.run = None;
+        self.queue.poll()
+    }
+
+    /// Takes what the peer said about this side's packets.
+    pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) {
+        match feedback {
+            Feedback::Ack(ack) => self.handle_ack(now, &ack),
+            Feedback::LossReports(reports) => self.handle_reports(now, &reports),
+        }
+    }
+
+    fn handle_ack(&mut self, now: Instant, ack: &Ack) {
+        let id = PathId((ack.index & 0xff) as u8);
+        let session = SessionIndex::from_receiver_index(ack.index);
+        let Some(path) = self.paths.get_mut(&id) else { return };
+        let Some((base, next)) = path.epoch_of(session) else { return };
+        let largest = ack.largest.expand(next);
+        if largest >= next {
+            return;
+        }
+        let mut above = largest.0 + 1;
+        let ranges = ack.ranges.iter().map_while(|range| {
+            let high = above.checked_sub(u64::from(range.gap) + 1)?;
+            let low = (high + 1).checked_sub(u64::from(range.length))?;
+            above = low;
+            Some(NumberRange { low: base + low, high: base + high })
+        });
+        let outcome = path.sent.acked(now, ranges);
+        if let Some(elapsed) = outcome.elapsed {
+            let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
+            path.rtt.sample(now, elapsed.saturating_sub(delay));
+        }
+    }
+
+    fn handle_reports(&mut self, now: Instant, reports: &[LossReport]) {
+        let mut news = Vec::with_capacity(reports.len());
+        for report in reports {
+            let Some(path) = self.paths.get_mut(&report.path) else { continue };
+            let last = self.reported.entry(report.path).or_default();
+            if report.received < last.received {
+                continue; // An older report that was overtaken.
+            }
+            let net_lost = report.lost.saturating_sub(report.late);
+            news.push(PathReport {
+                path: report.path,
+                lost_packets: net_lost.saturating_sub(last.net_lost),
+                sent_packets: path.sent_packets - last.sent_packets,
+            });
+            *last = Reported {
+                received: report.received,
+                net_lost: net_lost.max(last.net_lost),
+                sent_packets: path.sent_packets,
+            };
+            path.reported_lost_packets = net_lost;
+        }
+        self.refresh_view();
+        if !news.is_empty() && !self.view.is_empty() {
+            self.scheduler.on_report(&View { now, paths: &self.view }, &news);
+        }
+    }
+
+    /// Adds a path that is to be validated.
+    pub fn add_path(&mut self, id: PathId, route: Route, info: PathInfo) {
+        let key = self.session.secret.path_key(self.session.cipher, id);
+        let path = SendPath::new(id, route, info, self.session.remote, key);
+        self.paths.insert(id, path);
+    }
+
+    /// Removes a path.
+    pub fn remove_path(&mut self, id: PathId) {
+        self.paths.remove(&id);
+        self.reported.remove(&id);
+        self.scheduler.on_path_gone(id);
+        self.run = None;
+    }
+
+    /// Changes whether a path may carry data.
+    pub fn set_state(&mut self, id: PathId, state: PathState) {
+        if let Some(path) = self.paths.get_mut(&id) {
+            path.state = state;
+            if state == PathState::Silent {
+                path.sent.forget_all();
+                path.awaiting_since = None;
+            }
+        }
+        self.run = None;
+    }
+
+    /// Goes on under a new session; every path keeps its id and gets a new key.
+    pub fn enter_session(&mut self, session: SendSession) {
+        for path in self.paths.values_mut() {
+            path.enter_epoch(session.remote, session.secret.path_key(session.cipher, path.id));
+        }
+        self.session = session;
+    }
+
+    /// The session in use.
+    pub const fn session(&self) -> &SendSession {
+        &self.session
+    }
+
+    /// A path.
+    pub fn path(&self, id: PathId) -> Option<&SendPath> {
+        self.paths.get(&id)
+    }
+
+    /// A path, to take samples.
+    pub fn path_mut(&mut self, id: PathId) -> Option<&mut SendPath> {
+        self.paths.get_mut(&id)
+    }
+
+    /// All paths, by id.
+    pub fn paths(&self) -> impl Iterator<Item = &SendPath> {
+        self.paths.values()
+    }
+
+    /// The sequence number of the next data packet.
+    pub const fn next_seq(&self) -> BondSeq {
+        self.next_seq
+    }
+
+    /// The scheduler's weights by path, where it has them.
+    pub fn weights(&mut self, now: Instant) -> Vec<(PathId, u32)> {
+        self.refresh_view();
+        self.scheduler.weights(&View { now, paths: &self.view })
+    }
+}
+
+enum Chosen {
+    One(PathId),
+    Copies(PathSet),
+}
+
+/// Seals a datagram into `out`, which has exactly its length; `fill` writes the plain text.
+fn seal(path: &mut SendPath, kind: Kind, out: &mut [u8], fill: impl FnOnce(&mut [u8])) {
+    let id = path.id;
+    let (session, number, key) = path.take_number();
+    let header = Header { kind, session, path: id, number: number.truncate() }.to_bytes();
+    let (head, sealed) = out.split_at_mut(HEADER_BYTES);
+    head.copy_from_slice(&header);
+    let (text, tag) = sealed.split_at_mut(sealed.len() - TAG_BYTES);
+    fill(text);
+    tag.copy_from_slice(&key.seal(number, &header, text));
+}

@@ -1,0 +1,206 @@
+//! What comes out of the core: datagrams for the sockets and packets for the host.
+
+use core::net::{IpAddr, SocketAddr};
+use std::collections::VecDeque;
+
+use crate::config::SocketId;
+use crate::path::Route;
+use crate::seq::PathId;
+
+/// Most datagrams in a run: what every kernel with UDP_SEGMENT takes.
+const RUN_DATAGRAMS_MAX: usize = 64;
+/// Most bytes in a run: one UDP send.
+const RUN_BYTES_MAX: usize = 65_507;
+/// Buffers kept for later.
+const SPARE_BUFFERS_MAX: usize = 32;
+
+/// One send: a datagram, or a run of equal datagrams of which only the last may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<'a> {
+    /// The socket to send from.
+    pub socket: SocketId,
+    /// The destination.
+    pub remote: SocketAddr,
+    /// The source address, where it matters.
+    pub local: Option<IpAddr>,
+    /// Length of every datagram but the last; `None` for a single one.
+    pub segment_size: Option<usize>,
+    /// The datagrams, one after the other.
+    pub contents: &'a [u8],
+}
+
+#[derive(Debug)]
+struct Run {
+    path: PathId,
+    route: Route,
+    segment: usize,
+    /// A shorter datagram ended the run.
+    closed: bool,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    fn takes(&self, path: PathId, route: &Route, length: usize) -> bool {
+        self.path == path
+            && !self.closed
+            && length <= self.segment
+            && self.route == *route
+            && self.bytes.len() + length <= RUN_BYTES_MAX
+            && self.bytes.len() < self.segment * RUN_DATAGRAMS_MAX
+    }
+}
+
+/// Datagrams on their way to the sockets, in runs per path. Order is kept within a path.
+#[derive(Debug, Default)]
+pub struct TransmitQueue {
+    open: Vec<Run>,
+    finished: VecDeque<Run>,
+    current: Option<Run>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl TransmitQueue {
+    /// Space for a datagram at the end of its path's run.
+    pub fn append(&mut self, path: PathId, route: Route, length: usize) -> &mut [u8] {
+        if let Some(at) = self.open.iter().position(|run| run.path == path)
+            && !self.open[at].takes(path, &route, length)
+        {
+            let run = self.open.remove(at);
+            self.finished.push_back(run);
+        }
+        let at = match self.open.iter().position(|run| run.path == path) {
+            Some(at) => at,
+            None => {
+                let bytes = self.spare.pop().unwrap_or_default();
+                self.open.push(Run { path, route, segment: length, closed: false, bytes });
+                self.open.len() - 1
+            }
+        };
+        let run = &mut self.open[at];
+        run.closed = length < run.segment;
+        let start = run.bytes.len();
+        run.bytes.resize(start + length, 0);
+        &mut run.bytes[start..]
+    }
+
+    /// A copy of a datagram that belongs to no path.
+    pub fn push_single(&mut self, route: Route, datagram: &[u8]) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(datagram);
+        let segment = bytes.len();
+        self.finished.push_back(Run { path: PathId(0), route, segment, closed: true, bytes });
+    }
+
+    /// Whether [`Self::poll`] has something.
+    pub fn has_more(&self) -> bool {
+        !self.finished.is_empty() || !self.open.is_empty()
+    }
+
+    /// The next send; valid until the next call.
+    pub fn poll(&mut self) -> Option<Transmit<'_>> {
+        if let Some(mut done) = self.current.take()
+            && self.spare.len() < SPARE_BUFFERS_MAX
+        {
+            done.bytes.clear();
+            self.spare.push(done.bytes);
+        }
+        if self.finished.is_empty() {
+            self.finished.extend(self.open.drain(..));
+        }
+        let run = self.current.insert(self.finished.pop_front()?);
+        Some(Transmit {
+            socket: run.route.socket,
+            remote: run.route.remote,
+            local: run.route.local,
+            segment_size: (run.bytes.len() > run.segment).then_some(run.segment),
+            contents: &run.bytes,
+        })
+    }
+}
+
+/// Inner packets on their way to the host.
+#[derive(Debug, Default)]
+pub struct DeliverQueue {
+    bytes: Vec<u8>,
+    ends: VecDeque<usize>,
+    start: usize,
+}
+
+impl DeliverQueue {
+    /// Adds a packet.
+    pub fn push(&mut self, packet: &[u8]) {
+        self.bytes.extend_from_slice(packet);
+        self.ends.push_back(self.bytes.len());
+    }
+
+    /// Whether [`Self::poll`] has something.
+    pub fn has_more(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// The next packet; valid until the next call.
+    pub fn poll(&mut self) -> Option<&[u8]> {
+        let Some(end) = self.ends.pop_front() else {
+            self.bytes.clear();
+            self.start = 0;
+            return None;
+        };
+        let packet = &self.bytes[self.start..end];
+        self.start = end;
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(port: u16) -> Route {
+        Route { socket: SocketId(0), remote: ([192, 0, 2, 1], port).into(), local: None }
+    }
+
+    fn sends(queue: &mut TransmitQueue) -> Vec<(Option<usize>, usize)> {
+        let mut sends = Vec::new();
+        while let Some(transmit) = queue.poll() {
+            sends.push((transmit.segment_size, transmit.contents.len()));
+        }
+        sends
+    }
+
+    #[test]
+    fn equal_datagrams_form_a_run_that_a_shorter_one_ends() {
+        let mut queue = TransmitQueue::default();
+        for length in [100, 100, 40, 100] {
+            queue.append(PathId(0), route(1), length);
+        }
+        assert_eq!(sends(&mut queue), [(Some(100), 240), (None, 100)]);
+    }
+
+    #[test]
+    fn paths_have_runs_of_their_own() {
+        let mut queue = TransmitQueue::default();
+        for path in [0, 1, 0, 1] {
+            queue.append(PathId(path), route(path.into()), 100);
+        }
+        assert_eq!(sends(&mut queue), [(Some(100), 200), (Some(100), 200)]);
+    }
+
+    #[test]
+    fn a_run_fits_one_send() {
+        let mut queue = TransmitQueue::default();
+        for _ in 0..60 {
+            queue.append(PathId(0), route(1), 1400);
+        }
+        assert!(sends(&mut queue).iter().all(|(_, bytes)| *bytes <= RUN_BYTES_MAX));
+    }
+
+    #[test]
+    fn delivered_packets_come_in_order() {
+        let mut queue = DeliverQueue::default();
+        queue.push(b"one");
+        queue.push(b"three");
+        assert_eq!(queue.poll(), Some(&b"one"[..]));
+        assert_eq!(queue.poll(), Some(&b"three"[..]));
+        assert_eq!(queue.poll(), None);
+    }
+}

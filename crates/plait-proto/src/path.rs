@@ -1,0 +1,164 @@
+//! A path as its sender sees it: where it leads, how far it can be trusted, what it carries.
+
+pub mod gaps;
+pub mod received;
+pub mod rtt;
+pub mod sent;
+
+use core::net::{IpAddr, SocketAddr};
+
+use rtt::RttEstimator;
+use sent::SentDatagrams;
+
+use crate::config::SocketId;
+use crate::scheduler::PathView;
+use crate::seq::{PacketNumber, PathId};
+use crate::session::PathKey;
+use crate::stats::PathState;
+use crate::time::Instant;
+use crate::wire::control::PathInfo;
+use crate::wire::handshake::SessionIndex;
+
+/// Bytes of a UDP header.
+const UDP_HEADER_BYTES: u32 = 8;
+
+/// From which socket and address to which address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// The owner's socket.
+    pub socket: SocketId,
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// The local address the peer sends to, where the socket has several.
+    pub local: Option<IpAddr>,
+}
+
+impl Route {
+    /// Length at the IP layer of a UDP payload of `bytes`.
+    pub const fn ip_bytes(&self, payload_bytes: usize) -> u32 {
+        let ip_header = if self.remote.is_ipv4() { 20 } else { 40 };
+        payload_bytes as u32 + UDP_HEADER_BYTES + ip_header
+    }
+}
+
+/// The packet numbers of a path in an epoch that was left, as acknowledgements still name them.
+#[derive(Clone, Copy, Debug)]
+struct PastEpoch {
+    session: SessionIndex,
+    base: u64,
+    next: PacketNumber,
+}
+
+/// The sending side of a path.
+#[derive(Debug)]
+pub struct SendPath {
+    /// Id within the bond.
+    pub id: PathId,
+    /// Where it leads.
+    pub route: Route,
+    /// What is known of the link: configured here, or told by the peer that owns it.
+    pub info: PathInfo,
+    /// Whether it may carry data.
+    pub state: PathState,
+    /// Round-trip time.
+    pub rtt: RttEstimator,
+    /// What is on its way.
+    pub sent: SentDatagrams,
+    /// Data packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent at the IP layer.
+    pub sent_bytes: u64,
+    /// Data packets the peer reported lost.
+    pub reported_lost_packets: u64,
+    /// When data was last sent.
+    pub last_data_at: Option<Instant>,
+    /// Since when something is out that the peer answers, with nothing heard since.
+    pub awaiting_since: Option<Instant>,
+    key: PathKey,
+    session: SessionIndex,
+    next_number: PacketNumber,
+    /// Number among all the path's datagrams of this epoch's packet number zero.
+    epoch_base: u64,
+    past: Option<PastEpoch>,
+}
+
+impl SendPath {
+    /// A path that is to be validated.
+    pub fn new(
+        id: PathId,
+        route: Route,
+        info: PathInfo,
+        session: SessionIndex,
+        key: PathKey,
+    ) -> Self {
+        Self {
+            id,
+            route,
+            info,
+            state: PathState::Validating,
+            rtt: RttEstimator::default(),
+            sent: SentDatagrams::default(),
+            sent_packets: 0,
+            sent_bytes: 0,
+            reported_lost_packets: 0,
+            last_data_at: None,
+            awaiting_since: None,
+            key,
+            session,
+            next_number: PacketNumber(0),
+            epoch_base: 0,
+            past: None,
+        }
+    }
+
+    /// Goes on under another session's key. What is on its way stays known.
+    pub fn enter_epoch(&mut self, session: SessionIndex, key: PathKey) {
+        self.past = Some(PastEpoch {
+            session: self.session,
+            base: self.epoch_base,
+            next: self.next_number,
+        });
+        self.session = session;
+        self.key = key;
+        self.epoch_base = self.sent.next_number();
+        self.next_number = PacketNumber(0);
+    }
+
+    /// The session, packet number and key for the next datagram; the number is used up.
+    pub fn take_number(&mut self) -> (SessionIndex, PacketNumber, &PathKey) {
+        let number = self.next_number;
+        self.next_number = number.next();
+        (self.session, number, &self.key)
+    }
+
+    /// Datagrams sealed under the key in use.
+    pub const fn sealed_in_epoch(&self) -> u64 {
+        self.next_number.0
+    }
+
+    /// For an acknowledgement of an epoch: the number that counts as its zero, and the number that
+    /// would have been sent next. `None` when the epoch is too long ago.
+    pub fn epoch_of(&self, session: SessionIndex) -> Option<(u64, PacketNumber)> {
+        if session == self.session {
+            return Some((self.epoch_base, self.next_number));
+        }
+        let past = self.past.as_ref().filter(|past| past.session == session)?;
+        Some((past.base, past.next))
+    }
+
+    /// What a scheduler may see.
+    pub fn view(&self) -> PathView {
+        PathView {
+            id: self.id,
+            price: self.info.price,
+            order: self.info.order,
+            weight: self.info.weight.max(1),
+            srtt: self.rtt.smoothed(),
+            latest_rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min(),
+            in_flight_bytes: self.sent.in_flight_bytes(),
+            delivery_rate: self.sent.delivery_rate(),
+            sent_packets: self.sent_packets,
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a path has sent and not yet seen acknowledged: bytes in flight, round-trip samples and the
+//! delivery rate.
+//!
+//! Numbers here count the path's datagrams through all epochs; the ingress translates packet
+//! numbers, which start again with each epoch.
+
+use std::collections::VecDeque;
+
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// Most datagrams remembered; older ones count as lost.
+const OUTSTANDING_MAX: usize = 1 << 16;
+/// A datagram is lost when this many later ones arrived (RFC 9002 §6.1.1).
+const PACKET_THRESHOLD: u64 = 3;
+/// How long a delivery rate counts.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Outstanding,
+    Acked,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Instant,
+    bytes: u32,
+    state: State,
+    /// Bytes delivered, and when, at the time of sending (the estimator of BBR,
+    /// draft-cheng-iccrg-delivery-rate-estimation-02 §3).
+    delivered_bytes: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+}
+
+/// A run of datagram numbers, both ends included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NumberRange {
+    /// Lowest number.
+    pub low: u64,
+    /// Highest number.
+    pub high: u64,
+}
+
+/// What an acknowledgement showed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AckOutcome {
+    /// Time since the highest number was sent, when it was acknowledged for the first time.
+    pub elapsed: Option<Duration>,
+    /// Datagrams found lost.
+    pub lost_datagrams: u64,
+}
+
+/// The datagrams of a path that are on their way.
+#[derive(Debug)]
+pub struct SentDatagrams {
+    /// Number of the front of `outstanding`.
+    base: u64,
+    outstanding: VecDeque<Sent>,
+    in_flight_bytes: u64,
+    delivered_bytes: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    rate: WindowedMax,
+}
+
+impl Default for SentDatagrams {
+    fn default() -> Self {
+        Self {
+            base: 0,
+            outstanding: VecDeque::new(),
+            in_flight_bytes: 0,
+            delivered_bytes: 0,
+            delivered_at: Instant::ZERO,
+            first_sent_at: Instant::ZERO,
+            rate: WindowedMax::default(),
+        }
+    }
+}
+
+impl SentDatagrams {
+    /// The number that the next datagram gets.
+    pub fn next_number(&self) -> u64 {
+        self.base + self.outstanding.len() as u64
+    }
+
+    /// Notes a datagram of `bytes` at the IP layer.
+    pub fn sent(&mut self, now: Instant, bytes: u32) {
+        if self.in_flight_bytes == 0 {
+            self.delivered_at = now;
+            self.first_sent_at = now;
+        }
+        if self.outstanding.len() == OUTSTANDING_MAX {
+            self.forget_front();
+        }
+        self.outstanding.push_back(Sent {
+            at: now,
+            bytes,
+            state: State::Outstanding,
+            delivered_bytes: self.delivered_bytes,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+        });
+        self.in_flight_bytes += u64::from(bytes);
+    }
+
+    /// Notes a datagram that asks for no acknowledgement: it uses up a number and nothing else.
+    pub fn sent_unacknowledged(&mut self) {
+        if self.outstanding.is_empty() {
+            self.base += 1;
+            return;
+        }
+        if self.outstanding.len() == OUTSTANDING_MAX {
+            self.forget_front();
+        }
+        self.outstanding.push_back(Sent {
+            at: Instant::ZERO,
+            bytes: 0,
+            state: State::Acked,
+            delivered_bytes: 0,
+            delivered_at: Instant::ZERO,
+            first_sent_at: Instant::ZERO,
+        });
+    }
+
+    fn forget_front(&mut self) {
+        if let Some(front) = self.outstanding.pop_front() {
+            self.base += 1;
+            if front.state == State::Outstanding {
+                self.in_flight_bytes -= u64::from(front.bytes);
+            }
+        }
+    }
+
+    /// Notes an acknowledgement: runs from the highest down. Runs that name what was never sent
+    /// are ignored.
+    pub fn acked(&mut self, now: Instant, ranges: impl Iterator<Item = NumberRange>) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        let mut highest = None;
+        for range in ranges {
+            if range.high >= self.next_number() {
+                return outcome;
+            }
+            let first = highest.is_none();
+            highest.get_or_insert(range.high);
+            if range.high < self.base {
+                break;
+            }
+            if first {
+                outcome.elapsed = self.elapsed_of(now, range.high);
+            }
+            for number in range.low.max(self.base)..=range.high {
+                self.ack_one(now, number);
+            }
+        }
+        if let Some(highest) = highest {
+            outcome.lost_datagrams = self.find_lost(highest);
+        }
+        while self.outstanding.front().is_some_and(|front| front.state != State::Outstanding) {
+            self.forget_front();
+        }
+        outcome
+    }
+
+    fn elapsed_of(&self, now: Instant, number: u64) -> Option<Duration> {
+        let sent = self.outstanding.get(usize::try_from(number.checked_sub(self.base)?).ok()?)?;
+        (sent.state == State::Outstanding).then(|| now.since(sent.at))
+    }
+
+    fn ack_one(&mut self, now: Instant, number: u64) {
+        let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { return };
+        if sent.state == State::Acked {
+            return;
+        }
+        if sent.state == State::Outstanding {
+            self.in_flight_bytes -= u64::from(sent.bytes);
+        }
+        sent.state = State::Acked;
+        self.delivered_bytes += u64::from(sent.bytes);
+        self.delivered_at = now;
+        self.first_sent_at = sent.at;
+        let delivered = self.delivered_bytes - sent.delivered_bytes;
+        // The longer of the two intervals: a burst of acknowledgements must not pass for speed.
+        let interval = now.since(sent.delivered_at).max(sent.at.since(sent.first_sent_at));
+        self.rate.update(now, Rate::from_bytes_over(delivered, interval));
+    }
+
+    /// Whatever is still out three numbers below the highest that arrived is lost.
+    fn find_lost(&mut self, highest: u64) -> u64 {
+        let Some(limit) = (highest + 1).checked_sub(PACKET_THRESHOLD + self.base) else { return 0 };
+        let mut lost = 0;
+        for sent in self.outstanding.iter_mut().take(limit as usize) {
+            if sent.state == State::Outstanding {
+                sent.state = State::Lost;
+                self.in_flight_bytes -= u64::from(sent.bytes);
+                lost += 1;
+            }
+        }
+        lost
+    }
+
+    /// Bytes on their way.
+    pub const fn in_flight_bytes(&self) -> u64 {
+        self.in_flight_bytes
+    }
+
+    /// Highest delivery rate of the last second; zero before the first sample.
+    pub fn delivery_rate(&self) -> Rate {
+        self.rate.get()
+    }
+
+    /// Forgets what is on its way: the path was found dead.
+    pub fn forget_all(&mut self) {
+        while !self.outstanding.is_empty() {
+            self.forget_front();
+        }
+    }
+}
+
+/// The maximum over two half windows: cheap, and late by at most half a window.
+#[derive(Debug, Default)]
+struct WindowedMax {
+    current: Rate,
+    previous: Rate,
+    since: Instant,
+}
+
+impl WindowedMax {
+    fn update(&mut self, now: Instant, rate: Rate) {
+        if now.since(self.since) >= RATE_WINDOW / 2 {
+            self.previous = self.current;
+            self.current = Rate::ZERO;
+            self.since = now;
+        }
+        self.current = self.current.max(rate);
+    }
+
+    fn get(&self) -> Rate {
+        self.current.max(self.previous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(low: u64, high: u64) -> core::iter::Once<NumberRange> {
+        core::iter::once(NumberRange { low, high })
+    }
+
+    fn filled(count: u64) -> SentDatagrams {
+        let mut sent = SentDatagrams::default();
+        for n in 0..count {
+            sent.sent(Instant::from_millis(n), 1000);
+        }
+        sent
+    }
+
+    #[test]
+    fn an_acknowledgement_takes_bytes_out_of_flight() {
+        let mut sent = filled(10);
+        let outcome = sent.acked(Instant::from_millis(20), run(0, 3));
+        assert_eq!(outcome.elapsed, Some(Duration::from_millis(17)));
+        assert_eq!(sent.in_flight_bytes(), 6000);
+        let again = sent.acked(Instant::from_millis(21), run(0, 3));
+        assert_eq!(again, AckOutcome::default(), "the same again shows nothing new");
+    }
+
+    #[test]
+    fn a_gap_is_lost_after_three_later_ones() {
+        let mut sent = filled(10);
+        assert_eq!(sent.acked(Instant::from_millis(20), run(1, 2)).lost_datagrams, 0);
+        assert_eq!(sent.acked(Instant::from_millis(20), run(1, 3)).lost_datagrams, 1);
+        assert_eq!(sent.in_flight_bytes(), 6000);
+    }
+
+    #[test]
+    fn what_was_never_sent_has_no_effect() {
+        let mut sent = filled(3);
+        assert_eq!(sent.acked(Instant::from_millis(5), run(0, 3)), AckOutcome::default());
+        assert_eq!(sent.in_flight_bytes(), 3000);
+    }
+
+    #[test]
+    fn the_rate_is_what_arrives() {
+        let mut sent = SentDatagrams::default();
+        // One datagram of 1000 bytes each millisecond is 8 Mbit/s; each is acknowledged 10 ms on.
+        for n in 0..200_u64 {
+            sent.sent(Instant::from_millis(n), 1000);
+            if n >= 10 {
+                sent.acked(Instant::from_millis(n), run(n - 10, n - 10));
+            }
+        }
+        let rate = sent.delivery_rate().bits_per_second();
+        assert!((7_000_000..=9_000_000).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let sent = filled(OUTSTANDING_MAX as u64 + 10);
+        assert_eq!(sent.outstanding.len(), OUTSTANDING_MAX);
+        assert_eq!(sent.in_flight_bytes(), OUTSTANDING_MAX as u64 * 1000);
+    }
+}

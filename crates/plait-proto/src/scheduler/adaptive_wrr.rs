@@ -1,0 +1,267 @@
+//! Adaptive weighted round robin: 002 section 4, with AWI, IWI and DWD.
+//! Equations and deviations: `docs/algorithms/adaptive-wrr.md`.
+
+use serde::{Deserialize, Serialize};
+
+use super::smooth_wrr::SmoothWrr;
+use super::{Decision, PacketInfo, PathId, PathReport, Scheduler, View};
+
+#[cfg(test)]
+mod tests;
+
+/// How often DWD lowers a weight while reports stay free of loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DwdMode {
+    /// By 1 per T_dwd: the wait starts again after every decrement. It fits 002's measurements.
+    #[default]
+    PerTdwd,
+    /// By 1 per report once T_dwd has passed: 002's text taken literally.
+    PerReport,
+}
+
+/// What becomes of the fraction in AWI's increment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WeightRounding {
+    /// To the nearest integer, halves up.
+    #[default]
+    Round,
+    /// Cut off.
+    Truncate,
+    /// Kept: weights are fractional.
+    Float,
+}
+
+/// Parameters of the adaptive weighted round robin.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct AdaptiveWrrConfig {
+    /// Constant weight of the cheapest path (002: w_fixed = 50).
+    pub w_fixed: u32,
+    /// Largest weight of any other path (002: 45 to 50).
+    pub w_max: u32,
+    /// Weight of other paths at the start, at most `w_max` (002: 0).
+    pub w_initial: u32,
+    /// AWI's gain (002: 0.1 to 1).
+    pub k: f64,
+    /// T_dwd: loss-free time before DWD lowers a weight (002: 50 to 1000 ms).
+    pub t_dwd_ms: u32,
+    /// T_report: the time between loss reports (002: 50 ms). T_dwd is rounded up to its multiple.
+    pub t_report_ms: u32,
+    /// How often DWD lowers a weight.
+    pub dwd_mode: DwdMode,
+    /// What becomes of AWI's fractions.
+    pub weight_rounding: WeightRounding,
+}
+
+impl Default for AdaptiveWrrConfig {
+    fn default() -> Self {
+        Self {
+            w_fixed: 50,
+            w_max: 50,
+            w_initial: 0,
+            k: 0.5,
+            t_dwd_ms: 250,
+            t_report_ms: 50,
+            dwd_mode: DwdMode::default(),
+            weight_rounding: WeightRounding::default(),
+        }
+    }
+}
+
+/// Why an [`AdaptiveWrrConfig`] cannot be used.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+pub enum InvalidAdaptiveWrr {
+    /// `k` is no gain.
+    #[error("adaptive-wrr: `k` is {0}; use a number from 0 to 100, such as 0.5")]
+    Gain(f64),
+    /// `w-fixed` is out of range.
+    #[error("adaptive-wrr: `w-fixed` is {0}; use 1 to {WEIGHT_MAX}")]
+    FixedWeight(u32),
+    /// `w-max` is out of range.
+    #[error("adaptive-wrr: `w-max` is {0}; use 0 to {WEIGHT_MAX}")]
+    LargestWeight(u32),
+    /// `w-initial` is above `w-max`.
+    #[error("adaptive-wrr: `w-initial` is {0}, above `w-max`; use 0 to `w-max`")]
+    InitialWeight(u32),
+    /// `t-report-ms` is zero.
+    #[error("adaptive-wrr: `t-report-ms` is 0; use 1 or more, such as 50")]
+    ReportInterval,
+}
+
+/// Largest weight that a configuration may name.
+const WEIGHT_MAX: u32 = 65535;
+
+impl AdaptiveWrrConfig {
+    /// Whether the parameters make sense; to be called where a configuration is read.
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that does not.
+    pub fn check(&self) -> Result<(), InvalidAdaptiveWrr> {
+        if !(0.0..=100.0).contains(&self.k) {
+            Err(InvalidAdaptiveWrr::Gain(self.k))
+        } else if !(1..=WEIGHT_MAX).contains(&self.w_fixed) {
+            Err(InvalidAdaptiveWrr::FixedWeight(self.w_fixed))
+        } else if self.w_max > WEIGHT_MAX {
+            Err(InvalidAdaptiveWrr::LargestWeight(self.w_max))
+        } else if self.w_initial > self.w_max {
+            Err(InvalidAdaptiveWrr::InitialWeight(self.w_initial))
+        } else if self.t_report_ms == 0 {
+            Err(InvalidAdaptiveWrr::ReportInterval)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// T_dwd in reports, rounded up; at least one.
+    fn reports_per_t_dwd(&self) -> u32 {
+        self.t_dwd_ms.div_ceil(self.t_report_ms.max(1)).max(1)
+    }
+
+    /// AWI's increment (002 section 4.2): k · lost/sent · w_fixed, with lost/sent kept in [0, 1]
+    /// and taken as 1 when nothing was sent.
+    fn awi_increment(&self, report: &PathReport) -> f64 {
+        let ratio = match report.sent_packets {
+            0 => 1.0,
+            sent => (report.lost_packets as f64 / sent as f64).min(1.0),
+        };
+        let increment = self.k * ratio * f64::from(self.w_fixed);
+        match self.weight_rounding {
+            WeightRounding::Round => increment.round(),
+            WeightRounding::Truncate => increment.trunc(),
+            WeightRounding::Float => increment,
+        }
+    }
+}
+
+/// Credits are earned in 1/1024 of a weight, so that fractional weights count.
+const CREDITS_PER_WEIGHT: f64 = 1024.0;
+
+/// The weights of the paths.
+#[derive(Debug)]
+struct Weights {
+    config: AdaptiveWrrConfig,
+    /// Paths whose weight has moved. The first path of a view has `w_fixed` whatever stands here.
+    moved: Vec<(PathId, f64)>,
+}
+
+impl Weights {
+    fn get(&self, path: PathId) -> f64 {
+        let moved = self.moved.iter().find(|(id, _)| *id == path);
+        moved.map_or_else(|| self.clamp(f64::from(self.config.w_initial)), |&(_, weight)| weight)
+    }
+
+    fn add(&mut self, path: PathId, increment: f64) {
+        let weight = self.clamp(self.get(path) + increment);
+        match self.moved.iter_mut().find(|(id, _)| *id == path) {
+            Some((_, moved)) => *moved = weight,
+            None => self.moved.push((path, weight)),
+        }
+    }
+
+    fn clamp(&self, weight: f64) -> f64 {
+        weight.clamp(0.0, f64::from(self.config.w_max))
+    }
+
+    /// The weights in the view's order, in `scale` of a weight.
+    fn shares<'a>(
+        &'a self,
+        view: &View<'a>,
+        scale: f64,
+    ) -> impl Iterator<Item = (PathId, u32)> + Clone + use<'a> {
+        view.paths.iter().enumerate().map(move |(index, path)| {
+            let weight =
+                if index == 0 { f64::from(self.config.w_fixed) } else { self.get(path.id) };
+            (path.id, (weight * scale).round() as u32)
+        })
+    }
+}
+
+/// Paper 002's scheduler. The first path of the view is the fixed one.
+#[derive(Debug)]
+pub struct AdaptiveWrr {
+    weights: Weights,
+    loss_free_reports: u32,
+    wrr: SmoothWrr,
+}
+
+impl AdaptiveWrr {
+    /// A scheduler that has seen no report.
+    pub fn new(config: AdaptiveWrrConfig) -> Self {
+        Self {
+            weights: Weights { config, moved: Vec::new() },
+            loss_free_reports: 0,
+            wrr: SmoothWrr::default(),
+        }
+    }
+
+    /// AWI, or IWI from weight 0: losses of path `index` raise the next dearer path that has room.
+    fn raise(&mut self, view: &View<'_>, index: usize, report: &PathReport) {
+        let config = self.weights.config;
+        let room = |path: &&super::PathView| self.weights.get(path.id) < f64::from(config.w_max);
+        let Some(target) = view.paths[index + 1..].iter().find(room) else {
+            return;
+        };
+        let increment = if self.weights.get(target.id) == 0.0 {
+            report.lost_packets as f64
+        } else {
+            config.awi_increment(report)
+        };
+        self.weights.add(target.id, increment);
+    }
+
+    /// DWD: a further report was free of loss.
+    fn decay(&mut self, view: &View<'_>) {
+        let config = self.weights.config;
+        self.loss_free_reports = self.loss_free_reports.saturating_add(1);
+        if self.loss_free_reports < config.reports_per_t_dwd() {
+            return;
+        }
+        let dearest = view.paths.iter().skip(1).rfind(|path| self.weights.get(path.id) > 0.0);
+        if let Some(dearest) = dearest {
+            self.weights.add(dearest.id, -1.0);
+        }
+        if config.dwd_mode == DwdMode::PerTdwd {
+            self.loss_free_reports = 0;
+        }
+    }
+}
+
+impl Scheduler for AdaptiveWrr {
+    fn pick(&mut self, view: &View<'_>, _packet: &PacketInfo) -> Decision {
+        self.wrr.pick(self.weights.shares(view, CREDITS_PER_WEIGHT))
+    }
+
+    fn on_run(&mut self, view: &View<'_>, path: PathId) {
+        self.wrr.charge(self.weights.shares(view, CREDITS_PER_WEIGHT), path);
+    }
+
+    fn on_report(&mut self, view: &View<'_>, reports: &[PathReport]) {
+        // The dearest path's losses have nowhere to go, so they count for nothing (002 section
+        // 4.2).
+        let raising = view.paths.len().saturating_sub(1);
+        let mut any_lost = false;
+        for (index, path) in view.paths[..raising].iter().enumerate() {
+            let report = reports.iter().find(|report| report.path == path.id);
+            if let Some(report) = report.filter(|report| report.lost_packets > 0) {
+                any_lost = true;
+                self.raise(view, index, report);
+            }
+        }
+        if any_lost {
+            self.loss_free_reports = 0;
+        } else {
+            self.decay(view);
+        }
+    }
+
+    fn on_path_gone(&mut self, path: PathId) {
+        self.weights.moved.retain(|(id, _)| *id != path);
+    }
+
+    fn weights(&self, view: &View<'_>) -> Vec<(PathId, u32)> {
+        self.weights.shares(view, 1.0).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! Names of the algorithms, and what configures them.
+
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AdaptiveWrr, AdaptiveWrrConfig, Fixed, InvalidAdaptiveWrr, MinRtt, Redundant, RoundRobin,
+    Scheduler,
+};
+
+/// A scheduler, by its field's name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// `adaptive-wrr`: paper 002's weighted round robin. The cheapest path has a constant weight;
+    /// loss reports raise the weight of the next dearer one (AWI, IWI), and loss-free time lowers
+    /// it again (DWD). It fills a cheap line first and overflows to a dear one, at the price of
+    /// some loss by which it finds the cheap line's capacity.
+    AdaptiveWrr,
+    /// `fixed`: weighted round robin over the paths' configured weights. Right when the ratio of
+    /// the links' rates is known and steady; too much on one link wastes the others.
+    Fixed,
+    /// `round-robin`: the same number of packets on every path. Right for equal links, and a
+    /// baseline.
+    RoundRobin,
+    /// `min-rtt`: the path on which the next packet would come back first, judged by base
+    /// round-trip time, bytes in flight and delivery rate. Needs no hand-set rate; it fills the
+    /// quickest path and spills over when a queue builds. The default.
+    #[default]
+    MinRtt,
+    /// `redundant`: a copy of every packet on every path. The rate is that of the slowest link,
+    /// delay and loss are those of the best; for little traffic that must not be lost.
+    Redundant,
+}
+
+impl Algorithm {
+    /// All algorithms.
+    pub const ALL: [Self; 5] =
+        [Self::AdaptiveWrr, Self::Fixed, Self::RoundRobin, Self::MinRtt, Self::Redundant];
+
+    /// The name in configuration and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AdaptiveWrr => "adaptive-wrr",
+            Self::Fixed => "fixed",
+            Self::RoundRobin => "round-robin",
+            Self::MinRtt => "min-rtt",
+            Self::Redundant => "redundant",
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The name of no scheduler.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "unknown scheduler `{0}`: use one of adaptive-wrr, fixed, round-robin, min-rtt and redundant"
+)]
+pub struct UnknownAlgorithm(pub String);
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
+        let known = Self::ALL.into_iter().find(|algorithm| algorithm.name() == name);
+        known.ok_or_else(|| UnknownAlgorithm(name.to_owned()))
+    }
+}
+
+/// Which scheduler to use, and the parameters of those that have any.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct SchedulerConfig {
+    /// The scheduler.
+    pub algorithm: Algorithm,
+    /// Parameters of `adaptive-wrr`; without effect on the others.
+    pub adaptive_wrr: AdaptiveWrrConfig,
+}
+
+impl SchedulerConfig {
+    /// Whether the parameters make sense; to be called where a configuration is read.
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that does not.
+    pub fn check(&self) -> Result<(), InvalidAdaptiveWrr> {
+        self.adaptive_wrr.check()
+    }
+
+    /// A new scheduler.
+    pub fn build(&self) -> Box<dyn Scheduler> {
+        match self.algorithm {
+            Algorithm::AdaptiveWrr => Box::new(AdaptiveWrr::new(self.adaptive_wrr)),
+            Algorithm::Fixed => Box::new(Fixed::default()),
+            Algorithm::RoundRobin => Box::new(RoundRobin::default()),
+            Algorithm::MinRtt => Box::new(MinRtt::default()),
+            Algorithm::Redundant => Box::new(Redundant),
+        }
+    }
+}
+
+impl From<Algorithm> for SchedulerConfig {
+    fn from(algorithm: Algorithm) -> Self {
+        Self { algorithm, ..Self::default() }
+    }
+}
+
+impl FromStr for SchedulerConfig {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
+        name.parse::<Algorithm>().map(Self::from)
+    }
+}
+
+impl fmt::Display for SchedulerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.algorithm.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_to_what_they_name() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+            assert_eq!(algorithm.name().parse(), Ok(SchedulerConfig::from(algorithm)));
+        }
+        assert_eq!("minrtt".parse::<Algorithm>(), Err(UnknownAlgorithm("minrtt".into())));
+        assert_eq!(SchedulerConfig::default().algorithm, Algorithm::MinRtt);
+    }
+
+    #[test]
+    fn the_error_names_every_algorithm() {
+        let error = UnknownAlgorithm("x".into()).to_string();
+        for algorithm in Algorithm::ALL {
+            assert!(error.contains(algorithm.name()), "{algorithm}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The handshake: Noise IKpsk2 with WireGuard's macs (spec H-clauses).
+//!
+//! It is given messages and randomness and makes keys. It does not know paths, timers or retries.
+
+use core::fmt;
+
+use blake2::digest::consts::U16;
+use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
+use blake2::{Blake2s256, Blake2sMac, Digest as _};
+use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher as NoiseCipher, Dh, Hash, Random};
+use snow::{Builder, HandshakeState};
+
+use super::keys::{Cipher, DirectionSecret, PresharedKey, PrivateKey, PublicKey};
+use crate::drop_reason::DropReason;
+use crate::rng::Rng;
+use crate::seq::BondIncarnation;
+use crate::time::Duration;
+use crate::wire::handshake::{
+    INITIATION_BYTES, INITIATION_PAYLOAD_BYTES, Initiation, MAC_BYTES, RESPONSE_BYTES,
+    RESPONSE_PAYLOAD_BYTES, Response, SessionIndex,
+};
+
+const PROTOCOL: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+const PROLOGUE: &[u8] = b"plait 1";
+const MAC1_LABEL: &[u8] = b"plait 1 mac1";
+
+/// Wall-clock time of an initiation, which guards it against replay (spec H-5).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Timestamp(pub [u8; 12]);
+
+impl Timestamp {
+    /// The timestamp of a time since the Unix epoch.
+    pub fn from_unix(time: Duration) -> Self {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&time.as_secs().to_be_bytes());
+        bytes[8..].copy_from_slice(&time.subsec_nanos().to_be_bytes());
+        Self(bytes)
+    }
+}
+
+/// What one side tells the other under the handshake's encryption.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// Names this side's run of the program: the bond survives as long as both sides' values do.
+    pub incarnation: BondIncarnation,
+    /// Whether this side's CPU does AES in hardware.
+    pub aes_is_fast: bool,
+    /// Largest inner packet this side's TUN carries.
+    pub inner_mtu: u16,
+}
+
+impl Hello {
+    const BYTES: usize = 11;
+
+    fn write(&self, out: &mut [u8]) {
+        out[..8].copy_from_slice(&self.incarnation.0.to_be_bytes());
+        out[8] = u8::from(self.aes_is_fast);
+        out[9..11].copy_from_slice(&self.inner_mtu.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let (incarnation, rest) = bytes.split_first_chunk::<8>()?;
+        let aes_is_fast = match rest[0] {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        Some(Self {
+            incarnation: BondIncarnation(u64::from_be_bytes(*incarnation)),
+            aes_is_fast,
+            inner_mtu: u16::from_be_bytes([rest[1], rest[2]]),
+        })
+    }
+}
+
+/// A finished handshake.
+#[derive(Debug)]
+pub struct Established {
+    /// Secret of what this side sends.
+    pub send: DirectionSecret,
+    /// Secret of what this side receives.
+    pub receive: DirectionSecret,
+    /// AEAD of the session.
+    pub cipher: Cipher,
+    /// The index this side chose; the peer sends to it.
+    pub local: SessionIndex,
+    /// The index the peer chose; this side sends to it.
+    pub remote: SessionIndex,
+    /// What the peer said.
+    pub peer: Hello,
+}
+
+/// This gateway's part in every handshake.
+pub struct Identity {
+    private: PrivateKey,
+    /// This gateway's public key.
+    pub public: PublicKey,
+    mac1_key: [u8; 32],
+    /// What this side says of itself.
+    pub hello: Hello,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("public", &self.public).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// The identity of a private key.
+    pub fn new(private: PrivateKey, hello: Hello) -> Self {
+        let public = private.public_key();
+        Self { private, public, mac1_key: mac1_key(&public), hello }
+    }
+
+    fn builder<'a>(&'a self, rng: &mut Rng, prologue: &'a [u8]) -> Builder<'a> {
+        let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        Builder::with_resolver(params, Box::new(SeededResolver { seed }))
+            .local_private_key(self.private.as_bytes())
+            .and_then(|builder| builder.prologue(prologue))
+            .expect("each builder option is set once")
+    }
+
+    /// Starts a handshake with a peer.
+    pub fn initiate(
+        &self,
+        rng: &mut Rng,
+        peer: &PublicKey,
+        psk: &PresharedKey,
+        local: SessionIndex,
+        timestamp: Timestamp,
+    ) -> InitiatorState {
+        let prologue = initiation_prologue(local);
+        let mut noise = self
+            .builder(rng, &prologue)
+            .psk(2, psk.as_bytes())
+            .and_then(|builder| builder.remote_public_key(peer.as_bytes()))
+            .and_then(Builder::build_initiator)
+            .expect("keys have the lengths the protocol asks for");
+        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
+        payload[..12].copy_from_slice(&timestamp.0);
+        self.hello.write(&mut payload[12..]);
+        let mut message = Initiation::frame(local);
+        noise
+            .write_message(&payload, &mut message[Initiation::NOISE])
+            .expect("the message has the length of its noise part");
+        let mac1 = mac1(&mac1_key(peer), &message[..Initiation::MAC1.start]);
+        message[Initiation::MAC1].copy_from_slice(&mac1);
+        InitiatorState { noise, message, local }
+    }
+
+    /// Checks what is cheap to check of an initiation: its mac1 (spec H-6).
+    pub fn check_initiation(&self, message: &[u8; INITIATION_BYTES]) -> Result<(), DropReason> {
+        self.check_macs(message, Initiation::MAC1.start)
+    }
+
+    /// A mac2 is sent only in answer to a cookie. As long as none was given, anything but zero is
+    /// not from a well-behaved peer; accepting it would leave bits of the message unauthenticated.
+    fn check_macs(&self, message: &[u8], mac1_at: usize) -> Result<(), DropReason> {
+        let expected = mac1(&self.mac1_key, &message[..mac1_at]);
+        let (given, mac2) = message[mac1_at..].split_at(MAC_BYTES);
+        if aws_lc_rs::constant_time::verify_slices_are_equal(&expected, given).is_err()
+            || mac2.iter().any(|byte| *byte != 0)
+        {
+            return Err(DropReason::BadMac);
+        }
+        Ok(())
+    }
+
+    /// Reads an initiation whose macs fit, as far as finding out who sent it.
+    pub fn read_initiation(
+        &self,
+        rng: &mut Rng,
+        message: &[u8; INITIATION_BYTES],
+    ) -> Result<ResponderState, DropReason> {
+        let remote = Initiation::sender(message).ok_or(DropReason::BadHandshake)?;
+        let prologue = initiation_prologue(remote);
+        let mut noise = self
+            .builder(rng, &prologue)
+            // The peer, and with it the key, is known only after the first message is read.
+            .psk(2, &[0; 32])
+            .and_then(Builder::build_responder)
+            .expect("keys have the lengths the protocol asks for");
+        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
+        let read = noise
+            .read_message(&message[Initiation::NOISE], &mut payload)
+            .map_err(|_| DropReason::BadHandshake)?;
+        let (timestamp, hello) = payload
+            .split_first_chunk::<12>()
+            .filter(|_| read == INITIATION_PAYLOAD_BYTES)
+            .ok_or(DropReason::BadHandshake)?;
+        let hello = hello.try_into().ok().and_then(Hello::read).ok_or(DropReason::BadHandshake)?;
+        let peer = noise
+            .get_remote_static()
+            .and_then(|key| key.try_into().ok())
+            .map(PublicKey::from_bytes)
+            .ok_or(DropReason::BadHandshake)?;
+        Ok(ResponderState { noise, remote, peer, hello, timestamp: Timestamp(*timestamp) })
+    }
+
+    /// Answers an initiation.
+    pub fn respond(
+        &self,
+        mut state: ResponderState,
+        psk: &PresharedKey,
+        local: SessionIndex,
+    ) -> Result<(Established, [u8; RESPONSE_BYTES]), DropReason> {
+        state.noise.set_psk(2, psk.as_bytes()).map_err(|_| DropReason::BadHandshake)?;
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        payload[..4].copy_from_slice(&local.wire().to_be_bytes());
+        self.hello.write(&mut payload[4..]);
+        let mut message = Response::frame(local, state.remote);
+        state
+            .noise
+            .write_message(&payload, &mut message[Response::NOISE])
+            .map_err(|_| DropReason::BadHandshake)?;
+        let mac1 = mac1(&mac1_key(&state.peer), &message[..Response::MAC1.start]);
+        message[Response::MAC1].copy_from_slice(&mac1);
+        let (from_initiator, from_responder) = state.noise.dangerously_get_raw_split();
+        let established = Established {
+            send: DirectionSecret::from_split(from_responder),
+            receive: DirectionSecret::from_split(from_initiator),
+            cipher: choose_cipher(&self.hello, &state.hello),
+            local,
+            remote: state.remote,
+            peer: state.hello,
+        };
+        Ok((established, message))
+    }
+
+    /// Finishes a handshake with the peer's response. The state is untouched unless it succeeds.
+    pub fn finish(
+        &self,
+        state: &mut InitiatorState,
+        message: &[u8; RESPONSE_BYTES],
+    ) -> Result<Established, DropReason> {
+        self.check_macs(message, Response::MAC1.start)?;
+        let remote = Response::sender(message).ok_or(DropReason::BadHandshake)?;
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        let read = state
+            .noise
+            .read_message(&message[Response::NOISE], &mut payload)
+            .map_err(|_| DropReason::BadHandshake)?;
+        let (index, hello) = payload
+            .split_first_chunk::<4>()
+            .filter(|_| read == RESPONSE_PAYLOAD_BYTES)
+            .ok_or(DropReason::BadHandshake)?;
+        let hello = hello.try_into().ok().and_then(Hello::read).ok_or(DropReason::BadHandshake)?;
+        if u32::from_be_bytes(*index) != remote.wire() {
+            return Err(DropReason::BadHandshake);
+        }
+        let (from_initiator, from_responder) = state.noise.dangerously_get_raw_split();
+        Ok(Established {
+            send: DirectionSecret::from_split(from_initiator),
+            receive: DirectionSecret::from_split(from_responder),
+            cipher: choose_cipher(&self.hello, &hello),
+            local: state.local,
+            remote,
+            peer: hello,
+        })
+    }
+}
+
+/// A handshake this side began.
+#[derive(Debug)]
+pub struct InitiatorState {
+    noise: HandshakeState,
+    /// The initiation, to be sent, and sent again over other paths.
+    pub message: [u8; INITIATION_BYTES],
+    /// The index this side chose.
+    pub local: SessionIndex,
+}
+
+/// An initiation of which it is known who sent it.
+#[derive(Debug)]
+pub struct ResponderState {
+    noise: HandshakeState,
+    remote: SessionIndex,
+    /// Who sent it.
+    pub peer: PublicKey,
+    /// What the sender says of itself.
+    pub hello: Hello,
+    /// When it was made, by its sender's clock.
+    pub timestamp: Timestamp,
+}
+
+fn choose_cipher(a: &Hello, b: &Hello) -> Cipher {
+    if a.aes_is_fast && b.aes_is_fast { Cipher::Aes256Gcm } else { Cipher::ChaCha20Poly1305 }
+}
+
+/// The initiator's index is part of the prologue, so that nobody can change it unnoticed.
+fn initiation_prologue(initiator: SessionIndex) -> [u8; 11] {
+    let mut prologue = [0; 11];
+    prologue[..7].copy_from_slice(PROLOGUE);
+    prologue[7..].copy_from_slice(&initiator.wire().to_be_bytes());
+    prologue
+}
+
+fn mac1_key(responder: &PublicKey) -> [u8; 32] {
+    Blake2s256::new().chain_update(MAC1_LABEL).chain_update(responder.as_bytes()).finalize().into()
+}
+
+fn mac1(key: &[u8; 32], message: &[u8]) -> [u8; MAC_BYTES] {
+    let mut mac =
+        Blake2sMac::<U16>::new_from_slice(key).expect("BLAKE2s takes keys of up to 32 bytes");
+    mac.update(message);
+    mac.finalize_fixed().into()
+}
+
+/// snow's primitives with the owner's randomness in place of the operating system's.
+struct SeededResolver {
+    seed: [u8; 32],
+}
+
+impl CryptoResolver for SeededResolver {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(NoiseRng(Rng::from_seed(self.seed))))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn NoiseCipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+struct NoiseRng(Rng);
+
+impl Random for NoiseRng {
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), snow::Error> {
+        self.0.fill(out);
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Identities, the AEAD and the keys of paths.
+
+use core::fmt;
+use core::str::FromStr;
+
+use aws_lc_rs::aead::{
+    AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use blake2::Blake2sMac;
+use blake2::digest::consts::U32;
+use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::seq::{PacketNumber, PathId};
+
+/// Bytes an AEAD adds.
+pub const TAG_BYTES: usize = 16;
+
+/// A key's text is not 32 bytes in base64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a key: expected 32 bytes in base64 (44 characters ending in '=')")]
+pub struct KeyError;
+
+fn key_from_base64(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let bytes = Zeroizing::new(BASE64.decode(text.trim()).map_err(|_| KeyError)?);
+    let mut key = Zeroizing::new([0; 32]);
+    if bytes.len() != key.len() {
+        return Err(KeyError);
+    }
+    key.copy_from_slice(&bytes);
+    Ok(key)
+}
+
+/// A gateway's identity as others know it: an X25519 public key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicKey([u8; 32]);
+
+impl PublicKey {
+    /// The key with these bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key's bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&BASE64.encode(self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        key_from_base64(text).map(|key| Self(*key))
+    }
+}
+
+macro_rules! secret_key {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+        pub struct $name([u8; 32]);
+
+        impl $name {
+            /// The key with these bytes.
+            pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+
+            /// Reads base64.
+            ///
+            /// # Errors
+            /// When the text is not 32 bytes in base64.
+            pub fn from_base64(text: &str) -> Result<Self, KeyError> {
+                key_from_base64(text).map(|key| Self(*key))
+            }
+
+            /// The key in base64; zeroed when dropped.
+            pub fn to_base64(&self) -> Zeroizing<String> {
+                Zeroizing::new(BASE64.encode(self.0))
+            }
+
+            pub(super) const fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "(..)"))
+            }
+        }
+    };
+}
+
+secret_key! {
+    /// A gateway's X25519 private key. Zeroed when dropped, never printed by `Debug`.
+    PrivateKey
+}
+
+secret_key! {
+    /// A symmetric key that both gateways mix into the handshake (Noise psk2); all zero for none.
+    PresharedKey
+}
+
+impl PrivateKey {
+    /// The public key that belongs to this private key.
+    pub fn public_key(&self) -> PublicKey {
+        let mut dh = DefaultResolver
+            .resolve_dh(&DHChoice::Curve25519)
+            .expect("snow is built with the feature use-curve25519");
+        dh.set(&self.0);
+        let mut public = [0; 32];
+        public.copy_from_slice(dh.pubkey());
+        PublicKey(public)
+    }
+}
+
+/// The AEAD of a session (spec K-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cipher {
+    /// AES-256-GCM, when both CPUs do AES in hardware.
+    Aes256Gcm,
+    /// ChaCha20-Poly1305 otherwise.
+    ChaCha20Poly1305,
+}
+
+impl Cipher {
+    /// The name in `status`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "AES-256-GCM",
+            Self::ChaCha20Poly1305 => "ChaCha20-Poly1305",
+        }
+    }
+
+    /// Whether this machine does AES-GCM in hardware.
+    pub fn aes_is_fast() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return std::arch::is_x86_feature_detected!("aes")
+            && std::arch::is_x86_feature_detected!("pclmulqdq");
+        #[cfg(target_arch = "aarch64")]
+        return std::arch::is_aarch64_feature_detected!("aes")
+            && std::arch::is_aarch64_feature_detected!("pmull");
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        return false;
+    }
+
+    fn algorithm(self) -> &'static Algorithm {
+        match self {
+            Self::Aes256Gcm => &AES_256_GCM,
+            Self::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        }
+    }
+}
+
+/// One direction's key of one path in one epoch.
+pub struct PathKey(LessSafeKey);
+
+impl fmt::Debug for PathKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PathKey(..)")
+    }
+}
+
+/// The datagram does not authenticate under the key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unauthentic;
+
+impl PathKey {
+    /// Encrypts `text` in place and returns the tag.
+    pub fn seal(&self, number: PacketNumber, aad: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(nonce(number), Aad::from(aad), text)
+            .expect("a datagram is far below the AEAD's length limit");
+        let mut bytes = [0; TAG_BYTES];
+        bytes.copy_from_slice(tag.as_ref());
+        bytes
+    }
+
+    /// Decrypts `sealed` (ciphertext, then tag) in place and returns the plain text.
+    pub fn open<'a>(
+        &self,
+        number: PacketNumber,
+        aad: &[u8],
+        sealed: &'a mut [u8],
+    ) -> Result<&'a mut [u8], Unauthentic> {
+        self.0.open_in_place(nonce(number), Aad::from(aad), sealed).map_err(|_| Unauthentic)
+    }
+}
+
+/// Four zero bytes, then the packet number (spec K-4).
+fn nonce(number: PacketNumber) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[4..].copy_from_slice(&number.0.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+/// One direction's secret of a session, from which the path keys are derived. Zeroed when dropped.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct DirectionSecret([u8; 32]);
+
+impl fmt::Debug for DirectionSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectionSecret(..)")
+    }
+}
+
+impl DirectionSecret {
+    /// One half of the handshake's raw split.
+    pub(super) const fn from_split(half: [u8; 32]) -> Self {
+        Self(half)
+    }
+
+    /// The path's key (spec K-2): BLAKE2s, keyed with this direction's half of the split, over a
+    /// label, the cipher and the path id. The split is the epoch's own, so the epoch needs no
+    /// number here.
+    pub fn path_key(&self, cipher: Cipher, path: PathId) -> PathKey {
+        let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0)
+            .expect("BLAKE2s takes keys of up to 32 bytes");
+        mac.update(b"plait 1 path key");
+        mac.update(&[cipher as u8, path.0]);
+        let mut key = Zeroizing::new([0; 32]);
+        key.copy_from_slice(&mac.finalize_fixed());
+        let key = UnboundKey::new(cipher.algorithm(), key.as_ref())
+            .expect("both ciphers take keys of 32 bytes");
+        PathKey(LessSafeKey::new(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_round_trip_and_refusal() {
+        let private = PrivateKey::from_bytes([7; 32]);
+        let public = private.public_key();
+        assert_eq!(public.to_string().parse(), Ok(public));
+        assert!("short".parse::<PublicKey>().is_err());
+        assert!(BASE64.encode([0; 31]).parse::<PublicKey>().is_err());
+    }
+
+    /// RFC 7748 §6.1: Alice's key pair.
+    #[test]
+    fn public_key_of_rfc_7748() {
+        let private = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
+        let public = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+        let private = PrivateKey::from_base64(private).expect("a key");
+        assert_eq!(private.public_key().to_string(), public);
+    }
+
+    #[test]
+    fn keys_differ_by_path_and_cipher() {
+        let secret = DirectionSecret::from_split([1; 32]);
+        let mut sealed = [0_u8; 8 + TAG_BYTES];
+        let tag = secret.path_key(Cipher::ChaCha20Poly1305, PathId(0)).seal(
+            PacketNumber(1),
+            b"head",
+            &mut sealed[..8],
+        );
+        sealed[8..].copy_from_slice(&tag);
+        let open = |cipher, path, number, aad: &[u8]| {
+            secret.path_key(cipher, path).open(number, aad, &mut sealed.clone()).is_ok()
+        };
+        let chacha = Cipher::ChaCha20Poly1305;
+        assert!(open(chacha, PathId(0), PacketNumber(1), b"head"));
+        assert!(!open(chacha, PathId(1), PacketNumber(1), b"head"));
+        assert!(!open(chacha, PathId(0), PacketNumber(2), b"head"));
+        assert!(!open(chacha, PathId(0), PacketNumber(1), b"hear"));
+        assert!(!open(Cipher::Aes256Gcm, PathId(0), PacketNumber(1), b"head"));
+    }
+}

@@ -1,0 +1,118 @@
+//! What an endpoint tells about itself: the content of `plait status --json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::resequencer::ResequencerStats;
+
+/// State of one path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathState {
+    /// Its return routability is being checked.
+    Validating,
+    /// It carries data.
+    Up,
+    /// Nothing has come back for a while: it is probed and carries no data.
+    Silent,
+}
+
+/// One path.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PathStatus {
+    /// Id within the bond.
+    pub id: u8,
+    /// The link's name, as its owner configured it.
+    pub name: String,
+    /// State.
+    pub state: PathState,
+    /// Why it is in this state, in words.
+    pub reason: String,
+    /// The peer's address.
+    pub remote: String,
+    /// Price class.
+    pub price: u8,
+    /// The scheduler's weight or share, where it has one.
+    pub weight: Option<u32>,
+    /// Smoothed round-trip time in microseconds.
+    pub srtt_us: Option<u64>,
+    /// Smallest round-trip time of the last ten seconds in microseconds.
+    pub min_rtt_us: Option<u64>,
+    /// Highest recent delivery rate in bits per second at the IP layer.
+    pub delivery_rate_bps: u64,
+    /// Data packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent at the IP layer, control included.
+    pub sent_bytes: u64,
+    /// Data packets received.
+    pub received_packets: u64,
+    /// Bytes received at the IP layer, control included.
+    pub received_bytes: u64,
+    /// Data packets of the peer that this side counted lost on this path.
+    pub lost_packets: u64,
+    /// Data packets that arrived after they had been counted lost.
+    pub late_packets: u64,
+    /// Data packets of this side that the peer reported lost on this path.
+    pub reported_lost_packets: u64,
+}
+
+/// The bond with one peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerStatus {
+    /// The peer's key in base64.
+    pub public_key: String,
+    /// `up` when a session exists and a path carries data, else `down` or `connecting`.
+    pub state: String,
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// Seconds since the session in use was made.
+    pub session_age_s: Option<u64>,
+    /// Handshakes completed since the start.
+    pub handshakes: u64,
+    /// AEAD of the session in use.
+    pub cipher: Option<String>,
+    /// Inner packets taken from the host.
+    pub inner_sent_packets: u64,
+    /// Inner bytes taken from the host.
+    pub inner_sent_bytes: u64,
+    /// Inner packets given to the host.
+    pub inner_delivered_packets: u64,
+    /// Inner bytes given to the host.
+    pub inner_delivered_bytes: u64,
+    /// The paths, cheapest first.
+    pub paths: Vec<PathStatus>,
+    /// What waited at the egress, how long, and why it was released.
+    pub resequencer: ResequencerStats,
+}
+
+impl PeerStatus {
+    /// A peer without a bond.
+    pub(crate) fn down(public_key: String, connecting: bool) -> Self {
+        Self {
+            public_key,
+            state: if connecting { "connecting" } else { "down" }.to_owned(),
+            scheduler: String::new(),
+            session_age_s: None,
+            handshakes: 0,
+            cipher: None,
+            inner_sent_packets: 0,
+            inner_sent_bytes: 0,
+            inner_delivered_packets: 0,
+            inner_delivered_bytes: 0,
+            paths: Vec::new(),
+            resequencer: ResequencerStats::default(),
+        }
+    }
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EndpointStatus {
+    /// This gateway's key in base64.
+    pub public_key: String,
+    /// Bonds, in the order of the configuration.
+    pub peers: Vec<PeerStatus>,
+    /// Drops by reason; reasons that never occurred are absent.
+    pub drops: BTreeMap<String, u64>,
+}

@@ -1,0 +1,63 @@
+//! The wire: layouts and their checked readers. `docs/spec/wire.md` has the numbered clauses.
+//!
+//! Readers never panic and never allocate; whatever does not fit is a
+//! [`DropReason`](crate::drop_reason::DropReason).
+
+pub mod control;
+pub mod handshake;
+pub mod ip;
+pub mod sealed;
+
+/// The protocol version, in the high four bits of the first byte (spec W-1).
+pub const VERSION: u8 = 1;
+
+/// What a datagram is, in the low four bits of the first byte (spec W-1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// First message of a handshake.
+    Initiation,
+    /// Second message of a handshake.
+    Response,
+    /// An inner packet.
+    Data,
+    /// Frames between the gateways.
+    Control,
+}
+
+/// The first byte of a datagram of this kind.
+pub const fn first_byte(kind: Kind) -> u8 {
+    let number = match kind {
+        Kind::Initiation => 1,
+        Kind::Response => 2,
+        // 3 is kept for the cookie reply.
+        Kind::Data => 4,
+        Kind::Control => 5,
+    };
+    VERSION << 4 | number
+}
+
+impl Kind {
+    /// The kind that a first byte names; `None` for another version or an unknown kind.
+    pub const fn of(first: u8) -> Option<Self> {
+        match first {
+            0x11 => Some(Self::Initiation),
+            0x12 => Some(Self::Response),
+            0x14 => Some(Self::Data),
+            0x15 => Some(Self::Control),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_survive_their_first_byte() {
+        for kind in [Kind::Initiation, Kind::Response, Kind::Data, Kind::Control] {
+            assert_eq!(Kind::of(first_byte(kind)), Some(kind));
+        }
+        assert_eq!(Kind::of(0x24), None, "another version");
+    }
+}

@@ -1,0 +1,299 @@
+//! Frames of control datagrams (spec C-clauses).
+//!
+//! A datagram with a frame that does not parse is dropped whole, before any of its frames has an
+//! effect.
+
+use crate::seq::{PathId, TruncatedPacketNumber};
+
+/// Most ranges that one acknowledgement carries.
+pub const ACK_RANGES_MAX: usize = 32;
+/// Longest link name in bytes.
+pub const NAME_BYTES_MAX: usize = 15;
+
+/// Proves that the peer receives at the address to which it was sent, and that it answers from
+/// there.
+pub type Token = u64;
+
+/// What a side says of one of its links when a path joins (spec C-3).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PathInfo {
+    /// Price class.
+    pub price: u8,
+    /// Place in the owner's configuration.
+    pub order: u8,
+    /// Static weight.
+    pub weight: u16,
+    /// The link's name.
+    pub name: String,
+}
+
+/// One run of packet numbers that all arrived, relative to the run above it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckRange {
+    /// Numbers missing between the run above and this one; 0 for the first.
+    pub gap: u16,
+    /// Numbers in this run, at least 1.
+    pub length: u32,
+}
+
+/// What arrived on a path (spec C-6).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ack {
+    /// The receiver index that the acknowledged datagrams carried: names path and epoch.
+    pub index: u32,
+    /// Highest packet number that arrived.
+    pub largest: TruncatedPacketNumber,
+    /// Time from its arrival to this acknowledgement, in units of 64 us.
+    pub delay: u16,
+    /// The runs that arrived, from the highest down.
+    pub ranges: Vec<AckRange>,
+}
+
+/// Cumulative counts of data packets on a path since the bond began; they span epochs (spec C-7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LossReport {
+    /// The path.
+    pub path: PathId,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Packets counted lost.
+    pub lost: u64,
+    /// Packets that arrived after they had been counted lost.
+    pub late: u64,
+}
+
+/// A frame of a control datagram.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Frame {
+    /// Asks for a [`Frame::PathResponse`] over the same path.
+    PathChallenge(Token),
+    /// Answers a [`Frame::PathChallenge`].
+    PathResponse(Token),
+    /// Describes the sender's link.
+    PathInfo(PathInfo),
+    /// Asks for a [`Frame::ProbeEcho`] over the same path.
+    Probe(u32),
+    /// Answers a [`Frame::Probe`].
+    ProbeEcho(u32),
+    /// What arrived.
+    Ack(Ack),
+    /// What was lost.
+    LossReport(LossReport),
+    /// The sender leaves the bond.
+    Close,
+}
+
+const PATH_CHALLENGE: u8 = 1;
+const PATH_RESPONSE: u8 = 2;
+const PATH_INFO: u8 = 3;
+const PROBE: u8 = 4;
+const PROBE_ECHO: u8 = 5;
+const ACK: u8 = 6;
+const LOSS_REPORT: u8 = 7;
+const CLOSE: u8 = 8;
+
+impl Frame {
+    /// Appends the frame.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::PathChallenge(token) => put(out, PATH_CHALLENGE, &[&token.to_be_bytes()]),
+            Self::PathResponse(token) => put(out, PATH_RESPONSE, &[&token.to_be_bytes()]),
+            Self::PathInfo(info) => {
+                let name = &info.name.as_bytes()[..info.name.len().min(NAME_BYTES_MAX)];
+                let weight = info.weight.to_be_bytes();
+                let fixed = [info.price, info.order, weight[0], weight[1], name.len() as u8];
+                put(out, PATH_INFO, &[&fixed, name]);
+            }
+            Self::Probe(id) => put(out, PROBE, &[&id.to_be_bytes()]),
+            Self::ProbeEcho(id) => put(out, PROBE_ECHO, &[&id.to_be_bytes()]),
+            Self::Ack(ack) => ack.write(out),
+            Self::LossReport(report) => {
+                let counts = [report.received, report.lost, report.late].map(u64::to_be_bytes);
+                put(out, LOSS_REPORT, &[&[report.path.0], counts.as_flattened()]);
+            }
+            Self::Close => put(out, CLOSE, &[]),
+        }
+    }
+
+    /// Reads all frames of a control datagram; `None` when one of them does not parse.
+    pub fn read_all(bytes: &[u8]) -> Option<Vec<Self>> {
+        let mut reader = Reader(bytes);
+        let mut frames = Vec::new();
+        while !reader.0.is_empty() {
+            frames.push(Self::read(&mut reader)?);
+        }
+        Some(frames)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(match reader.u8()? {
+            PATH_CHALLENGE => Self::PathChallenge(reader.u64()?),
+            PATH_RESPONSE => Self::PathResponse(reader.u64()?),
+            PATH_INFO => Self::PathInfo(PathInfo {
+                price: reader.u8()?,
+                order: reader.u8()?,
+                weight: reader.u16()?,
+                name: reader.name()?,
+            }),
+            PROBE => Self::Probe(reader.u32()?),
+            PROBE_ECHO => Self::ProbeEcho(reader.u32()?),
+            ACK => Self::Ack(Ack::read(reader)?),
+            LOSS_REPORT => Self::LossReport(LossReport {
+                path: PathId(reader.u8()?),
+                received: reader.u64()?,
+                lost: reader.u64()?,
+                late: reader.u64()?,
+            }),
+            CLOSE => Self::Close,
+            _ => return None,
+        })
+    }
+}
+
+impl Ack {
+    fn write(&self, out: &mut Vec<u8>) {
+        let ranges = &self.ranges[..self.ranges.len().min(ACK_RANGES_MAX)];
+        let head = [
+            &self.index.to_be_bytes()[..],
+            &self.largest.0.to_be_bytes()[..],
+            &self.delay.to_be_bytes()[..],
+            &[ranges.len() as u8][..],
+        ];
+        put(out, ACK, &head);
+        for range in ranges {
+            out.extend_from_slice(&range.gap.to_be_bytes());
+            out.extend_from_slice(&range.length.to_be_bytes());
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let index = reader.u32()?;
+        let largest = TruncatedPacketNumber(reader.u32()?);
+        let delay = reader.u16()?;
+        let count = usize::from(reader.u8()?);
+        if count == 0 || count > ACK_RANGES_MAX {
+            return None;
+        }
+        let mut ranges = Vec::with_capacity(count);
+        for _ in 0..count {
+            let range = AckRange { gap: reader.u16()?, length: reader.u32()? };
+            if range.length == 0 || (range.gap == 0) != ranges.is_empty() {
+                return None;
+            }
+            ranges.push(range);
+        }
+        Some(Self { index, largest, delay, ranges })
+    }
+}
+
+fn put(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
+    out.push(kind);
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_be_bytes)
+    }
+
+    /// A name is shown to people and in terminals: only printable ASCII is accepted.
+    fn name(&mut self) -> Option<String> {
+        let length = usize::from(self.u8()?);
+        if length > NAME_BYTES_MAX || length > self.0.len() {
+            return None;
+        }
+        let (name, rest) = self.0.split_at(length);
+        self.0 = rest;
+        if !name.iter().all(u8::is_ascii_graphic) {
+            return None;
+        }
+        String::from_utf8(name.to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let range = (1_u16.., 1_u32..).prop_map(|(gap, length)| AckRange { gap, length });
+        let ack = (any::<u32>(), any::<u32>(), any::<u16>(), 1_u32.., vec(range, 0..31));
+        let info = (any::<u8>(), any::<u8>(), any::<u16>(), "[!-~]{0,15}");
+        prop_oneof![
+            any::<u64>().prop_map(Frame::PathChallenge),
+            any::<u64>().prop_map(Frame::PathResponse),
+            any::<u32>().prop_map(Frame::Probe),
+            any::<u32>().prop_map(Frame::ProbeEcho),
+            Just(Frame::Close),
+            info.prop_map(|(price, order, weight, name)| Frame::PathInfo(PathInfo {
+                price,
+                order,
+                weight,
+                name
+            })),
+            (any::<u8>(), any::<[u64; 3]>()).prop_map(|(path, counts)| Frame::LossReport(
+                LossReport {
+                    path: PathId(path),
+                    received: counts[0],
+                    lost: counts[1],
+                    late: counts[2]
+                }
+            )),
+            ack.prop_map(|(index, largest, delay, first, rest)| {
+                let mut ranges = vec![AckRange { gap: 0, length: first }];
+                ranges.extend(rest);
+                let largest = TruncatedPacketNumber(largest);
+                Frame::Ack(Ack { index, largest, delay, ranges })
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn frames_round_trip(frames in vec(frame(), 0..8)) {
+            let mut bytes = Vec::new();
+            for frame in &frames {
+                frame.write(&mut bytes);
+            }
+            prop_assert_eq!(Frame::read_all(&bytes), Some(frames));
+        }
+
+        #[test]
+        fn reading_never_panics(bytes in vec(any::<u8>(), 0..200)) {
+            let _ = Frame::read_all(&bytes);
+        }
+
+        #[test]
+        fn a_cut_frame_is_refused(frame in frame(), cut in 1_usize..200) {
+            let mut bytes = Vec::new();
+            frame.write(&mut bytes);
+            let cut = cut % bytes.len();
+            prop_assert!(cut == 0 || Frame::read_all(&bytes[..cut]).is_none());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use plait_proto::drop_reason::DropReason;
+use plait_proto::endpoint::Event;
+use plait_proto::session::PresharedKey;
+use plait_proto::time::Duration;
+
+use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
+
+#[test]
+fn both_paths_come_up() {
+    let world = World::connected(Setup::default());
+    for side in [CUSTOMER, PROVIDER] {
+        let peer = world.public_key(1 - side);
+        assert_eq!(world.events[side].first(), Some(&Event::BondUp(peer)));
+    }
+}
+
+#[test]
+fn ipv6_outside() {
+    World::connected(Setup { ipv6: true, ..Setup::default() });
+}
+
+#[test]
+fn each_path_alone_starts_the_bond() {
+    for alone in 0..3 {
+        let mut world = World::new(Setup { links: 3, ..Setup::default() });
+        for (at, link) in world.links.iter_mut().enumerate() {
+            link.up = at == alone;
+        }
+        world.run_for(Duration::from_secs(2));
+        assert_eq!(world.paths_up(CUSTOMER), 1, "link {alone}");
+        world.send(CUSTOMER, &[packet(CUSTOMER, 1, 7)]);
+        world.run_for(Duration::from_millis(100));
+        assert_eq!(world.delivered[PROVIDER].iter().map(|p| number(p)).collect::<Vec<_>>(), [7]);
+    }
+}
+
+#[test]
+fn a_link_that_comes_later_joins() {
+    let mut world = World::new(Setup::default());
+    world.links[1].up = false;
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(world.paths_up(CUSTOMER), 1);
+    world.links[1].up = true;
+    world.run_for(Duration::from_secs(6));
+    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
+}
+
+#[test]
+fn a_copy_of_the_initiation_gets_the_same_response() {
+    let mut world = World::new(Setup::default());
+    world.run_for(Duration::from_millis(100));
+    let of_kind = |kind: u8| {
+        let all = world.captured.iter().filter(|datagram| datagram.bytes[0] == kind);
+        all.map(|datagram| datagram.bytes.clone()).collect::<Vec<_>>()
+    };
+    let (initiations, responses) = (of_kind(0x11), of_kind(0x12));
+    assert_eq!(initiations.len(), 2);
+    assert_eq!(initiations[0], initiations[1]);
+    assert_eq!(responses.len(), 2);
+    assert_eq!(responses[0], responses[1]);
+}
+
+#[test]
+fn another_preshared_key_is_refused() {
+    let psk = [PresharedKey::from_bytes([1; 32]), PresharedKey::from_bytes([2; 32])];
+    let mut world = World::new(Setup { psk, ..Setup::default() });
+    world.run_for(Duration::from_secs(3));
+    assert_eq!(world.paths_up(CUSTOMER), 0);
+    assert!(world.sides[CUSTOMER].drop_count(DropReason::BadHandshake) > 0);
+}
+
+#[test]
+fn a_replayed_initiation_is_stale() {
+    let mut world = World::connected(Setup::default());
+    let first = world.captured[0].clone();
+    assert_eq!(first.bytes[0], 0x11);
+    world.restart(CUSTOMER);
+    world.run_for(Duration::from_secs(1));
+    let before = world.sides[PROVIDER].drop_count(DropReason::StaleTimestamp);
+    world.inject(PROVIDER, 0, &first.bytes);
+    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::StaleTimestamp), before + 1);
+}
+
+#[test]
+fn the_bond_returns_after_either_side_restarts() {
+    for side in [CUSTOMER, PROVIDER] {
+        let mut world = World::connected(Setup::default());
+        world.run_for(Duration::from_secs(1));
+        world.restart(side);
+        for n in 0..40 {
+            world.run_for(Duration::from_millis(100));
+            world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        }
+        assert_eq!(world.paths_up(CUSTOMER), 2, "side {side}");
+        assert_eq!(world.delivered[PROVIDER].last().map(|p| number(p)), Some(38), "side {side}");
+    }
+}

@@ -1,0 +1,300 @@
+//! A customer with several links and a provider with one address, joined by queues with delay.
+
+use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+
+use plait_proto::config::{
+    BondConfig, EndpointConfig, LinkConfig, LossDetection, Order, PeerConfig, Prefix, RekeyLimits,
+    SocketId,
+};
+use plait_proto::endpoint::{Endpoint, Event};
+use plait_proto::path::Route;
+use plait_proto::resequencer::ResequencerConfig;
+use plait_proto::rng::Rng;
+use plait_proto::scheduler::{Algorithm, SchedulerConfig};
+use plait_proto::session::{PresharedKey, PrivateKey, PublicKey};
+use plait_proto::stats::PathState;
+use plait_proto::time::{Duration, Instant};
+
+pub(crate) const CUSTOMER: usize = 0;
+pub(crate) const PROVIDER: usize = 1;
+pub(crate) const CUSTOMER_IP: [u8; 4] = [10, 99, 0, 2];
+pub(crate) const PROVIDER_IP: [u8; 4] = [10, 99, 0, 1];
+
+/// A datagram as it was on a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Captured {
+    pub(crate) to: usize,
+    pub(crate) link: usize,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    to: usize,
+    link: usize,
+    bytes: Vec<u8>,
+}
+
+pub(crate) struct Link {
+    pub(crate) delay: Duration,
+    pub(crate) up: bool,
+}
+
+/// What the harness is built from.
+pub(crate) struct Setup {
+    pub(crate) links: usize,
+    pub(crate) ipv6: bool,
+    pub(crate) psk: [PresharedKey; 2],
+    pub(crate) bond: BondConfig,
+    pub(crate) seed: u8,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            links: 2,
+            ipv6: false,
+            psk: [PresharedKey::default(), PresharedKey::default()],
+            bond: bond_config(Algorithm::RoundRobin, Order::Bond),
+            seed: 1,
+        }
+    }
+}
+
+pub(crate) fn bond_config(algorithm: Algorithm, order: Order) -> BondConfig {
+    BondConfig {
+        scheduler: SchedulerConfig { algorithm, ..SchedulerConfig::default() },
+        order,
+        resequencer: ResequencerConfig::default(),
+        loss_detection: LossDetection::Known,
+        report_interval: Duration::from_millis(50),
+        inner_mtu: 1440,
+        rekey: RekeyLimits::default(),
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) sides: [Endpoint; 2],
+    pub(crate) links: Vec<Link>,
+    pub(crate) captured: Vec<Captured>,
+    pub(crate) delivered: [Vec<Vec<u8>>; 2],
+    pub(crate) events: [Vec<Event>; 2],
+    setup: Setup,
+    flying: BTreeMap<(Instant, u64), InFlight>,
+    count: u64,
+    keys: [PrivateKey; 2],
+}
+
+fn prefix(ip: [u8; 4]) -> Prefix {
+    Prefix { address: IpAddr::from(ip), length: 32 }
+}
+
+impl World {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let keys = [PrivateKey::from_bytes([1; 32]), PrivateKey::from_bytes([2; 32])];
+        let links = (0..setup.links)
+            .map(|at| Link { delay: Duration::from_millis(5 + 10 * at as u64), up: true })
+            .collect();
+        let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&setup, &keys, side, 0));
+        let mut world = Self {
+            now: Instant::ZERO,
+            sides,
+            links,
+            captured: Vec::new(),
+            delivered: [Vec::new(), Vec::new()],
+            events: [Vec::new(), Vec::new()],
+            setup,
+            flying: BTreeMap::new(),
+            count: 0,
+            keys,
+        };
+        for side in [CUSTOMER, PROVIDER] {
+            world.sides[side].start(world.now);
+            world.drain(side);
+        }
+        world
+    }
+
+    /// A world whose paths are all up.
+    pub(crate) fn connected(setup: Setup) -> Self {
+        let links = setup.links;
+        let mut world = Self::new(setup);
+        world.run_for(Duration::from_millis(500));
+        assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [links, links]);
+        world
+    }
+
+    pub(crate) fn public_key(&self, side: usize) -> PublicKey {
+        self.keys[side].public_key()
+    }
+
+    /// The side starts again with nothing but its configuration.
+    pub(crate) fn restart(&mut self, side: usize) {
+        self.setup.seed += 1;
+        let elapsed = self.now.since(Instant::ZERO);
+        self.sides[side] = endpoint(&self.setup, &self.keys, side, elapsed.as_secs());
+        self.sides[side].start(self.now);
+        self.drain(side);
+    }
+
+    pub(crate) fn customer_address(&self, link: usize) -> SocketAddr {
+        let last = link as u8 + 1;
+        if self.setup.ipv6 {
+            (IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last) + 1]), 1000).into()
+        } else {
+            ([10, last, 0, 1], 1000).into()
+        }
+    }
+
+    pub(crate) fn paths_up(&mut self, side: usize) -> usize {
+        let status = self.sides[side].status(self.now);
+        let paths = status.peers.iter().flat_map(|peer| &peer.paths);
+        paths.filter(|path| path.state == PathState::Up).count()
+    }
+
+    /// Hands inner packets to a side as one batch.
+    pub(crate) fn send(&mut self, from: usize, packets: &[Vec<u8>]) {
+        for packet in packets {
+            self.sides[from].handle_packet(self.now, packet);
+        }
+        self.drain(from);
+    }
+
+    /// Puts a datagram before a side as if it came over a link.
+    pub(crate) fn inject(&mut self, to: usize, link: usize, bytes: &[u8]) {
+        let route = self.route_at(to, link);
+        let mut bytes = bytes.to_vec();
+        let stride = bytes.len();
+        self.sides[to].handle_datagrams(self.now, route, stride, &mut bytes);
+        self.drain(to);
+    }
+
+    fn route_at(&self, to: usize, link: usize) -> Route {
+        if to == CUSTOMER {
+            let remote = provider_address(self.setup.ipv6);
+            Route { socket: SocketId(link as u16), remote, local: None }
+        } else {
+            Route { socket: SocketId(0), remote: self.customer_address(link), local: None }
+        }
+    }
+
+    fn link_of(&self, from: usize, socket: SocketId, remote: SocketAddr) -> usize {
+        if from == CUSTOMER {
+            return usize::from(socket.0);
+        }
+        (0..self.links.len())
+            .find(|link| self.customer_address(*link) == remote)
+            .expect("the provider answers addresses it was reached from")
+    }
+
+    fn drain(&mut self, side: usize) {
+        let mut sent = Vec::new();
+        while let Some(transmit) = self.sides[side].poll_transmit() {
+            let size = transmit.segment_size.unwrap_or(transmit.contents.len());
+            for datagram in transmit.contents.chunks(size) {
+                sent.push((transmit.socket, transmit.remote, datagram.to_vec()));
+            }
+        }
+        for (socket, remote, bytes) in sent {
+            let link = self.link_of(side, socket, remote);
+            let to = 1 - side;
+            self.captured.push(Captured { to, link, bytes: bytes.clone() });
+            if self.links[link].up {
+                let at = self.now + self.links[link].delay;
+                self.count += 1;
+                self.flying.insert((at, self.count), InFlight { to, link, bytes });
+            }
+        }
+        while let Some(packet) = self.sides[side].poll_deliver() {
+            self.delivered[side].push(packet.to_vec());
+        }
+        while let Some(event) = self.sides[side].poll_event() {
+            self.events[side].push(event);
+        }
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        for _ in 0..5_000_000 {
+            let timers = [CUSTOMER, PROVIDER].map(|side| self.sides[side].poll_timeout(self.now));
+            let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
+            let next = timers.into_iter().flatten().chain(flying).min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                self.now = end;
+                return;
+            };
+            self.now = self.now.max(next);
+            if flying.is_some_and(|at| at <= self.now) {
+                let (_, datagram) = self.flying.pop_first().expect("one is flying");
+                self.inject(datagram.to, datagram.link, &datagram.bytes);
+            }
+            for side in [CUSTOMER, PROVIDER] {
+                if timers[side].is_some_and(|at| at <= self.now) {
+                    self.sides[side].handle_timeout(self.now);
+                    self.drain(side);
+                }
+            }
+        }
+        panic!("time does not pass: a timer is due for ever at {:?}", self.now);
+    }
+}
+
+fn provider_address(ipv6: bool) -> SocketAddr {
+    if ipv6 {
+        (IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]), 7788).into()
+    } else {
+        ([192, 0, 2, 1], 7788).into()
+    }
+}
+
+fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u64) -> Endpoint {
+    let links = (0..setup.links as u16).map(|at| LinkConfig {
+        socket: SocketId(at),
+        name: format!("link{at}"),
+        price: at as u8,
+        weight: 1,
+    });
+    let config = EndpointConfig {
+        private_key: keys[side].clone(),
+        wall_clock_at_zero: Duration::from_secs(1_700_000_000 + later_seconds),
+        links: if side == CUSTOMER { links.collect() } else { Vec::new() },
+        bond: setup.bond.clone(),
+    };
+    let peer = PeerConfig {
+        public_key: keys[1 - side].public_key(),
+        preshared_key: setup.psk[side].clone(),
+        endpoints: if side == CUSTOMER { vec![provider_address(setup.ipv6)] } else { vec![] },
+        allowed_ips: vec![prefix(if side == CUSTOMER { PROVIDER_IP } else { CUSTOMER_IP })],
+        keepalive: Duration::from_secs(25),
+    };
+    Endpoint::new(config, vec![peer], Rng::from_seed([setup.seed + 100 * side as u8; 32]))
+}
+
+/// An inner UDP packet from one side to the other.
+pub(crate) fn packet(from: usize, flow: u16, number: u32) -> Vec<u8> {
+    let (source, destination) =
+        if from == CUSTOMER { (CUSTOMER_IP, PROVIDER_IP) } else { (PROVIDER_IP, CUSTOMER_IP) };
+    packet_with(source, destination, flow, number)
+}
+
+pub(crate) fn packet_with(
+    source: [u8; 4],
+    destination: [u8; 4],
+    flow: u16,
+    number: u32,
+) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0];
+    packet.extend_from_slice(&source);
+    packet.extend_from_slice(&destination);
+    packet.extend_from_slice(&flow.to_be_bytes());
+    packet.extend_from_slice(&[0, 9, 0, 12, 0, 0]);
+    packet.extend_from_slice(&number.to_be_bytes());
+    packet
+}
+
+/// The number that [`packet`] wrote.
+pub(crate) fn number(packet: &[u8]) -> u32 {
+    u32::from_be_bytes(packet[28..32].try_into().expect("a packet of ours"))
+}

@@ -1,1 +1,18 @@
-//! Linux I/O for plait: TUN, UDP batches, netlink, namespaces.
+//! Linux I/O for plait: TUN, UDP batches, netlink, namespaces. Knows nothing of the protocol.
+//!
+//! Packets and datagrams pass through two traits, [`tun::TunPort`] and [`udp::UdpPort`], each with
+//! an in-memory twin in [`memory`]. Every `unsafe` block of the workspace is in this crate.
+
+#![warn(missing_docs)]
+
+pub mod batch;
+pub mod checksum;
+pub mod clock;
+pub mod machine;
+pub mod memory;
+pub mod netlink;
+pub mod netns;
+pub mod tun;
+pub mod udp;
+
+mod sys;

@@ -1,0 +1,74 @@
+//! The driver's clocks. The core takes time as an argument; here it comes from.
+
+use std::io;
+use std::time::Duration;
+
+use crate::sys;
+
+/// Time since a start, on CLOCK_BOOTTIME: it never jumps and counts time spent asleep, so a
+/// gateway that wakes up knows that its keys and paths have aged.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Duration,
+}
+
+impl Clock {
+    /// A clock that shows zero now.
+    pub fn start() -> Self {
+        Self { start: sys::process::clock(libc::CLOCK_BOOTTIME) }
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        sys::process::clock(libc::CLOCK_BOOTTIME).saturating_sub(self.start)
+    }
+}
+
+/// The wall clock: time since 1970-01-01 UTC. It may be wrong and it may jump.
+pub fn realtime_since_epoch() -> Duration {
+    sys::process::clock(libc::CLOCK_REALTIME)
+}
+
+/// Sets by how many nanoseconds the kernel may delay the calling thread's timers (50 us unless
+/// set; 1 is the least, 0 restores what the thread began with). Threads started later inherit it.
+///
+/// # Errors
+/// The kernel's, when it knows no timer slack.
+pub fn set_timer_slack(nanos: u64) -> io::Result<()> {
+    sys::process::set_timer_slack(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_starts_at_zero_and_goes_on() {
+        let clock = Clock::start();
+        let first = clock.elapsed();
+        assert!(first < Duration::from_secs(3600));
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(clock.elapsed() >= first + Duration::from_millis(2));
+    }
+
+    #[test]
+    fn the_wall_clock_is_the_standard_librarys() {
+        let expected = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        assert!(realtime_since_epoch().abs_diff(expected) < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn timer_slack_can_be_set() {
+        std::thread::spawn(|| {
+            set_timer_slack(1234).unwrap();
+            let slack = std::fs::read_to_string("/proc/thread-self/timerslack_ns")
+                .or_else(|_| std::fs::read_to_string("/proc/self/timerslack_ns"));
+            // The file needs a right of its own on some kernels; the call above has succeeded.
+            if let Ok(slack) = slack {
+                assert!(["1234", "50000"].contains(&slack.trim()));
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}

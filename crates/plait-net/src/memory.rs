@@ -1,0 +1,8 @@
+//! In-memory twins of the ports, for tests of what stands on them. They drop where the kernel
+//! would, never block, and may be shared between threads.
+
+mod tun;
+mod udp;
+
+pub use self::tun::MemoryTun;
+pub use self::udp::{MemoryNetwork, MemoryUdp};

@@ -1,0 +1,9 @@
+//! System calls without a safe wrapper elsewhere; each function checks what its call needs and is
+//! safe to use. With the calls that only namespaces need, in `netns`, all `unsafe` of the
+//! workspace.
+
+#![allow(unsafe_code, reason = "the one place of the workspace for system calls")]
+
+pub(crate) mod process;
+pub(crate) mod socket;
+pub(crate) mod tun;

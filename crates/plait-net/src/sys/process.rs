@@ -1,0 +1,39 @@
+//! Calls that ask about or change the calling thread or process.
+
+use std::ffi::CStr;
+use std::io;
+use std::time::Duration;
+
+/// Reads a clock.
+pub(crate) fn clock(id: libc::clockid_t) -> Duration {
+    // SAFETY: `timespec` is plain data for which all zeroes is a valid value.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: `clock_gettime` writes one `timespec`, which lives until the call returns.
+    let result = unsafe { libc::clock_gettime(id, &raw mut time) };
+    assert_eq!(result, 0, "invariant: the clock exists on every supported kernel");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Sets the calling thread's timer slack.
+pub(crate) fn set_timer_slack(nanos: u64) -> io::Result<()> {
+    // SAFETY: PR_SET_TIMERSLACK takes its argument by value.
+    let result = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanos as libc::c_ulong) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The effective user id.
+pub(crate) fn effective_uid() -> u32 {
+    // SAFETY: `geteuid` has no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The kernel's release, such as `6.18.0`.
+pub(crate) fn kernel_release() -> String {
+    // SAFETY: `utsname` is plain data for which all zeroes is a valid value.
+    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `uname` writes one `utsname`, which lives until the call returns.
+    let result = unsafe { libc::uname(&raw mut name) };
+    assert_eq!(result, 0, "invariant: uname fails only for a bad pointer");
+    // SAFETY: `uname` ends each field with a zero byte.
+    unsafe { CStr::from_ptr(name.release.as_ptr()) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,416 @@
+//! TUN devices, sockets and netlink against the kernel, in network namespaces of their own.
+//!
+//! Without the rights a test prints `SKIPPED:` and the reason, or fails when PLAIT_REQUIRE_NETNS
+//! is 1. Without root it runs itself again in a user namespace.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, its helpers too")]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plait_net::batch::PacketBatch;
+use plait_net::machine::{Machine, TunDevice};
+use plait_net::netlink::{Netlink, RouteInfo};
+use plait_net::netns::NetNs;
+use plait_net::tun::coalesce::Candidate;
+use plait_net::tun::{Offload, Tun, TunCounters, TunError, TunPort};
+use plait_net::udp::{BindTo, Transmit, UdpPort, UdpSocket};
+
+/// Set in the copy of a test that runs in a user namespace.
+const INSIDE: &str = "PLAIT_NET_TEST_IN_USER_NAMESPACE";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs `body`, the test `name`, where namespaces and TUN devices can be made.
+fn run(name: &str, body: fn()) {
+    match missing_right() {
+        None => body(),
+        Some(_) if std::env::var_os(INSIDE).is_none() && can_unshare() => {
+            let program = std::env::current_exe().unwrap();
+            let mut command = Command::new("unshare");
+            command.arg("-Urn").arg(program).args(["--exact", name, "--nocapture"]);
+            assert!(command.env(INSIDE, "1").status().unwrap().success());
+        }
+        Some(reason) if std::env::var("PLAIT_REQUIRE_NETNS").is_ok_and(|value| value == "1") => {
+            panic!("PLAIT_REQUIRE_NETNS is set, but {reason}");
+        }
+        Some(reason) => report_skip(name, &reason),
+    }
+}
+
+/// Past the test harness, which hides what the macros print when the test passes.
+#[allow(clippy::explicit_write, reason = "the macro's output would be hidden")]
+fn report_skip(name: &str, reason: &str) {
+    writeln!(std::io::stderr(), "SKIPPED: {name}: {reason}").unwrap();
+}
+
+fn missing_right() -> Option<String> {
+    if !matches!(Machine::inspect().tun, TunDevice::Present { openable: true, .. }) {
+        return Some("/dev/net/tun cannot be opened".to_owned());
+    }
+    NetNs::anonymous().err().map(|error| format!("no network namespace can be made: {error}"))
+}
+
+fn can_unshare() -> bool {
+    Command::new("unshare").args(["-Urn", "true"]).status().is_ok_and(|status| status.success())
+}
+
+/// A namespace with one TUN device that has an address of each family.
+struct Host {
+    namespace: NetNs,
+    tun: Tun,
+    v4: IpAddr,
+    v6: IpAddr,
+}
+
+impl Host {
+    /// Host `number` of the networks 10.9.0.0/24 and fd09::/64.
+    fn new(number: u8, offload: bool) -> Self {
+        let namespace = NetNs::anonymous().unwrap();
+        let v4 = IpAddr::from([10, 9, 0, number]);
+        let v6 = IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, u16::from(number)]);
+        let tun = namespace
+            .run_in(|| {
+                let tun = Tun::open("ptest%d", offload).unwrap();
+                let mut netlink = Netlink::open().unwrap();
+                let link = netlink.link(tun.name()).unwrap().unwrap();
+                netlink.add_address(link.index, v4, 24).unwrap();
+                netlink.add_address(link.index, v6, 64).unwrap();
+                netlink.set_up(link.index).unwrap();
+                tun
+            })
+            .unwrap();
+        Self { namespace, tun, v4, v6 }
+    }
+
+    fn udp(&self) -> UdpSocket {
+        self.namespace.run_in(|| UdpSocket::bind(&BindTo::default()).unwrap()).unwrap()
+    }
+}
+
+/// Carries packets between two TUN devices in a thread of its own.
+struct Bridge {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<[TunCounters; 2]>,
+}
+
+impl Bridge {
+    fn start(mut one: Tun, mut other: Tun) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut batch = PacketBatch::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let there = carry(&mut one, &mut other, &mut batch);
+                let back = carry(&mut other, &mut one, &mut batch);
+                if !there && !back {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+            [one.counters(), other.counters()]
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> [TunCounters; 2] {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Carries what waits at `from`; false when nothing did.
+fn carry(from: &mut Tun, to: &mut Tun, batch: &mut PacketBatch) -> bool {
+    batch.clear();
+    // As much as one burst of the sender, so that runs form without offload at `from`.
+    for _ in 0..64 {
+        if !from.recv(batch).unwrap() {
+            break;
+        }
+    }
+    for packet in batch.iter() {
+        assert!(packet.len() <= 1500, "a packet of {} bytes was not split", packet.len());
+        let tcp = packet[0] >> 4 == 4 && packet[9] == 6;
+        if tcp && packet.len() > 100 {
+            assert!(Candidate::examine(packet).is_some(), "a checksum is wrong: {packet:?}");
+        }
+        to.send(packet).unwrap();
+    }
+    to.flush().unwrap();
+    !batch.is_empty()
+}
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+}
+
+/// Sends `data` over a kernel TCP connection and returns what arrives.
+fn tcp_transfer(from: &NetNs, to: &NetNs, address: IpAddr, data: &[u8]) -> Vec<u8> {
+    let listener = to.run_in(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
+    let destination = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            received
+        });
+        let connect = || TcpStream::connect_timeout(&destination, PATIENCE).unwrap();
+        let mut stream = from.run_in(connect).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(data).unwrap();
+        drop(stream);
+        receiver.join().unwrap()
+    })
+}
+
+fn check_tcp(offload: [bool; 2]) {
+    let (one, other) = (Host::new(1, offload[0]), Host::new(2, offload[1]));
+    let (v4, v6) = (other.v4, other.v6);
+    if offload[0] {
+        assert!(one.tun.offload() >= Offload::Tcp);
+    }
+    let bridge = Bridge::start(one.tun, other.tun);
+    let data = pattern(4 << 20);
+    for address in [v4, v6] {
+        let received = tcp_transfer(&one.namespace, &other.namespace, address, &data);
+        assert!(received == data, "{} bytes of {} came through", received.len(), data.len());
+    }
+    let [sender, receiver] = bridge.stop();
+    for counters in [sender, receiver] {
+        assert_eq!((counters.dropped_malformed, counters.refused_aggregates), (0, 0));
+        assert_eq!(counters.dropped_invalid, 0);
+    }
+    let split = sender.read_packets > 2 * sender.reads;
+    assert_eq!(split, offload[0], "super-packets are read with offload only: {sender:?}");
+    let joined = receiver.written_packets > 2 * receiver.written_aggregates
+        && receiver.written_aggregates > 0;
+    assert_eq!(joined, offload[1], "super-packets are written with offload only: {receiver:?}");
+}
+
+#[test]
+fn tcp_passes_with_offload_on_both_sides() {
+    run("tcp_passes_with_offload_on_both_sides", || check_tcp([true, true]));
+}
+
+#[test]
+fn split_packets_have_checksums_that_the_kernel_accepts() {
+    run("split_packets_have_checksums_that_the_kernel_accepts", || check_tcp([true, false]));
+}
+
+#[test]
+fn single_packets_are_joined() {
+    run("single_packets_are_joined", || check_tcp([false, true]));
+}
+
+#[test]
+fn udp_runs_pass_with_offload_on_both_sides() {
+    run("udp_runs_pass_with_offload_on_both_sides", || {
+        let (one, other) = (Host::new(1, true), Host::new(2, true));
+        let (mut sender, mut receiver) = (one.udp(), other.udp());
+        let port = receiver.local_addr().unwrap().port();
+        let offloads = [one.tun.offload(), other.tun.offload()];
+        let addresses = [other.v4, other.v6];
+        let bridge = Bridge::start(one.tun, other.tun);
+        let contents = pattern(20_500);
+        for address in addresses {
+            let destination = SocketAddr::new(address, port);
+            let segment_size = Some(1000);
+            sender
+                .send(&Transmit {
+                    destination,
+                    source: None,
+                    ecn: 1,
+                    contents: &contents,
+                    segment_size,
+                })
+                .unwrap();
+            assert_eq!(receive_all(&mut receiver, contents.len()), contents);
+        }
+        let [sender, receiver] = bridge.stop();
+        if offloads == [Offload::TcpUdp; 2] {
+            assert!(sender.read_packets >= sender.reads + 40, "{sender:?}");
+            assert!(receiver.written_aggregates >= 2, "{receiver:?}");
+        }
+        assert_eq!((sender.dropped_malformed, receiver.refused_aggregates), (0, 0));
+    });
+}
+
+/// Receives datagrams of 1000 bytes until there are `len` bytes.
+fn receive_all(socket: &mut UdpSocket, len: usize) -> Vec<u8> {
+    let mut received = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    while received.len() < len {
+        assert!(Instant::now() < deadline, "only {} bytes came", received.len());
+        let mut take = |meta: plait_net::udp::ReceivedMeta, buffer: &mut [u8]| {
+            assert_eq!((meta.stride.min(1000), meta.ecn), (meta.stride, 1));
+            received.extend_from_slice(buffer);
+        };
+        if socket.recv(&mut take).unwrap() == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    received
+}
+
+#[test]
+fn a_datagram_over_the_mtu_is_an_error_and_segmentation_stays() {
+    run("a_datagram_over_the_mtu_is_an_error_and_segmentation_stays", || {
+        let host = Host::new(1, true);
+        let mut socket = host.udp();
+        let segments = socket.max_segments();
+        let contents = vec![0; 3500];
+        for destination in [IpAddr::from([10, 9, 0, 7]), "fd09::7".parse().unwrap()] {
+            let destination = SocketAddr::new(destination, 9);
+            let mut transmit = Transmit {
+                destination,
+                source: None,
+                ecn: 0,
+                contents: &contents,
+                segment_size: Some(1600),
+            };
+            let error = socket.send(&transmit).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
+            assert_eq!(socket.max_segments(), segments);
+            transmit.segment_size = None;
+            let error = socket.send(&transmit).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "not fragmented: {error}");
+            transmit.segment_size = Some(1200);
+            socket.send(&transmit).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_host_without_ipv6_still_listens() {
+    run("a_host_without_ipv6_still_listens", || {
+        let namespace = NetNs::anonymous().unwrap();
+        namespace.set_sysctl("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
+        let bind = || UdpSocket::bind(&BindTo::default()).unwrap();
+        let (mut sender, mut receiver) = namespace.run_in(|| (bind(), bind())).unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let contents = pattern(2500);
+        let transmit = Transmit {
+            destination: SocketAddr::from(([127, 0, 0, 1], port)),
+            source: None,
+            ecn: 1,
+            contents: &contents,
+            segment_size: Some(1000),
+        };
+        sender.send(&transmit).unwrap();
+        assert_eq!(receive_all(&mut receiver, contents.len()), contents);
+    });
+}
+
+#[test]
+fn a_plain_device_is_read_and_written_by_reference() {
+    run("a_plain_device_is_read_and_written_by_reference", || {
+        let host = Host::new(1, false);
+        let client =
+            host.namespace.run_in(|| std::net::UdpSocket::bind((host.v4, 0)).unwrap()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.send_to(b"echo", "10.9.0.9:99").unwrap();
+        let tun = &host.tun;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut packet = next_packet_to(tun, [10, 9, 0, 9]);
+                // Addresses and ports change places, which leaves the checksums right.
+                for at in (12..16).chain(20..22) {
+                    packet.swap(at, if at < 16 { at + 4 } else { at + 2 });
+                }
+                tun.write_packet(&packet).unwrap();
+            });
+        });
+        let mut answer = [0; 16];
+        let (len, from) = client.recv_from(&mut answer).unwrap();
+        assert_eq!((&answer[..len], from.to_string()), (&b"echo"[..], "10.9.0.9:99".to_owned()));
+    });
+}
+
+fn next_packet_to(tun: &Tun, destination: [u8; 4]) -> Vec<u8> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut buffer = [0; 2000];
+    loop {
+        assert!(Instant::now() < deadline, "the packet came");
+        match tun.read_packet(&mut buffer).unwrap() {
+            Some(len) if buffer[0] >> 4 == 4 && buffer[16..20] == destination => {
+                return buffer[..len].to_vec();
+            }
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+#[test]
+fn tun_errors_say_what_is_wrong() {
+    run("tun_errors_say_what_is_wrong", || {
+        let namespace = NetNs::anonymous().unwrap();
+        let check = || {
+            let first = Tun::open("ptest", true).unwrap();
+            assert_eq!(first.name(), "ptest");
+            let in_use = Tun::open("ptest", true).unwrap_err();
+            assert!(matches!(in_use, TunError::NameInUse { .. }), "{in_use}");
+            let foreign = Tun::open("lo", true).unwrap_err();
+            assert!(matches!(foreign, TunError::NameUnusable { .. }), "{foreign}");
+            let long = Tun::open("sixteen-letters-", true).unwrap_err();
+            assert!(matches!(long, TunError::NameTooLong { .. }), "{long}");
+            drop(first);
+            let again = Netlink::open().unwrap().link("ptest").unwrap();
+            assert_eq!(again, None, "the interface vanishes with the device");
+        };
+        namespace.run_in(check).unwrap();
+    });
+}
+
+#[test]
+fn links_addresses_and_routes_are_set_and_read_back() {
+    run("links_addresses_and_routes_are_set_and_read_back", || {
+        let namespace = NetNs::anonymous().unwrap();
+        namespace.run_in(check_netlink).unwrap();
+    });
+}
+
+fn check_netlink() {
+    let tun = Tun::open("ptest", true).unwrap();
+    let mut netlink = Netlink::open().unwrap();
+    assert_eq!(netlink.link("absent").unwrap(), None);
+    let fresh = netlink.link(tun.name()).unwrap().unwrap();
+    assert_eq!((fresh.mtu, fresh.up), (1500, false));
+    let index = fresh.index;
+    netlink.set_mtu(index, 1420).unwrap();
+    netlink.set_gso_max_size(index, 60_000).unwrap();
+    netlink.set_up(index).unwrap();
+    let link = netlink.link(tun.name()).unwrap().unwrap();
+    assert_eq!((link.mtu, link.up, link.running), (1420, true, true));
+    assert_eq!(link.gso_max_size, Some(60_000));
+    assert!(netlink.links().unwrap().iter().any(|link| link.name == "lo"));
+
+    let v4: IpAddr = "10.8.0.1".parse().unwrap();
+    let v6: IpAddr = "fd08::1".parse().unwrap();
+    netlink.add_address(index, v4, 24).unwrap();
+    netlink.add_address(index, v6, 64).unwrap();
+    let addresses = netlink.addresses().unwrap();
+    assert!(addresses.contains(&(index, v4, 24)) && addresses.contains(&(index, v6, 64)));
+
+    let networks = [("10.99.0.0", 16, Some(77)), ("0.0.0.0", 0, None), ("fd99::", 32, Some(78))];
+    for (destination, prefix, metric) in networks {
+        netlink.add_route(index, destination.parse().unwrap(), prefix, metric).unwrap();
+    }
+    let routes = netlink.routes().unwrap();
+    for (destination, prefix, metric) in networks {
+        let destination = destination.parse().unwrap();
+        let index = Some(index);
+        let wanted = RouteInfo { destination, prefix, gateway: None, index, metric };
+        assert!(routes.contains(&wanted), "{wanted:?} is not in {routes:?}");
+    }
+
+    let twice = netlink.add_address(index, v4, 24).unwrap_err();
+    assert_eq!(twice.errno(), Some(libc::EEXIST));
+    assert!(twice.to_string().contains("10.8.0.1/24"), "{twice}");
+    let absent = netlink.set_up(9999).unwrap_err();
+    assert_eq!((absent.errno(), absent.is_permission_denied()), (Some(libc::ENODEV), false));
+}

@@ -1,1 +1,22 @@
-fn main() {}
+//! The program `plait`: its commands and its daemon.
+//!
+//! - [`cli`]: the commands, one file each
+//! - [`config`]: the configuration file, read and checked
+//! - [`machine`]: what the machine offers and lacks
+//! - [`daemon`]: the body of `plait up`
+//! - [`output`], [`advice`]: what people see, errors with a remedy
+
+#![forbid(unsafe_code)]
+
+mod advice;
+mod cli;
+mod config;
+mod daemon;
+mod machine;
+mod output;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

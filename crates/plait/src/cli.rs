@@ -1,0 +1,121 @@
+//! The commands, one file each, and the program's edge: arguments in, exit code out.
+
+mod check;
+mod keygen;
+mod pubkey;
+mod status;
+mod up;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::output::{self, Style};
+
+/// What a command has to say with its exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Done, or yes: exit code 0.
+    Good,
+    /// The answer is no: exit code 1.
+    No,
+    /// An error that the command has reported itself: exit code 2.
+    Failed,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  (umask 077; plait keygen > gateway.key)   make a private key
+  plait pubkey < gateway.key                print the public key for the other gateway
+  plait check gateway.toml                  is the configuration sound, is the machine ready?
+  plait up gateway.toml                     run the gateway in the foreground
+  plait status                              show its peers, paths and counters
+
+Exit codes:
+  0  done, or the answer is yes
+  1  the answer is no
+  2  an error; it is explained on stderr";
+
+/// One fast, steady, encrypted pipe out of several access links.
+///
+/// A plait gateway bonds with another one over all of its links. Each gateway has a private key and
+/// one configuration file in TOML.
+#[derive(Debug, Parser)]
+#[command(name = "plait", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Keygen(keygen::Args),
+    Pubkey(pubkey::Args),
+    Check(check::Args),
+    Up(up::Args),
+    Status(status::Args),
+}
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_usage(&error),
+    };
+    let outcome = match cli.command {
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Pubkey(args) => pubkey::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Up(args) => up::run(&args),
+        Command::Status(args) => status::run(&args),
+    };
+    match outcome {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        Ok(Outcome::Failed) => ExitCode::from(2),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&output::render_error(&error, Style::for_stderr()));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints help and version to stdout, and mistakes to stderr under the program's name.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let no_command = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if !asked_for && !no_command {
+        report("plait: ");
+    }
+    // A closed stdout or stderr leaves nobody to tell.
+    let _ = error.print();
+    if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+fn report(text: &str) {
+    // A closed stderr leaves nobody to tell.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_and_exit_codes() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(help.contains("Example") && help.contains("Exit codes:"), "{name}");
+        }
+    }
+}

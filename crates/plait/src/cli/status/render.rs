@@ -1,0 +1,154 @@
+//! The gateway's answer as a table for people.
+
+use plait_proto::resequencer::ResequencerStats;
+use plait_proto::stats::{PathState, PathStatus, PeerStatus};
+use plait_proto::units::Rate;
+
+use super::Answer;
+use crate::output::Style;
+
+/// Headings of the paths' table; the first column is aligned left, the others right.
+const PATH_HEADINGS: [&str; 10] =
+    ["path", "state", "price", "weight", "rtt ms", "min ms", "rate", "sent", "received", "lost"];
+
+/// The whole answer.
+pub(super) fn text(answer: &Answer, style: Style) -> String {
+    let endpoint = &answer.endpoint;
+    let mut text = format!(
+        "{}  up for {}  public key {}\n",
+        style.bold(&answer.tun),
+        duration(answer.uptime_s),
+        endpoint.public_key
+    );
+    for peer in &endpoint.peers {
+        text.push('\n');
+        text.push_str(&peer_text(peer, style));
+    }
+    if !endpoint.drops.is_empty() {
+        text.push_str(&format!("\n{}\n", style.bold("drops")));
+        let width = endpoint.drops.keys().map(String::len).max().unwrap_or(0);
+        for (reason, count) in &endpoint.drops {
+            text.push_str(&format!("  {reason:width$}  {count:>12}\n"));
+        }
+    }
+    text
+}
+
+fn peer_text(peer: &PeerStatus, style: Style) -> String {
+    let state = match peer.state.as_str() {
+        "up" => style.green("up"),
+        "connecting" => style.yellow("connecting"),
+        other => style.red(other),
+    };
+    let mut text = format!("{} {}  {state}\n", style.bold("peer"), peer.public_key);
+    let session = match (peer.session_age_s, &peer.cipher) {
+        (Some(age), Some(cipher)) => format!("session of {}, {cipher}", duration(age)),
+        _ => "no session".into(),
+    };
+    text.push_str(&format!(
+        "  {session}; handshakes {}; scheduler {}\n",
+        peer.handshakes, peer.scheduler
+    ));
+    text.push_str(&format!(
+        "  inner packets: sent {} ({}), delivered {} ({})\n",
+        peer.inner_sent_packets,
+        bytes(peer.inner_sent_bytes),
+        peer.inner_delivered_packets,
+        bytes(peer.inner_delivered_bytes)
+    ));
+    if peer.paths.is_empty() {
+        text.push_str("  no paths\n");
+    } else {
+        text.push_str(&paths_table(&peer.paths, style));
+    }
+    text.push_str(&resequencer_text(&peer.resequencer));
+    text
+}
+
+fn paths_table(paths: &[PathStatus], style: Style) -> String {
+    let mut rows = vec![PATH_HEADINGS.map(str::to_owned)];
+    rows.extend(paths.iter().map(path_row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<_> = (0..PATH_HEADINGS.len()).map(|c| width(c).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mut line = format!("  {:<w$}  {:<v$}", row[0], row[1], w = widths[0], v = widths[1]);
+        for (cell, width) in row.iter().zip(&widths).skip(2) {
+            line.push_str(&format!("  {cell:>width$}"));
+        }
+        text.push_str(&if index == 0 { style.bold(&line) } else { line });
+        text.push('\n');
+        if let Some(path) = index.checked_sub(1).map(|index| &paths[index]) {
+            text.push_str(&format!("    to {}: {}\n", path.remote, path.reason));
+        }
+    }
+    text
+}
+
+fn path_row(path: &PathStatus) -> [String; PATH_HEADINGS.len()] {
+    let state = match path.state {
+        PathState::Validating => "validating",
+        PathState::Up => "up",
+        PathState::Silent => "silent",
+    };
+    [
+        path.name.clone(),
+        state.into(),
+        path.price.to_string(),
+        path.weight.map_or_else(|| "-".into(), |weight| weight.to_string()),
+        milliseconds(path.srtt_us),
+        milliseconds(path.min_rtt_us),
+        Rate::from_bits_per_second(path.delivery_rate_bps).to_string(),
+        bytes(path.sent_bytes),
+        bytes(path.received_bytes),
+        format!("{}", path.reported_lost_packets),
+    ]
+}
+
+fn resequencer_text(stats: &ResequencerStats) -> String {
+    let released = stats.waited - stats.waiting_now_packets.min(stats.waited);
+    let mean_us = stats.waiting_total_us.checked_div(released);
+    format!(
+        "  resequencer: delivered at once {}, waited {} (mean {} ms, longest {} ms, now {})\n    \
+         released: in order {}, known lost {}, timer {}, overflow {}\n    \
+         given up {}; late: dropped {}, delivered {}; duplicates {}\n",
+        stats.at_once,
+        stats.waited,
+        milliseconds(mean_us),
+        milliseconds(Some(stats.waiting_max_us)),
+        stats.waiting_now_packets,
+        stats.released.in_order,
+        stats.released.known_lost,
+        stats.released.timer,
+        stats.released.overflow,
+        stats.given_up,
+        stats.late_dropped,
+        stats.late_delivered,
+        stats.duplicates
+    )
+}
+
+fn milliseconds(us: Option<u64>) -> String {
+    us.map_or_else(|| "-".into(), |us| format!("{}.{}", us / 1000, us % 1000 / 100))
+}
+
+/// Decimal units, as rates have them.
+fn bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
+    let unit = UNITS.iter().find(|(size, _)| bytes >= *size);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(size, name)| format!("{}.{} {name}", bytes / size, bytes % size * 10 / size),
+    )
+}
+
+fn duration(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}

@@ -1,0 +1,63 @@
+//! `plait up`: runs a gateway.
+
+use std::path::PathBuf;
+
+use super::Outcome;
+use crate::advice::Advised;
+use crate::config::Config;
+use crate::daemon;
+use crate::machine::{self, Facts, Level};
+
+const AFTER_HELP: &str = "\
+Examples:
+  plait up gateway.toml
+  plait up gateway.toml -v
+  RUST_LOG=plait=debug plait up gateway.toml
+
+The log goes to stderr. RUST_LOG chooses what is logged, in the form of the `log` crate; without it
+warnings and the bond's comings and goings are shown. Ctrl-C and SIGTERM end the gateway and remove
+the TUN device with its addresses and routes.
+
+Exit codes:
+  0  ended by a signal
+  2  an error; it is explained on stderr, and nothing is left half set up";
+
+/// Run a gateway in the foreground
+///
+/// Creates the TUN device, opens a path over each link and bonds with the peers. The configuration
+/// and the machine are checked first, as `plait check` does.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// The gateway's configuration file
+    config: PathBuf,
+    /// Log more: -v for what happens to paths, -vv for each datagram's fate
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    start_log(args.verbose);
+    let config = Config::load(&args.config)?;
+    for warning in &config.warnings {
+        let (file, line) = (config.file.display(), warning.line);
+        log::warn!("{file}:{line}: {}: {} ({})", warning.option, warning.text, warning.help);
+    }
+    let findings = machine::examine(&config, &Facts::gather());
+    if let Some(finding) = findings.into_iter().find(|finding| finding.level == Level::Error) {
+        let message = format!("{}: {}", finding.subject, finding.text);
+        return Err(Advised::new(message, finding.help.unwrap_or_default()).into());
+    }
+    daemon::run(config)?;
+    Ok(Outcome::Good)
+}
+
+fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => "info",
+        1 => "debug",
+        _ => "trace",
+    };
+    let env = env_logger::Env::default().default_filter_or(level);
+    env_logger::Builder::from_env(env).format_target(false).init();
+}

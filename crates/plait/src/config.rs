@@ -1,0 +1,270 @@
+//! The configuration of a gateway: read from a TOML file, checked, ready to use.
+//!
+//! [`Config::load`] checks everything that the file alone can tell, and finds all that is wrong in
+//! one reading. What only the machine can tell is [`crate::machine`]'s business. The options, their
+//! units and defaults are described in `docs/guide/configuration.md`.
+
+mod convert;
+mod error;
+mod gateway;
+mod key;
+mod peer;
+mod prefix;
+mod reader;
+mod tuning;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+pub(crate) use error::{ConfigError, ConfigErrors};
+pub(crate) use gateway::{Gateway, PathConfig};
+pub(crate) use key::parse as parse_key;
+pub(crate) use peer::Peer;
+pub(crate) use tuning::Tuning;
+
+use error::{Conflict, FormProblem, Problem};
+use reader::{Problems, Section};
+
+/// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
+const OVERHEAD_IPV4_BYTES: u16 = 20 + 8 + 32;
+/// The same over IPv6.
+const OVERHEAD_IPV6_BYTES: u16 = 40 + 8 + 32;
+/// The MTU that access links have unless told otherwise, in bytes.
+const LINK_MTU_BYTES: u16 = 1500;
+/// Paths and peers that one gateway may have.
+const PATHS_MAX: usize = 32;
+const PEERS_MAX: usize = 4096;
+
+/// A checked configuration.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// The file it came from, as the user named it.
+    pub(crate) file: PathBuf,
+    /// `[gateway]`.
+    pub(crate) gateway: Gateway,
+    /// Each `[[path]]`, in the order of the file.
+    pub(crate) paths: Vec<PathConfig>,
+    /// Each `[[peer]]`, in the order of the file.
+    pub(crate) peers: Vec<Peer>,
+    /// `[scheduler]` and `[resequencer]`.
+    pub(crate) tuning: Tuning,
+    /// What is allowed but looks unintended.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Something that is allowed but looks unintended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Warning {
+    /// Where: line in the file, counted from 1.
+    pub(crate) line: usize,
+    /// The option with its section.
+    pub(crate) option: String,
+    /// What looks unintended, and what follows from it.
+    pub(crate) text: String,
+    /// What to do.
+    pub(crate) help: String,
+}
+
+impl Config {
+    /// Reads and checks a file and the key files that it names.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, each with file, line, option and remedy.
+    pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
+        let text = read(file)?;
+        let problems = Problems::new(file, &text);
+        let document = parse(&problems, &text);
+        let config = document.as_ref().and_then(|document| sections(&problems, file, document));
+        match (ConfigErrors::new(problems.into_found()), config) {
+            (None, Some(config)) => Ok(config),
+            (Some(errors), _) => Err(errors),
+            (None, None) => unreachable!("a section that cannot be built has noted why"),
+        }
+    }
+
+    /// The path of the control socket that a file names, without reading any key.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is not TOML, or names the socket wrongly.
+    pub(crate) fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
+        let text = read(file)?;
+        let problems = Problems::new(file, &text);
+        let document = parse(&problems, &text);
+        let socket = document.as_ref().map(|document| {
+            let mut top = Section::top(&problems, document);
+            let mut section = top.single("gateway", "[gateway]");
+            let tun = gateway::tun_name(&mut section);
+            gateway::control_socket(&mut section, &tun)
+        });
+        match (ConfigErrors::new(problems.into_found()), socket) {
+            (None, Some(socket)) => Ok(socket),
+            (Some(errors), _) => Err(errors),
+            (None, None) => unreachable!("a document that cannot be parsed has a syntax error"),
+        }
+    }
+
+    /// The largest inner packet in bytes: what the file says, or what fits a link of 1500 bytes.
+    /// `any_ipv6` tells whether any endpoint of a peer is an IPv6 address.
+    pub(crate) fn inner_mtu(&self, any_ipv6: bool) -> u16 {
+        let overhead = if any_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES };
+        self.gateway.mtu.unwrap_or(LINK_MTU_BYTES - overhead)
+    }
+}
+
+fn read(file: &Path) -> Result<String, ConfigErrors> {
+    fs::read_to_string(file).map_err(|cause| {
+        let problem = Problem::Form(FormProblem::Unreadable(cause));
+        ConfigError { file: file.to_owned(), line: None, option: String::new(), problem }.into()
+    })
+}
+
+fn parse<'a>(problems: &Problems<'_>, text: &'a str) -> Option<DeTable<'a>> {
+    match DeTable::parse(text) {
+        Ok(document) => Some(document.into_inner()),
+        Err(error) => {
+            let line = problems.line_at(error.span().map_or(0, |span| span.start));
+            problems.add(line, "", FormProblem::Syntax(error.message().into()));
+            None
+        }
+    }
+}
+
+/// Reads all sections, then checks them against each other. `None` when a problem was noted.
+fn sections(problems: &Problems<'_>, file: &Path, document: &DeTable<'_>) -> Option<Config> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut top = Section::top(problems, document);
+    let gateway = gateway::read(top.single("gateway", "[gateway]"), folder);
+    let paths: Vec<_> =
+        top.many("path", "[[path]]").into_iter().enumerate().map(gateway::read_path).collect();
+    let peers: Vec<_> =
+        top.many("peer", "[[peer]]").into_iter().map(|s| peer::read(s, folder)).collect();
+    let scheduler = top.single("scheduler", "[scheduler]");
+    let tuning = tuning::read(scheduler, top.single("resequencer", "[resequencer]"));
+    top.finish();
+    if !problems.none_found() {
+        return None;
+    }
+    let config = Config {
+        file: file.to_owned(),
+        gateway: gateway?,
+        paths: paths.into_iter().collect::<Option<_>>()?,
+        peers: peers.into_iter().collect::<Option<_>>()?,
+        tuning,
+        warnings: Vec::new(),
+    };
+    check_paths(problems, &config);
+    check_peers(problems, &config);
+    check_addresses(problems, &config);
+    let warnings = warnings(&config);
+    problems.none_found().then_some(Config { warnings, ..config })
+}
+
+fn check_paths(problems: &Problems<'_>, config: &Config) {
+    if config.paths.is_empty() && config.gateway.listen_port.is_none() {
+        problems.add(config.gateway.line, "[gateway]", Conflict::NoSocket);
+    }
+    if let Some(path) = config.paths.get(PATHS_MAX) {
+        problems.add(path.line, "[[path]]", Conflict::TooMany { limit: PATHS_MAX });
+    }
+    for (i, path) in config.paths.iter().enumerate() {
+        if let Some(other) = config.paths[..i].iter().find(|other| other.name == path.name) {
+            let problem =
+                Conflict::SamePathName { name: path.name.clone(), other_line: other.line };
+            problems.add(path.line, "[[path]] name", problem);
+        }
+    }
+}
+
+fn check_peers(problems: &Problems<'_>, config: &Config) {
+    if config.peers.is_empty() {
+        problems.add(config.gateway.line, "[[peer]]", Conflict::NoPeer);
+    }
+    if let Some(peer) = config.peers.get(PEERS_MAX) {
+        problems.add(peer.line, "[[peer]]", Conflict::TooMany { limit: PEERS_MAX });
+    }
+    for (i, peer) in config.peers.iter().enumerate() {
+        let others = &config.peers[..i];
+        let key = &peer.public_key;
+        if key.value == config.gateway.public_key {
+            problems.add(key.line, "[[peer]] public_key", Conflict::OwnKey);
+        }
+        if let Some(other) = others.iter().find(|other| other.public_key.value == key.value) {
+            let problem = Conflict::SamePeer { other_line: other.line };
+            problems.add(key.line, "[[peer]] public_key", problem);
+        }
+        if peer.endpoints.is_empty() && config.gateway.listen_port.is_none() {
+            problems.add(peer.line, "[[peer]]", Conflict::NobodyCalls);
+        }
+        for prefix in &peer.allowed_ips {
+            let holds = |other: &&Peer| other.allowed_ips.iter().any(|p| p.value == prefix.value);
+            if let Some(other) = others.iter().find(holds) {
+                let problem = Conflict::SamePrefix {
+                    prefix: prefix.value.to_string(),
+                    other_line: other.line,
+                };
+                problems.add(prefix.line, "[[peer]] allowed_ips", problem);
+            }
+        }
+    }
+}
+
+/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes.
+fn check_addresses(problems: &Problems<'_>, config: &Config) {
+    const IPV6_MTU_MIN: u16 = 1280;
+    let allowed = config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value);
+    let any_ipv6 = config
+        .gateway
+        .addresses
+        .iter()
+        .copied()
+        .chain(allowed)
+        .any(|cidr| matches!(cidr.address, IpAddr::V6(_)));
+    if let Some(mtu) = config.gateway.mtu.filter(|mtu| *mtu < IPV6_MTU_MIN && any_ipv6) {
+        problems.add(config.gateway.line, "[gateway] mtu", Conflict::MtuTooSmallForIpv6 { mtu });
+    }
+}
+
+fn warnings(config: &Config) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |line, option: &str, text: String, help: String| {
+        warnings.push(Warning { line, option: option.into(), text, help });
+    };
+    let secrets = config.peers.iter().filter_map(|peer| peer.preshared_key_file.as_ref());
+    for file in std::iter::once(&config.gateway.private_key_file).chain(secrets) {
+        if key::readable_by_others(&file.value) {
+            let path = file.value.display();
+            let text = format!("{path} is readable by every user of this machine");
+            warn(file.line, "key file", text, format!("chmod 600 {path}"));
+        }
+    }
+    if config.gateway.addresses.is_empty() {
+        let text = format!("{} will have no address", config.gateway.tun);
+        let help = "add `address = [\"10.99.0.2/24\"]`, unless another program sets it".into();
+        warn(config.gateway.line, "[gateway] address", text, help);
+    }
+    if config.paths.len() == 1 && config.gateway.listen_port.is_none() {
+        let text = "with a single path there is nothing to bond".into();
+        warn(config.paths[0].line, "[[path]]", text, "add a [[path]] for each further link".into());
+    }
+    for peer in &config.peers {
+        if peer.allowed_ips.is_empty() {
+            let text = "without allowed_ips nothing is sent to the peer or taken from it".into();
+            let help = "add `allowed_ips = [\"10.99.0.1/32\"]`".into();
+            warn(peer.line, "[[peer]] allowed_ips", text, help);
+        }
+        for (line, written, network) in &peer.cleared_host_bits {
+            let text = format!("{written} is taken as {network}");
+            warn(*line, "[[peer]] allowed_ips", text, format!("write \"{network}\""));
+        }
+    }
+    warnings.sort_by_key(|warning| warning.line);
+    warnings
+}

@@ -1,0 +1,108 @@
+//! From the file's words to the protocol's types.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plait_proto::config::{
+    BondConfig, EndpointConfig, LinkConfig, PeerConfig, Prefix, RekeyLimits, SocketId,
+};
+
+use super::error::{ConfigError, ConfigErrors};
+use super::prefix::Cidr;
+use super::{Config, PathConfig, Peer};
+
+/// What a configuration says once the host names in it have been resolved.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    /// The peers, in the order of the file.
+    pub(crate) peers: Vec<PeerConfig>,
+    /// Largest inner packet in bytes.
+    pub(crate) inner_mtu: u16,
+}
+
+impl Config {
+    /// Asks DNS for the endpoints that are host names.
+    ///
+    /// # Errors
+    ///
+    /// Each endpoint that cannot be resolved, with its line.
+    pub(crate) fn resolve(&self) -> Result<Resolved, ConfigErrors> {
+        let mut errors = Vec::new();
+        let peers: Vec<_> =
+            self.peers.iter().map(|peer| self.resolve_peer(peer, &mut errors)).collect();
+        if let Some(errors) = ConfigErrors::new(errors) {
+            return Err(errors);
+        }
+        let any_ipv6 = peers.iter().flat_map(|peer| &peer.endpoints).any(SocketAddr::is_ipv6);
+        Ok(Resolved { inner_mtu: self.inner_mtu(any_ipv6), peers })
+    }
+
+    fn resolve_peer(&self, peer: &Peer, errors: &mut Vec<ConfigError>) -> PeerConfig {
+        let mut endpoints = Vec::new();
+        for endpoint in &peer.endpoints {
+            match endpoint.value.resolve() {
+                Ok(addresses) => endpoints.extend(addresses),
+                Err(problem) => errors.push(ConfigError {
+                    file: self.file.clone(),
+                    line: Some(endpoint.line),
+                    option: "[[peer]] endpoint".into(),
+                    problem: problem.into(),
+                }),
+            }
+        }
+        PeerConfig {
+            public_key: peer.public_key.value,
+            preshared_key: peer.preshared_key.clone().unwrap_or_default(),
+            endpoints,
+            allowed_ips: peer.allowed_ips.iter().map(|prefix| prefix.value.into()).collect(),
+            keepalive: peer.keepalive,
+        }
+    }
+
+    /// The links of this gateway; `socket_of` gives the socket of the path with that index. When the
+    /// file has no `[[path]]`, the listening socket is the only link, with index 0.
+    pub(crate) fn links(&self, socket_of: impl Fn(usize) -> SocketId) -> Vec<LinkConfig> {
+        if self.paths.is_empty() {
+            let name = "any".to_owned();
+            return vec![LinkConfig { socket: socket_of(0), name, price: 0, weight: 1 }];
+        }
+        let link = |(index, path): (usize, &PathConfig)| LinkConfig {
+            socket: socket_of(index),
+            name: path.name.clone(),
+            price: path.price,
+            weight: path.weight,
+        };
+        self.paths.iter().enumerate().map(link).collect()
+    }
+
+    /// What the endpoint is told at its start. `wall_clock_at_zero` is the time since the Unix epoch
+    /// at the daemon's instant zero.
+    pub(crate) fn endpoint(
+        &self,
+        links: Vec<LinkConfig>,
+        inner_mtu: u16,
+        wall_clock_at_zero: Duration,
+    ) -> EndpointConfig {
+        EndpointConfig {
+            private_key: self.gateway.private_key.clone(),
+            wall_clock_at_zero,
+            links,
+            bond: BondConfig {
+                scheduler: self.tuning.scheduler.clone(),
+                order: self.tuning.order,
+                resequencer: self.tuning.resequencer,
+                loss_detection: self.tuning.loss_detection,
+                report_interval: self.tuning.report_interval,
+                inner_mtu,
+                rekey: RekeyLimits::default(),
+            },
+        }
+    }
+}
+
+impl From<Cidr> for Prefix {
+    fn from(cidr: Cidr) -> Self {
+        let Cidr { address, length } = cidr.network();
+        Self { address, length }
+    }
+}

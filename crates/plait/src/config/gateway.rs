@@ -1,0 +1,162 @@
+//! `[gateway]` and `[[path]]`: this end of the bond.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use plait_proto::config::LinkConfig;
+use plait_proto::session::{PrivateKey, PublicKey};
+
+use super::error::{Conflict, Problem, ValueProblem};
+use super::key::{self, Secret};
+use super::prefix::Cidr;
+use super::reader::{Located, Section};
+
+/// Longest name of an interface (Linux: IFNAMSIZ less the final zero) and of a path, in bytes.
+const NAME_BYTES_MAX: usize = LinkConfig::NAME_BYTES_MAX;
+
+/// `[gateway]`.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    /// The section's line.
+    pub(crate) line: usize,
+    /// This gateway's identity.
+    pub(crate) private_key: PrivateKey,
+    /// The public half of it.
+    pub(crate) public_key: PublicKey,
+    /// Where the private key was read.
+    pub(crate) private_key_file: Located<PathBuf>,
+    /// UDP port on all addresses, for peers that call.
+    pub(crate) listen_port: Option<Located<u16>>,
+    /// Name of the TUN device.
+    pub(crate) tun: String,
+    /// Inner addresses of this gateway.
+    pub(crate) addresses: Vec<Cidr>,
+    /// Largest inner packet in bytes, when the file says so.
+    pub(crate) mtu: Option<u16>,
+    /// Whether to add routes for the peers' allowed_ips.
+    pub(crate) routes: bool,
+    /// Unix socket that answers `plait status`.
+    pub(crate) control_socket: PathBuf,
+}
+
+/// One `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
+#[derive(Debug)]
+pub(crate) struct PathConfig {
+    /// The section's line.
+    pub(crate) line: usize,
+    /// Name for status and logs, at most 15 bytes.
+    pub(crate) name: String,
+    /// Interface that the path's socket is bound to.
+    pub(crate) interface: Option<Located<String>>,
+    /// Local address that the path's socket is bound to.
+    pub(crate) address: Option<Located<IpAddr>>,
+    /// Price class; cheapest first.
+    pub(crate) price: u8,
+    /// Static weight for the `fixed` scheduler.
+    pub(crate) weight: u16,
+}
+
+/// Reads `[gateway]`; `folder` is where relative file names start.
+pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
+    let line = section.line();
+    let private_key = read_key(&mut section, "private_key_file", folder);
+    if !section.holds("private_key_file") {
+        section.missing("private_key_file", "private_key_file = \"gateway.key\"");
+    }
+    let listen_port = section.integer("listen_port", (1, 65_535), "");
+    let tun = tun_name(&mut section);
+    let addresses = section.parsed_texts("address", cidr);
+    let mtu = section.integer("mtu", (576, 9000), "bytes").map(|mtu| mtu.value);
+    let routes = section.boolean("routes").unwrap_or(false);
+    let control_socket = control_socket(&mut section, &tun);
+    section.finish();
+    let (private_key_file, private_key) = private_key?;
+    let private_key = PrivateKey::from_bytes(*private_key);
+    Some(Gateway {
+        line,
+        public_key: private_key.public_key(),
+        private_key,
+        private_key_file,
+        listen_port,
+        tun,
+        addresses: addresses.into_iter().map(|address| address.value).collect(),
+        mtu,
+        routes,
+        control_socket,
+    })
+}
+
+/// The TUN device's name.
+pub(super) fn tun_name(section: &mut Section<'_>) -> String {
+    section.parsed("tun", interface_name).map_or_else(|| "plait0".into(), |name| name.value)
+}
+
+/// The control socket's path.
+pub(super) fn control_socket(section: &mut Section<'_>, tun: &str) -> PathBuf {
+    match section.text("control_socket") {
+        Some(path) => path.value.into(),
+        None => Path::new("/run/plait").join(format!("{tun}.sock")),
+    }
+}
+
+/// Reads one `[[path]]`; `index` counts them from 0.
+pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> Option<PathConfig> {
+    let line = section.line();
+    let interface = section.parsed("interface", interface_name);
+    let address = section.parsed("address", |text| {
+        let problem = || ValueProblem::Address { value: text.into(), cidr: false };
+        text.parse::<IpAddr>().map_err(|_| problem().into())
+    });
+    let name = section.parsed("name", |text| {
+        let too_long = || ValueProblem::NameTooLong { value: text.into() };
+        if text.len() > NAME_BYTES_MAX { Err(too_long().into()) } else { Ok(text.to_owned()) }
+    });
+    let price = section.integer("price", (0, 255), "").map_or(0, |price| price.value);
+    let weight = section.integer("weight", (1, 65_535), "").map_or(1, |weight| weight.value);
+    if section.is_present() && !section.holds("interface") && !section.holds("address") {
+        section.problem(line, "", Conflict::UnboundPath);
+    }
+    section.finish();
+    let by_address = || address.as_ref().map(|address| address.value.to_string());
+    let name = name
+        .map(|name| name.value)
+        .or_else(|| interface.as_ref().map(|interface| interface.value.clone()))
+        .or_else(|| by_address().filter(|text| text.len() <= NAME_BYTES_MAX))
+        .unwrap_or_else(|| format!("path{}", index + 1));
+    Some(PathConfig { line, name, interface, address, price, weight })
+}
+
+/// Reads the key file that an option names.
+pub(super) fn read_key(
+    section: &mut Section<'_>,
+    option: &'static str,
+    folder: &Path,
+) -> Option<(Located<PathBuf>, Secret)> {
+    let name = section.text(option)?;
+    let file = Located { value: folder.join(name.value), line: name.line };
+    match key::read_file(&file.value) {
+        Ok(key) => Some((file, key)),
+        Err(problem) => {
+            section.problem(file.line, option, problem);
+            None
+        }
+    }
+}
+
+/// An address with a prefix length, both written out.
+fn cidr(text: &str) -> Result<Cidr, Problem> {
+    let problem = || ValueProblem::Address { value: text.into(), cidr: true };
+    let written_out = text.contains('/');
+    Cidr::parse(text).filter(|_| written_out).ok_or_else(|| problem().into())
+}
+
+fn interface_name(text: &str) -> Result<String, Problem> {
+    if text.len() > NAME_BYTES_MAX {
+        return Err(ValueProblem::NameTooLong { value: text.into() }.into());
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
+    if text.is_empty() || text.starts_with('.') || !text.chars().all(allowed) {
+        return Err(ValueProblem::BadName { value: text.into() }.into());
+    }
+    Ok(text.to_owned())
+}

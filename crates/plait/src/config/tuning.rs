@@ -1,0 +1,146 @@
+//! `[scheduler]` and `[resequencer]`: how bonds behave.
+
+use std::time::Duration;
+
+use plait_proto::config::{LossDetection, Order};
+use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
+use plait_proto::scheduler::{
+    AdaptiveWrrConfig, Algorithm, DwdMode, SchedulerConfig, WeightRounding,
+};
+
+use super::error::ValueProblem;
+use super::reader::Section;
+
+/// How bonds behave.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuning {
+    /// Picks the path of each packet that this gateway sends.
+    pub(crate) scheduler: SchedulerConfig,
+    /// Which packets wait for which at the peer's egress.
+    pub(crate) order: Order,
+    /// How long they wait at this side's egress, and how many.
+    pub(crate) resequencer: ResequencerConfig,
+    /// How this side's egress finds losses.
+    pub(crate) loss_detection: LossDetection,
+    /// How often this side's egress reports losses.
+    pub(crate) report_interval: Duration,
+}
+
+/// The parameters of `adaptive-wrr`, as options of the file.
+const ADAPTIVE_WRR_OPTIONS: &[&str] = &[
+    "k",
+    "w_fixed",
+    "w_max",
+    "initial_weight",
+    "t_dwd_ms",
+    "t_report_ms",
+    "dwd_mode",
+    "weight_rounding",
+];
+
+/// Reads both sections. What it returns is of use only when no problem was noted.
+pub(super) fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
+    let scheduler = read_scheduler(scheduler);
+    let (order, loss_detection, resequencer) = read_resequencer(resequencer);
+    let report_interval = Duration::from_millis(scheduler.adaptive_wrr.t_report_ms.into());
+    Tuning { scheduler, order, resequencer, loss_detection, report_interval }
+}
+
+fn read_scheduler(mut section: Section<'_>) -> SchedulerConfig {
+    let adaptive_wrr = read_adaptive_wrr(&mut section);
+    let algorithms = Algorithm::ALL.map(|algorithm| (algorithm.name(), algorithm));
+    let chosen = section.choice("algorithm", &algorithms).map(|algorithm| algorithm.value);
+    let misspelt = section.holds("algorithm") && chosen.is_none();
+    let algorithm = chosen.unwrap_or_default();
+    if algorithm != Algorithm::AdaptiveWrr && !misspelt {
+        let setting = format!("algorithm = \"{algorithm}\"");
+        section.no_effect(ADAPTIVE_WRR_OPTIONS, &setting, "algorithm = \"adaptive-wrr\"");
+    }
+    section.finish();
+    SchedulerConfig { algorithm, adaptive_wrr }
+}
+
+fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {
+    const WEIGHT_MAX: i64 = 65_535;
+    let mut config = AdaptiveWrrConfig::default();
+    if let Some(k) = section.positive("k", 100) {
+        config.k = k.value;
+    }
+    for (option, field, range, unit) in [
+        ("w_fixed", &mut config.w_fixed, (1, 1000), ""),
+        ("w_max", &mut config.w_max, (1, WEIGHT_MAX), ""),
+        ("t_dwd_ms", &mut config.t_dwd_ms, (1, 60_000), "milliseconds"),
+        ("t_report_ms", &mut config.t_report_ms, (1, 10_000), "milliseconds"),
+    ] {
+        if let Some(number) = section.integer(option, range, unit) {
+            *field = number.value;
+        }
+    }
+    if let Some(initial) = section.integer::<u32>("initial_weight", (0, WEIGHT_MAX), "") {
+        config.w_initial = initial.value;
+        if initial.value > config.w_max {
+            let (value, high) = (initial.value.to_string(), config.w_max.into());
+            let problem = ValueProblem::Range { value, low: 0, high, unit: "(w_max)" };
+            section.problem(initial.line, "initial_weight", problem);
+        }
+    }
+    let modes = [("per-tdwd", DwdMode::PerTdwd), ("per-report", DwdMode::PerReport)];
+    if let Some(mode) = section.choice("dwd_mode", &modes) {
+        config.dwd_mode = mode.value;
+    }
+    let roundings = [
+        ("round", WeightRounding::Round),
+        ("truncate", WeightRounding::Truncate),
+        ("float", WeightRounding::Float),
+    ];
+    if let Some(rounding) = section.choice("weight_rounding", &roundings) {
+        config.weight_rounding = rounding.value;
+    }
+    config
+}
+
+fn read_resequencer(mut section: Section<'_>) -> (Order, LossDetection, ResequencerConfig) {
+    let mut config = ResequencerConfig::default();
+    let orders = [("flow", Order::Flow), ("bond", Order::Bond), ("none", Order::None)];
+    let order = section.choice("order", &orders).map_or(Order::default(), |order| order.value);
+    if let Some(timer) = read_timer(&mut section) {
+        config.timer = timer;
+    }
+    let policies = [("drop", LatePolicy::Drop), ("deliver", LatePolicy::Deliver)];
+    if let Some(late) = section.choice("late", &policies) {
+        config.late = late.value;
+    }
+    let detections = [("known", LossDetection::Known), ("timer", LossDetection::Timer)];
+    let loss_detection = section
+        .choice("loss_detection", &detections)
+        .map_or(LossDetection::default(), |detection| detection.value);
+    config.count_known_lost = loss_detection == LossDetection::Known;
+    config.release_known_lost = config.count_known_lost;
+    if let Some(bytes) = section.integer("buffer_bytes_max", (65_536, 1 << 30), "bytes") {
+        config.bytes_max = bytes.value;
+    }
+    section.finish();
+    (order, loss_detection, config)
+}
+
+/// `None` when the file leaves the default.
+fn read_timer(section: &mut Section<'_>) -> Option<Timer> {
+    const T_LTO_002: Duration = Duration::from_millis(50);
+    let timeout = milliseconds(section, "timeout_ms");
+    let timeout_max = milliseconds(section, "timeout_max_ms");
+    let fixed = section.choice("timer", &[("adaptive", false), ("fixed", true)]);
+    if fixed.is_some_and(|fixed| fixed.value) {
+        section.no_effect(&["timeout_max_ms"], "timer = \"fixed\"", "timer = \"adaptive\"");
+        return Some(Timer::Fixed(timeout.unwrap_or(T_LTO_002)));
+    }
+    section.no_effect(&["timeout_ms"], "timer = \"adaptive\"", "timer = \"fixed\"");
+    let Timer::Adaptive { min, .. } = Timer::ADAPTIVE else {
+        unreachable!("the adaptive timer is adaptive")
+    };
+    timeout_max.map(|max| Timer::Adaptive { min: min.min(max), max })
+}
+
+fn milliseconds(section: &mut Section<'_>, key: &'static str) -> Option<Duration> {
+    let time = section.integer::<u32>(key, (1, 10_000), "milliseconds")?;
+    Some(Duration::from_millis(time.value.into()))
+}

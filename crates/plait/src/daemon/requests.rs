@@ -1,0 +1,151 @@
+//! What reaches a running gateway from outside its loop: signals and the control socket. Each has a
+//! thread of its own, so that no slow client ever holds up a packet.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use mio::Waker;
+use plait_proto::stats::EndpointStatus;
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::advice::Advised;
+
+/// How long a client may take to ask, and to take its answer.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest request in bytes.
+const REQUEST_BYTES_MAX: u64 = 64;
+
+/// Something the loop is asked to do.
+pub(super) enum Request {
+    /// End.
+    Stop,
+    /// Tell the state and the time since the start.
+    Status(std::sync::mpsc::SyncSender<(EndpointStatus, Duration)>),
+}
+
+/// A way to the loop.
+#[derive(Clone)]
+pub(super) struct Requests {
+    sender: Sender<Request>,
+    waker: Arc<Waker>,
+}
+
+impl Requests {
+    pub(super) fn new(sender: Sender<Request>, waker: Waker) -> Self {
+        Self { sender, waker: Arc::new(waker) }
+    }
+
+    /// Says whether the loop still listens.
+    fn send(&self, request: Request) -> bool {
+        self.sender.send(request).is_ok() && self.waker.wake().is_ok()
+    }
+}
+
+/// Turns SIGTERM and SIGINT into [`Request::Stop`].
+pub(super) fn watch_signals(requests: Requests) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                requests.send(Request::Stop);
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// The control socket; its file goes with it.
+pub(super) struct ControlSocket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl ControlSocket {
+    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        if UnixStream::connect(path).is_ok() {
+            let message = format!("{} belongs to a running gateway", path.display());
+            let help = "stop that gateway, or set another `control_socket` under [gateway]";
+            return Err(Advised::new(message, help).into());
+        }
+        let unusable = |cause: io::Error| {
+            let message = format!("cannot open the control socket {}", path.display());
+            let help = "run as root, or set `control_socket` under [gateway] to a path in a folder \
+                        this user may write";
+            Advised::new(message, help).caused_by(cause)
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(unusable)?;
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unusable(error).into());
+            }
+            _ => {}
+        }
+        let listener = UnixListener::bind(path).map_err(unusable)?;
+        let socket = Self { path: path.to_owned(), listener };
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(unusable)?;
+        Ok(socket)
+    }
+
+    /// Answers clients, one after the other, on a thread of its own. What is returned removes the
+    /// file.
+    pub(super) fn serve(self, tun: String, requests: Requests) -> anyhow::Result<Self> {
+        let listener = self.listener.try_clone().context("cannot share the control socket")?;
+        thread::Builder::new()
+            .name("control".into())
+            .spawn(move || {
+                for client in listener.incoming().flatten() {
+                    if let Err(error) = answer(client, &tun, &requests) {
+                        log::debug!("a client of the control socket: {error}");
+                    }
+                }
+            })
+            .context("cannot start a thread")?;
+        Ok(self)
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    tun: &'a str,
+    uptime_s: u64,
+    #[serde(flatten)]
+    endpoint: EndpointStatus,
+}
+
+fn answer(client: UnixStream, tun: &str, requests: &Requests) -> io::Result<()> {
+    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    let mut line = String::new();
+    BufReader::new(io::Read::take(&client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    if line != "status\n" {
+        return writeln!(&client, "{{\"error\":\"unknown request: expected status\"}}");
+    }
+    let (sender, receiver) = sync_channel(1);
+    if !requests.send(Request::Status(sender)) {
+        return Ok(());
+    }
+    let Ok((endpoint, uptime)) = receiver.recv_timeout(CLIENT_TIMEOUT) else { return Ok(()) };
+    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint };
+    let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
+    writeln!(&client, "{text}")
+}

@@ -1,0 +1,426 @@
+//! Configurations that must be refused, with the exact words.
+//!
+//! The file is called `gw.toml`; beside it lie `gateway.key`, `short.key` (3 bytes in base64) and
+//! `noise.key` (no base64), and there is no `absent.key`. `{OWN}`, `{A}` and `{B}` stand for the
+//! gateway's public key and for two others.
+
+/// The gateway's private key: 32 bytes of value 1.
+pub(crate) const PRIVATE: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+/// The public key that belongs to it.
+pub(crate) const OWN: &str = "pOCSkrZRwni5dyxWn1+puxPZBrRqtoyd+dwrRAn4ogk=";
+/// Two other public keys.
+pub(crate) const A: &str = "zo060cy2M+x7cMF4FKXHbs0CloUFDTRHRboFhw5YfVk=";
+pub(crate) const B: &str = "Xf7dO2vUf2+ijuFdlp1bsOpTd01Ii9r53xxuASSz7yI=";
+
+/// A configuration and what is said about it.
+pub(crate) struct Case {
+    /// What is wrong.
+    pub(crate) name: &'static str,
+    /// Content of the file.
+    pub(crate) toml: &'static str,
+    /// Pairs of what is wrong and what to do, by line.
+    pub(crate) errors: &'static [(&'static str, &'static str)],
+}
+
+impl Case {
+    /// The file's content with the keys filled in.
+    pub(crate) fn text(&self) -> String {
+        self.toml.replace("{OWN}", OWN).replace("{A}", A).replace("{B}", B)
+    }
+}
+
+/// Lays the key files into a folder.
+pub(crate) fn write_keys(folder: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (name, text) in [("gateway.key", PRIVATE), ("short.key", "AAAA"), ("noise.key", "?")] {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+macro_rules! case {
+    ($name:literal, $toml:literal, $([$problem:literal, $help:literal]),+ $(,)?) => {
+        Case { name: $name, toml: $toml, errors: &[$(($problem, $help)),+] }
+    };
+    ($name:literal, $tail:literal after good, $([$problem:literal, $help:literal]),+ $(,)?) => {
+        Case {
+            name: $name,
+            // Seven lines.
+            toml: concat!(
+                "[gateway]\nprivate_key_file = \"gateway.key\"\nlisten_port = 7788\n\n",
+                "[[peer]]\npublic_key = \"{A}\"\nallowed_ips = [\"10.0.0.0/24\"]\n",
+                $tail
+            ),
+            errors: &[$(($problem, $help)),+],
+        }
+    };
+    ($name:literal, $line:literal in gateway, $([$problem:literal, $help:literal]),+ $(,)?) => {
+        Case {
+            name: $name,
+            // The line in question is the fourth.
+            toml: concat!(
+                "[gateway]\nprivate_key_file = \"gateway.key\"\nlisten_port = 7788\n",
+                $line,
+                "\n[[peer]]\npublic_key = \"{A}\"\n"
+            ),
+            errors: &[$(($problem, $help)),+],
+        }
+    };
+}
+
+pub(crate) const CASES: &[Case] = &[
+    // The file and its words.
+    case!(
+        "not TOML",
+        "[gateway]\nlisten_port = \n",
+        [
+            "gw.toml:2: not TOML: string values must be quoted, expected literal string",
+            "text goes in double quotes, lists in square brackets"
+        ]
+    ),
+    case!(
+        "an option written twice",
+        "[gateway]\nmtu = 1400\nmtu = 1300\n",
+        ["gw.toml:3: not TOML: duplicate key", "keep one of the two"]
+    ),
+    case!(
+        "an unknown section", "\n[shceduler]\nalgorithm = \"fixed\"\n" after good,
+        ["gw.toml:9: shceduler: unknown section", "did you mean `scheduler`?"]
+    ),
+    case!(
+        "an unknown option with a near one", "listenport = 7789" in gateway,
+        ["gw.toml:4: [gateway] listenport: unknown option", "did you mean `listen_port`?"]
+    ),
+    case!(
+        "an unknown option", "colour = \"red\"" in gateway,
+        [
+            "gw.toml:4: [gateway] colour: unknown option",
+            "known here: private_key_file, listen_port, tun, address, mtu, routes, control_socket"
+        ]
+    ),
+    case!(
+        "a number for a text", "tun = 7" in gateway,
+        [
+            "gw.toml:4: [gateway] tun: expected a text in double quotes, found the number 7",
+            "write a text in double quotes"
+        ]
+    ),
+    case!(
+        "a text for a number", "mtu = \"1400\"" in gateway,
+        [
+            "gw.toml:4: [gateway] mtu: expected a whole number, found the text \"1400\"",
+            "write a whole number"
+        ]
+    ),
+    case!(
+        "a text for a truth", "routes = \"yes\"" in gateway,
+        [
+            "gw.toml:4: [gateway] routes: expected true or false, found the text \"yes\"",
+            "write true or false"
+        ]
+    ),
+    case!(
+        "single brackets", "[path]\ninterface = \"lo\"\n" after good,
+        [
+            "gw.toml:8: [[path]]: expected a section in double brackets, found a section",
+            "write a section in double brackets"
+        ]
+    ),
+    case!(
+        "no section at all",
+        "",
+        [
+            "gw.toml:1: [gateway] private_key_file: missing",
+            "add `private_key_file = \"gateway.key\"`"
+        ]
+    ),
+    case!(
+        "two mistakes",
+        "[gateway]\nprivate_key_file = \"gateway.key\"\nmtu = 1\nprot = 7\n",
+        ["gw.toml:3: [gateway] mtu: 1 is out of range", "write a number from 576 to 9000 bytes"],
+        [
+            "gw.toml:4: [gateway] prot: unknown option",
+            "known here: private_key_file, listen_port, tun, address, mtu, routes, control_socket"
+        ]
+    ),
+    // Values.
+    case!(
+        "a port out of range",
+        "[gateway]\nprivate_key_file = \"gateway.key\"\nlisten_port = 70000\n",
+        [
+            "gw.toml:3: [gateway] listen_port: 70000 is out of range",
+            "write a number from 1 to 65535"
+        ]
+    ),
+    case!(
+        "a long name for the device", "tun = \"plait-number-one\"" in gateway,
+        [
+            "gw.toml:4: [gateway] tun: \"plait-number-one\" is 16 bytes long, the limit is 15",
+            "choose a shorter name"
+        ]
+    ),
+    case!(
+        "a slash in the device's name", "tun = \"a/b\"" in gateway,
+        [
+            "gw.toml:4: [gateway] tun: \"a/b\" is not a name for an interface",
+            "use letters, digits, `-`, `_` and `.`; no space and no slash"
+        ]
+    ),
+    case!(
+        "an address without its length", "address = [\"10.99.0.2\"]" in gateway,
+        [
+            "gw.toml:4: [gateway] address: \"10.99.0.2\" is not an IP address with a prefix length",
+            "write it as in \"10.99.0.2/24\" or \"fd99::2/64\""
+        ]
+    ),
+    case!(
+        "a path's name is long",
+        "[[path]]\ninterface = \"lo\"\nname = \"a-rather-long-name\"\n" after good,
+        [
+            "gw.toml:10: [[path]] name: \"a-rather-long-name\" is 18 bytes long, the limit is 15",
+            "choose a shorter name"
+        ]
+    ),
+    case!(
+        "a path's address", "[[path]]\naddress = \"10.1.0.1/24\"\n" after good,
+        [
+            "gw.toml:9: [[path]] address: \"10.1.0.1/24\" is not an IP address",
+            "write it as in \"10.1.0.1\""
+        ]
+    ),
+    case!(
+        "a price out of range", "[[path]]\ninterface = \"lo\"\nprice = 256\n" after good,
+        ["gw.toml:10: [[path]] price: 256 is out of range", "write a number from 0 to 255"]
+    ),
+    case!(
+        "a weight of zero", "[[path]]\ninterface = \"lo\"\nweight = 0\n" after good,
+        ["gw.toml:10: [[path]] weight: 0 is out of range", "write a number from 1 to 65535"]
+    ),
+    case!(
+        "an endpoint without a port", "endpoint = \"192.0.2.1\"\n" after good,
+        [
+            "gw.toml:8: [[peer]] endpoint: \"192.0.2.1\" is not an endpoint: the port is missing",
+            "write \"192.0.2.1:7788\", \"[2001:db8::1]:7788\" or \"gw.example.net:7788\""
+        ]
+    ),
+    case!(
+        "the second endpoint of a list",
+        "endpoint = [\"192.0.2.1:1\",\n  \"fd00::1:7788\"]\n" after good,
+        [
+            "gw.toml:9: [[peer]] endpoint: \"fd00::1:7788\" is not an endpoint: \
+             an IPv6 address stands in square brackets before its port",
+            "write \"192.0.2.1:7788\", \"[2001:db8::1]:7788\" or \"gw.example.net:7788\""
+        ]
+    ),
+    case!(
+        "an endpoint's port of zero", "endpoint = \"gw.example.net:0\"\n" after good,
+        [
+            "gw.toml:8: [[peer]] endpoint: \"gw.example.net:0\" is not an endpoint: \
+             the port is not a number from 1 to 65535",
+            "write \"192.0.2.1:7788\", \"[2001:db8::1]:7788\" or \"gw.example.net:7788\""
+        ]
+    ),
+    case!(
+        "an endpoint's address", "endpoint = \"192.0.2.256:7788\"\n" after good,
+        [
+            "gw.toml:8: [[peer]] endpoint: \"192.0.2.256:7788\" is not an endpoint: \
+             the host is neither an IP address nor a name",
+            "write \"192.0.2.1:7788\", \"[2001:db8::1]:7788\" or \"gw.example.net:7788\""
+        ]
+    ),
+    case!(
+        "a prefix that is too long",
+        "\n[[peer]]\npublic_key = \"{B}\"\nallowed_ips = [\"10.0.0.0/33\"]\n" after good,
+        [
+            "gw.toml:11: [[peer]] allowed_ips: \"10.0.0.0/33\" is not an IP address with a \
+             prefix length",
+            "write it as in \"10.99.0.2/24\" or \"fd99::2/64\""
+        ]
+    ),
+    case!(
+        "a keepalive of zero", "keepalive_s = 0\n" after good,
+        [
+            "gw.toml:8: [[peer]] keepalive_s: 0 is out of range",
+            "write a number from 1 to 65535 seconds"
+        ]
+    ),
+    case!(
+        "an unknown algorithm", "[scheduler]\nalgorithm = \"wrr\"\n" after good,
+        [
+            "gw.toml:9: [scheduler] algorithm: \"wrr\" is not one of the choices",
+            "choose one of: adaptive-wrr, fixed, round-robin, min-rtt, redundant"
+        ]
+    ),
+    case!(
+        "a parameter of another algorithm",
+        "[scheduler]\nalgorithm = \"fixed\"\nw_max = 45\n" after good,
+        [
+            "gw.toml:10: [scheduler] w_max: has no effect with algorithm = \"fixed\"",
+            "remove it; it belongs to algorithm = \"adaptive-wrr\""
+        ]
+    ),
+    case!(
+        "a first weight above the largest",
+        "[scheduler]\nalgorithm = \"adaptive-wrr\"\nw_max = 9\ninitial_weight = 10\n" after good,
+        [
+            "gw.toml:11: [scheduler] initial_weight: 10 is out of range",
+            "write a number from 0 to 9 (w_max)"
+        ]
+    ),
+    case!(
+        "a gain of zero", "[scheduler]\nalgorithm = \"adaptive-wrr\"\nk = 0.0\n" after good,
+        [
+            "gw.toml:10: [scheduler] k: 0.0 is out of range",
+            "write a number from 0 to 100 (a fraction will do, zero will not)"
+        ]
+    ),
+    case!(
+        "a timeout without the fixed timer", "[resequencer]\ntimeout_ms = 50\n" after good,
+        [
+            "gw.toml:9: [resequencer] timeout_ms: has no effect with timer = \"adaptive\"",
+            "remove it; it belongs to timer = \"fixed\""
+        ]
+    ),
+    case!(
+        "a limit with the fixed timer",
+        "[resequencer]\ntimer = \"fixed\"\ntimeout_max_ms = 50\n" after good,
+        [
+            "gw.toml:10: [resequencer] timeout_max_ms: has no effect with timer = \"fixed\"",
+            "remove it; it belongs to timer = \"adaptive\""
+        ]
+    ),
+    case!(
+        "a timeout out of range", "[resequencer]\ntimer = \"fixed\"\ntimeout_ms = 0\n" after good,
+        [
+            "gw.toml:10: [resequencer] timeout_ms: 0 is out of range",
+            "write a number from 1 to 10000 milliseconds"
+        ]
+    ),
+    // Keys.
+    case!(
+        "a missing key file",
+        "[gateway]\nprivate_key_file = \"absent.key\"\n",
+        [
+            "gw.toml:2: [gateway] private_key_file: cannot read the key file absent.key: \
+             No such file or directory (os error 2)",
+            "make one: (umask 077; plait keygen > absent.key)"
+        ]
+    ),
+    case!(
+        "a folder for a key file",
+        "[gateway]\nprivate_key_file = \"/dev\"\n",
+        [
+            "gw.toml:2: [gateway] private_key_file: cannot read the key file /dev: \
+             Is a directory (os error 21)",
+            "run plait as the file's owner, or as root"
+        ]
+    ),
+    case!(
+        "a key file that holds no base64",
+        "[gateway]\nprivate_key_file = \"noise.key\"\n",
+        [
+            "gw.toml:2: [gateway] private_key_file: the key file noise.key does not hold a key: \
+             not base64",
+            "the file holds one line from `plait keygen`; look at noise.key"
+        ]
+    ),
+    case!(
+        "a preshared key file that is too short", "preshared_key_file = \"short.key\"\n" after good,
+        [
+            "gw.toml:8: [[peer]] preshared_key_file: the key file short.key does not hold a key: \
+             3 bytes instead of 32",
+            "the file holds one line from `plait keygen`; look at short.key"
+        ]
+    ),
+    case!(
+        "a peer without a key", "\n[[peer]]\nkeepalive_s = 5\n" after good,
+        ["gw.toml:9: [[peer]] public_key: missing", "add `public_key = \"…\"`"]
+    ),
+    case!(
+        "a peer's key that is no base64", "\n[[peer]]\npublic_key = \"{A}x\"\n" after good,
+        [
+            "gw.toml:10: [[peer]] public_key: not a key: not base64",
+            "a key is 32 bytes in base64: 44 characters ending in `=`, as `plait pubkey` prints"
+        ]
+    ),
+    case!(
+        "a peer's key that is too short", "\n[[peer]]\npublic_key = \"AAAA\"\n" after good,
+        [
+            "gw.toml:10: [[peer]] public_key: not a key: 3 bytes instead of 32",
+            "a key is 32 bytes in base64: 44 characters ending in `=`, as `plait pubkey` prints"
+        ]
+    ),
+    // What does not go together.
+    case!(
+        "the gateway's own key as a peer", "\n[[peer]]\npublic_key = \"{OWN}\"\n" after good,
+        [
+            "gw.toml:10: [[peer]] public_key: this is the gateway's own key",
+            "put the other gateway's public key here"
+        ]
+    ),
+    case!(
+        "a peer given twice", "\n[[peer]]\npublic_key = \"{A}\"\n" after good,
+        [
+            "gw.toml:10: [[peer]] public_key: the peer of line 5 has the same key",
+            "merge the two [[peer]] sections; a peer may have several endpoints"
+        ]
+    ),
+    case!(
+        "a prefix in two peers",
+        "\n[[peer]]\npublic_key = \"{B}\"\nallowed_ips = [\"10.0.0.9/24\"]\n" after good,
+        [
+            "gw.toml:11: [[peer]] allowed_ips: 10.0.0.0/24 belongs to the peer of line 5 too",
+            "give the prefix to one peer, or split it into longer prefixes"
+        ]
+    ),
+    case!(
+        "two paths of one name",
+        "[[path]]\ninterface = \"lo\"\n[[path]]\naddress = \"127.0.0.1\"\nname = \"lo\"\n\
+         " after good,
+        [
+            "gw.toml:10: [[path]] name: the path of line 8 is called \"lo\" too",
+            "give each path its own `name`"
+        ]
+    ),
+    case!(
+        "a path without a link", "[[path]]\nname = \"dsl\"\n" after good,
+        [
+            "gw.toml:8: [[path]]: the path names neither an interface nor an address",
+            "add `interface = \"eth0\"` or `address = \"10.1.0.1\"`"
+        ]
+    ),
+    case!(
+        "no socket",
+        "[gateway]\nprivate_key_file = \"gateway.key\"\n[[peer]]\npublic_key = \"{A}\"\n\
+         endpoint = \"192.0.2.1:1\"\n",
+        [
+            "gw.toml:1: [gateway]: no way to send: neither listen_port nor a [[path]]",
+            "add a [[path]] per link to call a peer, or `listen_port = 7788` to be called"
+        ]
+    ),
+    case!(
+        "nobody calls",
+        "[gateway]\nprivate_key_file = \"gateway.key\"\n[[path]]\ninterface = \"lo\"\n\
+         [[peer]]\npublic_key = \"{A}\"\n",
+        [
+            "gw.toml:5: [[peer]]: the peer has no endpoint and the gateway does not listen",
+            "add `endpoint = \"192.0.2.1:7788\"` to the peer, or `listen_port = 7788` to [gateway]"
+        ]
+    ),
+    case!(
+        "no peer",
+        "[gateway]\nprivate_key_file = \"gateway.key\"\nlisten_port = 7788\n",
+        [
+            "gw.toml:1: [[peer]]: no peer to bond with",
+            "add a [[peer]] with the other gateway's `public_key`"
+        ]
+    ),
+    case!(
+        "IPv6 in small packets", "mtu = 1200\naddress = [\"fd99::2/64\"]" in gateway,
+        [
+            "gw.toml:1: [gateway] mtu: 1200 bytes are too few for IPv6 inside the bond",
+            "set mtu to 1280 or more, or remove the IPv6 addresses and prefixes"
+        ]
+    ),
+];

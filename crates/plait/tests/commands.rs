@@ -1,0 +1,278 @@
+//! The commands as a user meets them: output, exit codes, manners.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
+
+use plait_proto::resequencer::{Released, ResequencerStats};
+use plait_proto::stats::{EndpointStatus, PathState, PathStatus, PeerStatus};
+
+/// RFC 7748 §6.1, Bob's keys in base64.
+const BOB_PRIVATE: &str = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
+const BOB_PUBLIC: &str = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=";
+
+fn plait(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
+    command.args(args).env_remove("RUST_LOG");
+    command
+}
+
+fn run(args: &[&str], input: &str) -> Output {
+    let mut child = plait(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A path of its own in the temporary directory.
+fn temporary(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("plait-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn pubkey_agrees_with_rfc_7748() {
+    let output = run(&["pubkey"], &format!("{BOB_PRIVATE}\n"));
+    assert_eq!(text(&output.stdout), format!("{BOB_PUBLIC}\n"));
+    assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)));
+    let output = run(&["pubkey", "--json"], BOB_PRIVATE);
+    assert_eq!(text(&output.stdout), format!("{{\"public_key\":\"{BOB_PUBLIC}\"}}\n"));
+}
+
+#[test]
+fn pubkey_refuses_what_is_no_key() {
+    for (input, why) in [("", "empty"), ("?\n", "not base64"), ("AAAA", "3 bytes instead of 32")] {
+        let output = run(&["pubkey"], input);
+        let expected = format!(
+            "plait: error: stdin does not hold a private key: {why}\n  \
+             help: pipe a private key in: plait pubkey < gateway.key\n"
+        );
+        assert_eq!(text(&output.stderr), expected);
+        assert_eq!((text(&output.stdout), output.status.code()), ("", Some(2)));
+    }
+}
+
+#[test]
+fn keygen_makes_a_new_key_each_time() {
+    let keys = [run(&["keygen"], ""), run(&["keygen"], "")];
+    assert_ne!(keys[0].stdout, keys[1].stdout);
+    for output in keys {
+        assert_eq!(text(&output.stdout).len(), 45, "44 characters and a line's end");
+        assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)));
+        let private = text(&output.stdout);
+        assert_eq!(run(&["pubkey"], private).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn keygen_in_json_has_both_halves() {
+    let output = run(&["keygen", "--json"], "");
+    let pair: BTreeMap<String, String> = serde_json::from_slice(&output.stdout).unwrap();
+    let public = run(&["pubkey"], &pair["private_key"]).stdout;
+    assert_eq!(text(&public).trim(), pair["public_key"]);
+}
+
+#[test]
+fn keygen_warns_when_others_can_read_the_file() {
+    let path = temporary("exposed.key");
+    for (mode, warns) in [(0o644, true), (0o600, false)] {
+        let file = File::create(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let output = plait(&["keygen"]).stdout(file).stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        let warned = text(&output.stderr).starts_with("plait: warning: every user of this machine");
+        assert_eq!(warned, warns, "{mode:o}: {}", text(&output.stderr));
+    }
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn help_and_mistakes_have_their_own_streams_and_codes() {
+    let output = run(&["--help"], "");
+    assert_eq!(output.status.code(), Some(0));
+    for word in ["keygen", "pubkey", "check", "up", "status", "Examples:", "Exit codes:"] {
+        assert!(text(&output.stdout).contains(word), "{word}");
+    }
+    let output = run(&["chek"], "");
+    let expected = "plait: error: unrecognized subcommand 'chek'";
+    assert!(text(&output.stderr).starts_with(expected), "{}", text(&output.stderr));
+    assert_eq!((text(&output.stdout), output.status.code()), ("", Some(2)));
+    assert_eq!(run(&[], "").status.code(), Some(2));
+    assert!(text(&run(&["--version"], "").stdout).starts_with("plait "));
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    for args in [&["keygen"][..], &["check", "/nonexistent.toml", "--json"]] {
+        let mut child = plait(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)), "{args:?}");
+    }
+}
+
+/// A gateway's control socket that gives one answer.
+struct Gateway {
+    socket: PathBuf,
+    thread: JoinHandle<String>,
+}
+
+impl Gateway {
+    fn answering(name: &str, answer: String) -> Self {
+        let socket = temporary(name);
+        let listener = UnixListener::bind(&socket).unwrap();
+        let thread = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = String::new();
+            BufReader::new(&stream).read_line(&mut request).unwrap();
+            writeln!(stream, "{answer}").unwrap();
+            request
+        });
+        Self { socket, thread }
+    }
+
+    fn status(self, more: &[&str]) -> Output {
+        let socket = self.socket.to_str().unwrap();
+        let output = run(&[&["status", "--socket", socket], more].concat(), "");
+        assert_eq!(self.thread.join().unwrap(), "status\n");
+        fs::remove_file(&self.socket).unwrap();
+        output
+    }
+}
+
+fn path(name: &str, state: PathState, reason: &str) -> PathStatus {
+    PathStatus {
+        id: 0,
+        name: name.into(),
+        state,
+        reason: reason.into(),
+        remote: "192.0.2.1:7788".into(),
+        price: 0,
+        weight: None,
+        srtt_us: None,
+        min_rtt_us: None,
+        delivery_rate_bps: 0,
+        sent_packets: 0,
+        sent_bytes: 0,
+        received_packets: 0,
+        received_bytes: 0,
+        lost_packets: 0,
+        late_packets: 0,
+        reported_lost_packets: 0,
+    }
+}
+
+fn peer(state: &str) -> PeerStatus {
+    let dsl = PathStatus {
+        price: 1,
+        weight: Some(50),
+        srtt_us: Some(13_270),
+        min_rtt_us: Some(12_900),
+        delivery_rate_bps: 48_200_000,
+        sent_packets: 1000,
+        sent_bytes: 1_440_000,
+        received_bytes: 999,
+        reported_lost_packets: 3,
+        ..path("dsl", PathState::Up, "answers")
+    };
+    PeerStatus {
+        public_key: BOB_PUBLIC.into(),
+        state: state.into(),
+        scheduler: "min-rtt".into(),
+        session_age_s: Some(75),
+        handshakes: 2,
+        cipher: Some("AES-256-GCM".into()),
+        inner_sent_packets: 1000,
+        inner_sent_bytes: 1_400_000,
+        inner_delivered_packets: 7,
+        inner_delivered_bytes: 700,
+        paths: vec![dsl, path("lte", PathState::Silent, "no answer for 2 s")],
+        resequencer: ResequencerStats {
+            at_once: 90,
+            waited: 10,
+            waiting_total_us: 45_000,
+            waiting_max_us: 12_340,
+            waiting_now_packets: 1,
+            released: Released { in_order: 7, known_lost: 1, timer: 1, overflow: 0 },
+            given_up: 2,
+            ..ResequencerStats::default()
+        },
+    }
+}
+
+fn answer(peers: Vec<PeerStatus>) -> String {
+    let drops = BTreeMap::from([("bad-tag".to_owned(), 4)]);
+    let endpoint = EndpointStatus { public_key: BOB_PUBLIC.into(), peers, drops };
+    let mut answer = serde_json::to_value(endpoint).unwrap();
+    answer["tun"] = "plait0".into();
+    answer["uptime_s"] = 3720.into();
+    answer.to_string()
+}
+
+#[test]
+fn status_is_a_readable_table() {
+    let output = Gateway::answering("table.sock", answer(vec![peer("up")])).status(&[]);
+    assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)));
+    let expected = format!(
+        "\
+plait0  up for 1 h 2 min  public key {BOB_PUBLIC}
+
+peer {BOB_PUBLIC}  up
+  session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt
+  inner packets: sent 1000 (1.4 MB), delivered 7 (700 B)
+  path  state   price  weight  rtt ms  min ms         rate    sent  received  lost
+  dsl   up          1      50    13.2    12.9  48.2 Mbit/s  1.4 MB     999 B     3
+    to 192.0.2.1:7788: answers
+  lte   silent      0       -       -       -   0.0 kbit/s     0 B       0 B     0
+    to 192.0.2.1:7788: no answer for 2 s
+  resequencer: delivered at once 90, waited 10 (mean 5.0 ms, longest 12.3 ms, now 1)
+    released: in order 7, known lost 1, timer 1, overflow 0
+    given up 2; late: dropped 0, delivered 0; duplicates 0
+
+drops
+  bad-tag             4
+"
+    );
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn status_says_no_when_a_bond_is_not_up() {
+    let peers = vec![peer("up"), peer("connecting")];
+    let output = Gateway::answering("down.sock", answer(peers)).status(&[]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn status_in_json_is_the_gateways_own_answer() {
+    let answer = answer(vec![peer("up")]);
+    let output = Gateway::answering("json.sock", answer.clone()).status(&["--json"]);
+    assert_eq!(text(&output.stdout), format!("{answer}\n"));
+}
+
+#[test]
+fn status_names_an_odd_answer_and_an_absent_gateway() {
+    let output = Gateway::answering("odd.sock", "{}".into()).status(&[]);
+    assert!(text(&output.stderr).contains("answers oddly: missing field"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+    let output = run(&["status", "--socket", "/nonexistent.sock"], "");
+    assert_eq!(
+        text(&output.stderr),
+        "plait: error: cannot ask the gateway behind /nonexistent.sock: \
+         No such file or directory (os error 2)\n  \
+         help: is the gateway running? start it with `plait up CONFIG`\n"
+    );
+    assert_eq!(output.status.code(), Some(2));
+}

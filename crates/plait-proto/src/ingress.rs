@@ -34,6 +34,10 @@ use crate::wire::sealed::{
 /// still see fine interleaving.
 const RUN_TIME: Duration = Duration::from_millis(1);
 
+/// A datagram counts as lost when it stays without an acknowledgement for this long, or three probe
+/// timeouts if longer.
+const UNACKNOWLEDGED_MIN: Duration = Duration::from_millis(250);
+
 /// The session under which the ingress seals.
 #[derive(Debug)]
 pub struct SendSession {
@@ -141,6 +145,7 @@ impl Ingress {
             self.scheduler.on_run(&View { now, paths: &self.view }, path);
             return Ok(Chosen::One(path));
         }
+        self.expire_unacknowledged(now);
         self.refresh_view();
         if self.view.is_empty() {
             return Err(DropReason::NoUsablePath);
@@ -154,6 +159,14 @@ impl Ingress {
             Decision::Copies(set) => Ok(Chosen::Copies(set)),
             // Without an ingress queue there is nothing to wait in.
             Decision::Wait { .. } | Decision::Blocked => Err(DropReason::NoUsablePath),
+        }
+    }
+
+    /// What was lost last on a path must not count as in flight for ever.
+    fn expire_unacknowledged(&mut self, now: Instant) {
+        for path in self.paths.values_mut() {
+            let patience = (path.rtt.probe_timeout() * 3).max(UNACKNOWLEDGED_MIN);
+            path.sent.expire(now.saturating_sub(patience));
         }
     }
 

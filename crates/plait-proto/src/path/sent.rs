@@ -211,6 +211,14 @@ impl SentDatagrams {
         self.rate.get()
     }
 
+    /// Forgets what was sent before `limit` and never acknowledged: what is lost last has no later
+    /// datagram that shows its loss.
+    pub fn expire(&mut self, limit: Instant) {
+        while self.outstanding.front().is_some_and(|front| front.at < limit) {
+            self.forget_front();
+        }
+    }
+
     /// Forgets what is on its way: the path was found dead.
     pub fn forget_all(&mut self) {
         while !self.outstanding.is_empty() {
@@ -295,6 +303,16 @@ mod tests {
         }
         let rate = sent.delivery_rate().bits_per_second();
         assert!((7_000_000..=9_000_000).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn what_is_lost_last_does_not_stay_in_flight() {
+        let mut sent = filled(10);
+        sent.acked(Instant::from_millis(20), run(0, 7));
+        sent.expire(Instant::from_millis(9));
+        assert_eq!(sent.in_flight_bytes(), 1000, "the one sent at 9 ms may still come");
+        sent.expire(Instant::from_millis(10));
+        assert_eq!(sent.in_flight_bytes(), 0);
     }
 
     #[test]

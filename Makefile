@@ -1,0 +1,79 @@
+# Every target sets itself up. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test check verify bench build fmt fmt-check lint unit unit-here \
+	docs deny setup clean-lab
+
+export CARGO_TERM_PROGRESS_WHEN := never
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+LAB := $(TARGET)/debug/plait-lab
+say = @printf '\n== %s\n' "$(1)"
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: setup build ## Bond a DSL and an LTE link on this machine and show what it gives
+	$(call say,Demo: two gateways and two emulated links in namespaces of their own)
+	@$(LAB) demo $(ARGS)
+
+test: setup fmt-check lint unit docs build ## All checks and tests, then a short demo; what CI runs
+	$(call say,A short demo: the whole way through two gateways)
+	@if why=$$($(LAB) selftest list 2>&1 >/dev/null); then \
+		$(LAB) demo --short; \
+	else \
+		printf 'SKIPPED, as were the tests in namespaces: %s\n' "$$why"; \
+		[ "$${PLAIT_REQUIRE_NETNS-}" != 1 ]; \
+	fi
+
+check: fmt-check lint unit-here docs ## All checks, and the tests that need no namespaces
+
+verify: setup build ## Check plait's promises, each with its figure and band
+	$(call say,Promises)
+	@$(LAB) verify $(ARGS)
+
+bench: setup build ## Measure what this machine can carry
+	$(call say,Bench: links without a limit)
+	@$(LAB) bench $(ARGS)
+
+build:
+	$(call say,Build the gateway and the lab)
+	@cargo build --locked --quiet --workspace --bins
+
+fmt: ## Format the code
+	@cargo fmt --all
+
+fmt-check:
+	$(call say,Format)
+	@cargo fmt --all --check
+
+lint:
+	$(call say,Lints)
+	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+
+unit:
+	$(call say,Tests: units, properties, parsers on random bytes, house rules, namespaces)
+	@cargo test --locked --quiet --workspace
+
+unit-here:
+	$(call say,Tests that need no namespaces)
+	@cargo test --locked --quiet --workspace --lib --bins \
+		--test tidy --test bad_configs --test commands --test link_properties
+
+docs:
+	$(call say,Documentation)
+	@RUSTDOCFLAGS='-D warnings' cargo doc --locked --quiet --workspace --no-deps \
+		--document-private-items
+
+deny: ## Check licences and advisories of dependencies
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; else \
+		echo 'cargo-deny is missing; install it with: cargo install --locked cargo-deny' >&2; \
+		exit 1; fi
+
+setup:
+	@scripts/setup
+
+clean-lab: build ## Remove what a killed lab left behind
+	@$(LAB) clean

@@ -1,0 +1,4 @@
+//! Whole tunnels over modelled links, in virtual time.
+
+mod tunnel;
+mod udp;

@@ -6,6 +6,7 @@
 
 mod driver;
 mod host;
+mod pump;
 mod requests;
 
 use std::sync::mpsc::channel;
@@ -16,6 +17,7 @@ use plait_proto::endpoint::Endpoint;
 
 use crate::config::Config;
 use driver::Driver;
+use pump::Pump;
 use requests::{ControlSocket, Requests};
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -37,7 +39,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let started_at = realtime_since_epoch() - clock.elapsed();
     let endpoint = Endpoint::new(config.endpoint(links, mtu, started_at), resolved.peers, rng);
     let (sender, receiver) = channel();
-    let (mut driver, waker) = Driver::new(endpoint, tun, sockets, clock, receiver)
+    let (mut driver, waker) = Driver::new(Pump::new(endpoint, tun, sockets), clock, receiver)
         .context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
     requests::watch_signals(requests.clone())?;

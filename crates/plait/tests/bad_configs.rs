@@ -1,6 +1,8 @@
 //! Runs the program on what must be refused: exit code 2, the exact words on stderr, nothing left
 //! behind.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 #[path = "bad_configs/cases.rs"]
 mod cases;
 
@@ -9,8 +11,9 @@ use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use cases::{A, CASES};
 
@@ -30,8 +33,26 @@ impl Folder {
     /// Runs `plait ARGS` in the folder, with `gw.toml` holding `text`.
     fn run(&self, text: &str, args: &[&str]) -> Output {
         fs::write(self.0.join("gw.toml"), text).unwrap();
-        plait(&self.0, args).output().unwrap()
+        finish(&mut plait(&self.0, args))
     }
+}
+
+/// Runs a program to its end. A gateway that starts although it must not is stopped, and its TUN
+/// device goes with it.
+fn finish(command: &mut Command) -> Output {
+    const LIMIT: Duration = Duration::from_secs(20);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > LIMIT {
+            child.kill().unwrap();
+            let output = child.wait_with_output().unwrap();
+            panic!("it runs where it must refuse to: {}", stderr(&output));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
 }
 
 impl Drop for Folder {
@@ -96,7 +117,7 @@ fn check_reports_each_bad_configuration_as_findings() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let output = plait(Path::new("/"), &["up", "nonexistent.toml"]).output().unwrap();
+    let output = finish(&mut plait(Path::new("/"), &["up", "nonexistent.toml"]));
     assert_eq!(
         stderr(&output),
         "plait: error: nonexistent.toml: cannot read the configuration: \
@@ -164,7 +185,7 @@ fn missing_rights_end_up_before_anything_is_set_up() {
     if i_am_root {
         command.uid(NOBODY).gid(NOBODY);
     }
-    let output = command.output().unwrap();
+    let output = finish(&mut command);
     let text = stderr(&output);
     // Where the device node is root's own, that is what comes first.
     let device = "plait: error: /dev/net/tun: ";

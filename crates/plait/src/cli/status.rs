@@ -32,8 +32,8 @@ const SOCKET_FOLDER: &str = "/run/plait";
 
 /// Show a running gateway: peers, paths, resequencer, drops
 ///
-/// Asks the gateway over its control socket. Without an argument the only gateway of this machine is
-/// meant.
+/// Asks the gateway over its control socket. Without an argument the only gateway of this machine
+/// is meant.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {

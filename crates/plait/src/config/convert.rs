@@ -59,8 +59,8 @@ impl Config {
         }
     }
 
-    /// The links of this gateway; `socket_of` gives the socket of the path with that index. When the
-    /// file has no `[[path]]`, the listening socket is the only link, with index 0.
+    /// The links of this gateway; `socket_of` gives the socket of the path with that index. When
+    /// the file has no `[[path]]`, the listening socket is the only link, with index 0.
     pub(crate) fn links(&self, socket_of: impl Fn(usize) -> SocketId) -> Vec<LinkConfig> {
         if self.paths.is_empty() {
             let name = "any".to_owned();
@@ -75,8 +75,8 @@ impl Config {
         self.paths.iter().enumerate().map(link).collect()
     }
 
-    /// What the endpoint is told at its start. `wall_clock_at_zero` is the time since the Unix epoch
-    /// at the daemon's instant zero.
+    /// What the endpoint is told at its start. `wall_clock_at_zero` is the time since the Unix
+    /// epoch at the daemon's instant zero.
     pub(crate) fn endpoint(
         &self,
         links: Vec<LinkConfig>,

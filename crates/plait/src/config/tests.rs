@@ -255,3 +255,24 @@ fn the_control_socket_is_found_without_any_key() {
         assert_eq!(Config::control_socket_of(&file).unwrap(), Path::new(socket));
     }
 }
+
+#[test]
+fn the_guide_describes_every_option() {
+    let guide = include_str!("../../../../docs/guide/configuration.md");
+    let sections = ["[gateway]", "[[path]]", "[[peer]]", "[scheduler]", "[resequencer]"];
+    let text: String = sections.iter().map(|section| format!("{section}\nzzzzzz = 1\n")).collect();
+    let errors = Folder::new().load(&text).unwrap_err();
+    let known: Vec<_> = errors
+        .iter()
+        .filter(|error| error.option.ends_with("zzzzzz"))
+        .map(|error| (error.option.replace(" zzzzzz", ""), error.help()))
+        .collect();
+    assert_eq!(known.len(), sections.len());
+    for (section, help) in known {
+        let (_, chapter) = guide.split_once(&format!("## `{section}`")).expect(&section);
+        let chapter = chapter.split("\n## ").next().unwrap_or(chapter);
+        for option in help.trim_start_matches("known here: ").split(", ") {
+            assert!(chapter.contains(&format!("| `{option}` |")), "{section} {option}");
+        }
+    }
+}

@@ -29,17 +29,30 @@ pub(super) fn open_sockets(config: &Config) -> anyhow::Result<(Vec<UdpSocket>, V
     }
     let first_path = sockets.len();
     for path in &config.paths {
-        let to = BindTo {
-            interface: path.interface.as_ref().map(|interface| interface.value.clone()),
-            address: path.address.as_ref().map(|address| address.value),
-            port: 0,
+        let address = path.address.as_ref().map(|address| address.value);
+        let interface = match (&path.interface, address) {
+            (Some(interface), _) => Some(interface.value.clone()),
+            (None, Some(address)) => interface_of(address)?,
+            (None, None) => None,
         };
+        let to = BindTo { interface, address, port: 0 };
         let place = format!("{file}:{}: [[path]] {}", path.line, path.name);
         sockets.push(UdpSocket::bind(&to).context(place)?);
     }
     let first_link = if config.paths.is_empty() { 0 } else { first_path };
     let links = config.links(|index| SocketId((first_link + index) as u16));
     Ok((sockets, links))
+}
+
+/// The interface that has an address. A path that is bound to an address must leave through that
+/// interface whatever the routes say, or its datagrams might be routed into the TUN device itself.
+fn interface_of(address: IpAddr) -> anyhow::Result<Option<String>> {
+    let mut netlink = Netlink::open()?;
+    let addresses = netlink.addresses()?;
+    let Some((index, ..)) = addresses.into_iter().find(|(_, known, _)| *known == address) else {
+        return Ok(None);
+    };
+    Ok(netlink.links()?.into_iter().find(|link| link.index == index).map(|link| link.name))
 }
 
 /// Creates the TUN device, gives it its addresses and routes and takes it up.

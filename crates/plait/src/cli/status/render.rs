@@ -45,10 +45,11 @@ fn peer_text(peer: &PeerStatus, style: Style) -> String {
         (Some(age), Some(cipher)) => format!("session of {}, {cipher}", duration(age)),
         _ => "no session".into(),
     };
-    text.push_str(&format!(
-        "  {session}; handshakes {}; scheduler {}\n",
-        peer.handshakes, peer.scheduler
-    ));
+    text.push_str(&format!("  {session}; handshakes {}", peer.handshakes));
+    if !peer.scheduler.is_empty() {
+        text.push_str(&format!("; scheduler {}", peer.scheduler));
+    }
+    text.push('\n');
     text.push_str(&format!(
         "  inner packets: sent {} ({}), delivered {} ({})\n",
         peer.inner_sent_packets,

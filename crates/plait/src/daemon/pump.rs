@@ -1,0 +1,235 @@
+//! Moves packets between the host's ports and the protocol, in batches.
+//!
+//! The way out: TUN read → [`Endpoint::handle_packet`] → [`Endpoint::poll_transmit`] → socket. The way
+//! in: socket read → [`Endpoint::handle_datagrams`] → [`Endpoint::poll_deliver`] → TUN write. It does
+//! not know when to read or what time it is.
+
+use std::io;
+
+use plait_net::batch::PacketBatch;
+use plait_net::tun::TunPort;
+use plait_net::udp::{Transmit, UdpPort};
+use plait_proto::config::SocketId;
+use plait_proto::endpoint::{Endpoint, Event};
+use plait_proto::path::Route;
+use plait_proto::time::Instant;
+
+/// Packets from the host that are handled before their datagrams are sent: a super-packet at least.
+const PACKETS_PER_SEND: usize = 64;
+/// Reads from one port before the others get their turn.
+const READS_PER_TURN: usize = 32;
+/// What reading a TUN device that is down gives.
+const EIO: i32 = 5;
+
+/// The ports and the protocol between them.
+#[derive(Debug)]
+pub(super) struct Pump<T, U> {
+    pub(super) endpoint: Endpoint,
+    pub(super) tun: T,
+    pub(super) sockets: Vec<U>,
+    batch: PacketBatch,
+}
+
+impl<T: TunPort, U: UdpPort> Pump<T, U> {
+    pub(super) fn new(endpoint: Endpoint, tun: T, sockets: Vec<U>) -> Self {
+        Self { endpoint, tun, sockets, batch: PacketBatch::new() }
+    }
+
+    /// Reads from the host; says whether there may be more.
+    pub(super) fn read_tun(&mut self, now: impl Fn() -> Instant) -> io::Result<bool> {
+        self.batch.clear();
+        for _ in 0..READS_PER_TURN {
+            let more = match self.tun.recv(&mut self.batch) {
+                Err(error) if error.raw_os_error() == Some(EIO) => false,
+                result => result?,
+            };
+            if !more || self.batch.len() >= PACKETS_PER_SEND {
+                self.send_batch(now());
+            }
+            if !more {
+                return Ok(false);
+            }
+        }
+        self.send_batch(now());
+        Ok(true)
+    }
+
+    fn send_batch(&mut self, now: Instant) {
+        for packet in self.batch.iter() {
+            self.endpoint.handle_packet(now, packet);
+        }
+        self.batch.clear();
+        self.flush();
+    }
+
+    /// Reads from a socket; says whether there may be more.
+    pub(super) fn read_socket(&mut self, at: usize, now: impl Fn() -> Instant) -> bool {
+        for _ in 0..READS_PER_TURN {
+            let now = now();
+            let endpoint = &mut self.endpoint;
+            let read = self.sockets[at].recv(&mut |meta, datagrams| {
+                let route = Route {
+                    socket: SocketId(at as u16),
+                    remote: meta.source,
+                    local: meta.destination,
+                };
+                endpoint.handle_datagrams(now, route, meta.stride, datagrams);
+            });
+            match read {
+                Ok(0) => return false,
+                Ok(_) => self.flush(),
+                // The ICMP error of an earlier send: the paths' own checks notice what matters.
+                Err(error) => log::debug!("receiving on socket {at}: {error}"),
+            }
+        }
+        true
+    }
+
+    /// Sends, delivers and tells what the protocol has ready.
+    pub(super) fn flush(&mut self) {
+        while let Some(out) = self.endpoint.poll_transmit() {
+            let transmit = Transmit {
+                destination: out.remote,
+                source: out.local,
+                ecn: 0,
+                contents: out.contents,
+                segment_size: out.segment_size,
+            };
+            // A full socket drops like a full link; the peer reports it.
+            if let Err(error) = self.sockets[usize::from(out.socket.0)].send(&transmit) {
+                log::debug!("sending to {}: {error}", out.remote);
+            }
+        }
+        while let Some(packet) = self.endpoint.poll_deliver() {
+            if let Err(error) = self.tun.send(packet) {
+                log::debug!("writing to the TUN device: {error}");
+            }
+        }
+        if let Err(error) = self.tun.flush() {
+            log::debug!("writing to the TUN device: {error}");
+        }
+        while let Some(event) = self.endpoint.poll_event() {
+            tell(&event);
+        }
+    }
+}
+
+fn tell(event: &Event) {
+    match event {
+        Event::BondUp(peer) => log::info!("bond with {peer} is made"),
+        Event::BondDown(peer) => log::warn!("bond with {peer} is gone"),
+        Event::PathUp(peer, path) => log::info!("path {path} to {peer} carries data"),
+        Event::PathSilent(peer, path) => {
+            log::warn!("path {path} to {peer} is silent: left out, probed every second");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use plait_net::memory::{MemoryNetwork, MemoryTun, MemoryUdp};
+    use plait_proto::config::{
+        BondConfig, EndpointConfig, LinkConfig, LossDetection, Order, PeerConfig, Prefix,
+        RekeyLimits,
+    };
+    use plait_proto::resequencer::ResequencerConfig;
+    use plait_proto::rng::Rng;
+    use plait_proto::scheduler::{Algorithm, SchedulerConfig};
+    use plait_proto::session::{PresharedKey, PrivateKey};
+    use plait_proto::time::Duration;
+
+    use super::*;
+
+    type MemoryPump = Pump<MemoryTun, MemoryUdp>;
+
+    fn address(last: u8) -> SocketAddr {
+        ([192, 0, 2, last], 7788).into()
+    }
+
+    /// A gateway with inner address 10.99.0.`number`; number 1 listens, number 2 has two links.
+    fn gateway(network: &MemoryNetwork, number: u8) -> (MemoryPump, MemoryTun) {
+        let key = |number: u8| PrivateKey::from_bytes([number; 32]);
+        let (host, tun) = MemoryTun::pair();
+        let peer = 3 - number;
+        let own: &[u8] = if number == 1 { &[1] } else { &[2, 3] };
+        let link = |at: usize| LinkConfig {
+            socket: SocketId(at as u16),
+            name: format!("link{at}"),
+            price: 0,
+            weight: 1,
+        };
+        let config = EndpointConfig {
+            private_key: key(number),
+            wall_clock_at_zero: Duration::from_secs(1),
+            links: (0..own.len()).map(link).collect(),
+            bond: BondConfig {
+                scheduler: SchedulerConfig::from(Algorithm::RoundRobin),
+                order: Order::Flow,
+                resequencer: ResequencerConfig::default(),
+                loss_detection: LossDetection::Known,
+                report_interval: Duration::from_millis(50),
+                inner_mtu: 1440,
+                rekey: RekeyLimits::default(),
+            },
+        };
+        let peer = PeerConfig {
+            public_key: key(peer).public_key(),
+            preshared_key: PresharedKey::default(),
+            endpoints: if number == 2 { vec![address(1)] } else { Vec::new() },
+            allowed_ips: vec![Prefix { address: [10, 99, 0, peer].into(), length: 32 }],
+            keepalive: Duration::from_secs(25),
+        };
+        let endpoint = Endpoint::new(config, vec![peer], Rng::from_seed([number; 32]));
+        let sockets = own.iter().map(|last| network.bind(address(*last)).expect("unused"));
+        (Pump::new(endpoint, tun, sockets.collect()), host)
+    }
+
+    fn turn(pumps: [&mut MemoryPump; 2], now: Instant) {
+        for pump in pumps {
+            pump.read_tun(|| now).expect("a memory TUN never fails");
+            for at in 0..pump.sockets.len() {
+                pump.read_socket(at, || now);
+            }
+            if pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
+                pump.endpoint.handle_timeout(now);
+                pump.flush();
+            }
+        }
+    }
+
+    fn packet(from: u8, to: u8, number: u8) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 29, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 99, 0, from, 10, 99];
+        packet.extend_from_slice(&[0, to, 0, 9, 0, 9, 0, 9, 0, 0, number]);
+        packet
+    }
+
+    #[test]
+    fn packets_cross_two_gateways_over_both_links() {
+        let network = MemoryNetwork::new();
+        let (mut provider, mut server) = gateway(&network, 1);
+        let (mut customer, mut host) = gateway(&network, 2);
+        customer.endpoint.start(Instant::ZERO);
+        customer.flush();
+        let mut now = Instant::ZERO;
+        for _ in 0..20 {
+            turn([&mut customer, &mut provider], now);
+            now += Duration::from_millis(1);
+        }
+        for number in 0..10 {
+            host.send(&packet(2, 1, number)).expect("room");
+        }
+        host.flush().expect("room");
+        turn([&mut customer, &mut provider], now);
+        let mut got = PacketBatch::new();
+        while server.recv(&mut got).expect("a memory TUN never fails") {}
+        let numbers: Vec<u8> = got.iter().map(|packet| packet[28]).collect();
+        assert_eq!(numbers, (0..10).collect::<Vec<u8>>());
+        let status = customer.endpoint.status(now);
+        assert_eq!(
+            status.peers[0].paths.iter().map(|p| p.sent_packets).collect::<Vec<_>>(),
+            [5, 5]
+        );
+    }
+}

@@ -44,6 +44,8 @@ drop_reasons! {
     TooManyInitiations => "too-many-initiations",
     /// A response that answers no initiation under way.
     UnexpectedResponse => "unexpected-response",
+    /// One more copy of a response that was used; one comes over every further path.
+    RepeatedResponse => "repeated-response",
     /// The receiver index names no session.
     UnknownIndex => "unknown-index",
     /// The session is too old to be used.

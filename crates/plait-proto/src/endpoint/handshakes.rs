@@ -109,12 +109,15 @@ impl Endpoint {
         let message = exact::<RESPONSE_BYTES>(datagram)?;
         let local = Response::receiver(message).ok_or(DropReason::UnexpectedResponse)?;
         let at = *self.sessions.get(&local).ok_or(DropReason::UnexpectedResponse)?;
-        let attempts = &mut self.peers[at].attempts;
-        let state = attempts
-            .state
-            .as_mut()
-            .filter(|state| state.local == local)
-            .ok_or(DropReason::UnexpectedResponse)?;
+        let peer = &mut self.peers[at];
+        let Some(state) = peer.attempts.state.as_mut().filter(|state| state.local == local) else {
+            let used = peer.bond.as_ref().is_some_and(|bond| bond.has_session(local));
+            return Err(if used {
+                DropReason::RepeatedResponse
+            } else {
+                DropReason::UnexpectedResponse
+            });
+        };
         let established = self.identity.finish(state, message)?;
         self.establish(now, at, established);
         Ok(())

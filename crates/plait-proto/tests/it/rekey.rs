@@ -34,7 +34,7 @@ fn assert_complete(world: &World, count: u32) {
 /// A response comes back over every path that carried the initiation; the first one counts.
 fn assert_nothing_dropped(world: &World) {
     for side in &world.sides {
-        assert_eq!(side.drop_total(), side.drop_count(DropReason::UnexpectedResponse));
+        assert_eq!(side.drop_total(), side.drop_count(DropReason::RepeatedResponse));
     }
 }
 

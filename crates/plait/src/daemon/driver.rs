@@ -63,11 +63,11 @@ impl Driver {
             }
             for at in 0..self.sockets_ready.len() {
                 if self.sockets_ready[at] {
-                    self.sockets_ready[at] = self.pump.read_socket(at, &now);
+                    self.sockets_ready[at] = self.pump.read_socket(at, now);
                 }
             }
             if self.tun_ready {
-                self.tun_ready = self.pump.read_tun(&now)?;
+                self.tun_ready = self.pump.read_tun(now)?;
             }
             let now = now();
             if self.pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {

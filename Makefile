@@ -60,7 +60,7 @@ unit:
 unit-here:
 	$(call say,Tests that need no namespaces)
 	@cargo test --locked --quiet --workspace --lib --bins \
-		--test tidy --test bad_configs --test commands --test link_properties
+		--test tidy --test bad_configs --test commands --test link_properties --test seeded
 
 docs:
 	$(call say,Documentation)

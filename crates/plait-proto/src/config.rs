@@ -66,7 +66,8 @@ pub struct BondConfig {
     pub rekey: RekeyLimits,
 }
 
-/// When keys are renewed and refused (WireGuard §6.1, with the packet limit of the spec's K-clauses).
+/// When keys are renewed and refused (WireGuard §6.1, with the packet limit of the spec's
+/// K-clauses).
 #[derive(Clone, Copy, Debug)]
 pub struct RekeyLimits {
     /// The initiator renews a session this long after it was made.

@@ -2,11 +2,11 @@
 //!
 //! # Contract
 //!
-//! Input: [`Endpoint::handle_packet`] for inner packets from the host, [`Endpoint::handle_datagrams`]
-//! for what the sockets received, [`Endpoint::handle_timeout`] when the time that
-//! [`Endpoint::poll_timeout`] gave has come. Output: [`Endpoint::poll_transmit`],
-//! [`Endpoint::poll_deliver`], [`Endpoint::poll_event`]; drain them, in this order, after every batch
-//! of inputs, then ask for the timeout. `now` never goes backwards.
+//! Input: [`Endpoint::handle_packet`] for inner packets from the host,
+//! [`Endpoint::handle_datagrams`] for what the sockets received, [`Endpoint::handle_timeout`] when
+//! the time that [`Endpoint::poll_timeout`] gave has come. Output: [`Endpoint::poll_transmit`],
+//! [`Endpoint::poll_deliver`], [`Endpoint::poll_event`]; drain them, in this order, after every
+//! batch of inputs, then ask for the timeout. `now` never goes backwards.
 
 mod handshakes;
 mod peer;

@@ -80,7 +80,8 @@ impl TruncatedBondSeq {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BondIncarnation(pub u64);
 
-/// The value congruent to `low` modulo 2^`bits` that lies nearest to `expected` and is not negative.
+/// The value congruent to `low` modulo 2^`bits` that lies nearest to `expected` and is not
+/// negative.
 fn expand(low: u64, bits: u32, expected: u64) -> u64 {
     let window = 1_u64 << bits;
     let half = window / 2;

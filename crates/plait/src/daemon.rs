@@ -1,8 +1,8 @@
 //! The gateway's daemon: the body of `plait up`.
 //!
-//! Everything is set up before anything runs. What was set up lives in values that undo it when they
-//! are dropped: the TUN device goes with its file, its addresses and routes with the device, the
-//! control socket's file with its guard. So an error half way leaves nothing behind.
+//! Everything is set up before anything runs. What was set up lives in values that undo it when
+//! they are dropped: the TUN device goes with its file, its addresses and routes with the device,
+//! the control socket's file with its guard. So an error half way leaves nothing behind.
 
 mod driver;
 mod host;

@@ -80,7 +80,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Sleeps until something is to be read or a timer is due; not at all while a port may have more.
+    /// Sleeps until something is to be read or a timer is due; not at all while a port may have
+    /// more.
     fn wait(&mut self, events: &mut Events, now: Instant) -> io::Result<()> {
         let timeout = if self.tun_ready || self.sockets_ready.contains(&true) {
             Some(Duration::ZERO)

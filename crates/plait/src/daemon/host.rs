@@ -17,8 +17,8 @@ use crate::config::Config;
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
 
-/// Opens the listening socket, then a socket per path. Gives the sockets and the links over which this
-/// gateway opens paths.
+/// Opens the listening socket, then a socket per path. Gives the sockets and the links over which
+/// this gateway opens paths.
 pub(super) fn open_sockets(config: &Config) -> anyhow::Result<(Vec<UdpSocket>, Vec<LinkConfig>)> {
     let mut sockets = Vec::new();
     let file = config.file.display();
@@ -86,8 +86,8 @@ fn gso_max_size(mtu: u16) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// A default route becomes its two halves: they win against the host's own default route, which stays
-/// for the links.
+/// A default route becomes its two halves: they win against the host's own default route, which
+/// stays for the links.
 fn without_default(prefix: Prefix) -> Vec<Prefix> {
     match (prefix.length, prefix.address) {
         (0, IpAddr::V4(_)) => {

@@ -1,8 +1,8 @@
 //! Moves packets between the host's ports and the protocol, in batches.
 //!
-//! The way out: TUN read → [`Endpoint::handle_packet`] → [`Endpoint::poll_transmit`] → socket. The way
-//! in: socket read → [`Endpoint::handle_datagrams`] → [`Endpoint::poll_deliver`] → TUN write. It does
-//! not know when to read or what time it is.
+//! The way out: TUN read → [`Endpoint::handle_packet`] → [`Endpoint::poll_transmit`] → socket. The
+//! way in: socket read → [`Endpoint::handle_datagrams`] → [`Endpoint::poll_deliver`] → TUN write.
+//! It does not know when to read or what time it is.
 
 use std::io;
 

@@ -38,6 +38,15 @@ pub fn set_timer_slack(nanos: u64) -> io::Result<()> {
     sys::process::set_timer_slack(nanos)
 }
 
+/// Lets the calling thread run before all threads of ordinary priority (SCHED_FIFO). For threads
+/// that must keep time and do little.
+///
+/// # Errors
+/// EPERM without the right (CAP_SYS_NICE on the host, or a limit set for the user).
+pub fn set_realtime_priority() -> io::Result<()> {
+    sys::process::set_realtime_priority()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +64,13 @@ mod tests {
     fn the_wall_clock_is_the_standard_librarys() {
         let expected = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
         assert!(realtime_since_epoch().abs_diff(expected) < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn priority_is_given_or_refused_by_right() {
+        let result = std::thread::spawn(set_realtime_priority).join().unwrap();
+        let refused = result.err().map(|error| error.kind());
+        assert!(matches!(refused, None | Some(io::ErrorKind::PermissionDenied)), "{refused:?}");
     }
 
     #[test]

@@ -82,7 +82,8 @@ pub enum IsolationError {
 pub enum Isolation {
     /// The process inside the new namespaces, process id 1 there. It does the work.
     Inside,
-    /// The process outside, after the one inside has ended. It returns this status and does nothing.
+    /// The process outside, after the one inside has ended. It returns this status and does
+    /// nothing.
     Finished {
         /// Exit status of the process inside, or 128 and the number of the signal that ended it.
         code: u8,

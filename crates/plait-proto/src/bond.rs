@@ -92,6 +92,7 @@ pub struct Bond {
     cipher: Cipher,
     keepalive: Duration,
     scheduler: &'static str,
+    parity: PathIdParity,
     next_path_id: u8,
     last_data_at: Instant,
     all_silent_told: bool,
@@ -120,6 +121,7 @@ impl Bond {
             cipher,
             keepalive: setup.keepalive,
             scheduler: setup.config.scheduler.algorithm.name(),
+            parity: setup.parity,
             next_path_id: if setup.parity == PathIdParity::Even { 0 } else { 1 },
             last_data_at: now,
             all_silent_told: false,
@@ -159,14 +161,24 @@ impl Bond {
         self.unconfirmed = None;
     }
 
-    /// Opens a path over one of this side's links. Nothing happens when the bond has too many.
+    /// Opens a path over one of this side's links, unless there is one already. Nothing happens when
+    /// the bond has too many.
     pub fn open_path(&mut self, now: Instant, route: Route, link: PathInfo) {
+        if self.path_over(&route).is_some() {
+            return;
+        }
         let Some(id) = self.allocate_path_id() else { return };
         self.ingress.add_path(id, route, link.clone());
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
         let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
         self.paths.insert(id, control);
         self.ingress.send_control(now, id, &frames);
+    }
+
+    /// The path from a socket to an address.
+    fn path_over(&self, route: &Route) -> Option<PathId> {
+        let same = |known: &Route| known.socket == route.socket && known.remote == route.remote;
+        self.ingress.paths().find(|path| same(&path.route)).map(|path| path.id)
     }
 
     fn allocate_path_id(&mut self) -> Option<PathId> {
@@ -292,11 +304,28 @@ impl Bond {
         if self.paths.len() >= PATHS_MAX {
             return Err(DropReason::TooManyPaths);
         }
+        if let Some(own) = self.path_over(&route).filter(|own| self.is_own(*own)) {
+            // Both sides opened a path over the same link: the side of the even ids keeps its own.
+            if self.parity == PathIdParity::Even {
+                return Err(DropReason::RepeatedPath);
+            }
+            self.remove_path(own);
+        }
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());
         self.paths.insert(id, control);
         self.ingress.add_path(id, route, PathInfo::default());
         Ok(challenge)
+    }
+
+    fn is_own(&self, id: PathId) -> bool {
+        self.paths.get(&id).is_some_and(|path| path.own_link.is_some())
+    }
+
+    fn remove_path(&mut self, id: PathId) {
+        self.paths.remove(&id);
+        self.ingress.remove_path(id);
+        self.egress.remove_path(id);
     }
 
     fn handle_response(&mut self, now: Instant, id: PathId, token: u64) {
@@ -309,8 +338,9 @@ impl Bond {
 
     /// The owner of a link describes it; nobody else may.
     fn learn_link(&mut self, id: PathId, info: PathInfo) {
-        let is_peers = self.paths.get(&id).is_some_and(|path| path.own_link.is_none());
-        if is_peers && let Some(path) = self.ingress.path_mut(id) {
+        if !self.is_own(id)
+            && let Some(path) = self.ingress.path_mut(id)
+        {
             path.info = info;
         }
     }

@@ -72,6 +72,8 @@ drop_reasons! {
     NoUsablePath => "no-usable-path",
     /// The inner packet is larger than the path can carry.
     TooBigForPath => "too-big-for-path",
+    /// The peer opened a path over a link on which this side had opened one.
+    RepeatedPath => "repeated-path",
     /// Path limit of the bond reached.
     TooManyPaths => "too-many-paths",
 }

@@ -390,6 +390,9 @@ impl Egress {
     /// Says whether the path may still bring something.
     pub fn set_live(&mut self, path: PathId, live: bool) {
         self.passage.set_live(path, live);
+        if !live && let Some(spread) = &mut self.delay_spread {
+            spread.remove(path);
+        }
     }
 
     /// Tells the path's round-trip time.

@@ -14,7 +14,7 @@ mod peer;
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 
-use peer::{Peer, SessionAge};
+use peer::{Ends, NamedBond, Peer, SessionAge};
 
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
 use crate::config::{EndpointConfig, PeerConfig};
@@ -66,15 +66,12 @@ pub struct Endpoint {
 impl Endpoint {
     /// A gateway without sessions. `rng` must come from a secure seed outside tests and simulator.
     pub fn new(config: EndpointConfig, peers: Vec<PeerConfig>, mut rng: Rng) -> Self {
-        let hello = Hello {
-            incarnation: BondIncarnation(rng.u64()),
-            aes_is_fast: Cipher::aes_is_fast(),
-            inner_mtu: config.bond.inner_mtu,
-        };
+        let peers =
+            peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
         Self {
-            identity: Identity::new(config.private_key.clone(), hello),
+            identity: Identity::new(config.private_key.clone()),
             config,
-            peers: peers.into_iter().map(Peer::new).collect(),
+            peers,
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
             rng,
@@ -97,7 +94,7 @@ impl Endpoint {
 
     /// Says farewell to every peer.
     pub fn close(&mut self, now: Instant) {
-        for bond in self.peers.iter_mut().filter_map(|peer| peer.bond.as_mut()) {
+        for bond in self.peers.iter_mut().filter_map(Peer::used_bond_mut) {
             bond.close(now);
         }
     }
@@ -117,7 +114,7 @@ impl Endpoint {
             .filter_map(|peer| Some((peer.prefixes.longest_match(inner.destination)?, peer)))
             .max_by_key(|(length, _)| *length)
             .ok_or(DropReason::NoPeer)?;
-        let bond = peer.bond.as_mut().ok_or(DropReason::NoSession)?;
+        let bond = peer.used_bond_mut().ok_or(DropReason::NoSession)?;
         bond.handle_packet(now, &inner, packet)
     }
 
@@ -172,7 +169,7 @@ impl Endpoint {
             next.bond.handle_datagram(now, header, route, datagram)?;
             self.adopt_next_bond(now, at);
         } else {
-            let bond = peer.bond.as_mut().ok_or(DropReason::UnknownIndex)?;
+            let bond = peer.used_bond_mut().ok_or(DropReason::UnknownIndex)?;
             bond.handle_datagram(now, header, route, datagram)?;
         }
         self.handle_bond_events(now, at);
@@ -181,40 +178,49 @@ impl Endpoint {
 
     /// The peer used the bond it had asked for: it takes the place of the one before.
     fn adopt_next_bond(&mut self, now: Instant, at: usize) {
-        if let Some(next) = self.peers[at].next_bond.take() {
-            let session = SessionAge { made_at: now, initiator: false };
-            self.replace_bond(at, next.bond, next.incarnation, session);
+        if let Some(mut next) = self.peers[at].next_bond.take() {
+            let attempt = self.peers[at].attempts.count.saturating_sub(1);
+            self.open_paths(now, at, attempt, &mut next.bond);
+            self.replace_bond(at, next, SessionAge { made_at: now, initiator: false });
         }
     }
 
-    fn replace_bond(
-        &mut self,
-        at: usize,
-        bond: Bond,
-        incarnation: BondIncarnation,
-        session: SessionAge,
-    ) {
-        self.forget_bond(at);
-        for index in bond.session_indices() {
+    fn replace_bond(&mut self, at: usize, named: NamedBond, session: SessionAge) {
+        self.drop_bond(at);
+        for index in named.bond.session_indices() {
             self.sessions.insert(index, at);
         }
         let peer = &mut self.peers[at];
-        peer.bond = Some(bond);
-        peer.incarnation = Some(incarnation);
+        peer.bond = Some(named);
         peer.session = Some(session);
         peer.handshakes += 1;
         self.events.push_back(Event::BondUp(peer.config.public_key));
     }
 
-    fn forget_bond(&mut self, at: usize) {
+    fn drop_bond(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         peer.session = None;
-        peer.incarnation = None;
-        if let Some(bond) = peer.bond.take() {
-            for index in bond.session_indices() {
+        if let Some(named) = peer.bond.take() {
+            for index in named.bond.session_indices() {
                 self.sessions.remove(&index);
             }
             self.events.push_back(Event::BondDown(peer.config.public_key));
+        }
+    }
+
+    /// Gives the bond up. What comes next is another bond: it gets another name, and an attempt to
+    /// renew this one must not be answered any more.
+    fn forget_bond(&mut self, at: usize) {
+        self.drop_bond(at);
+        self.stop_attempts(at);
+        self.peers[at].own_end = BondIncarnation(self.rng.u64());
+    }
+
+    fn hello(&self, own_end: BondIncarnation) -> Hello {
+        Hello {
+            incarnation: own_end,
+            aes_is_fast: Cipher::aes_is_fast(),
+            inner_mtu: self.config.bond.inner_mtu,
         }
     }
 
@@ -234,17 +240,26 @@ impl Endpoint {
         }
     }
 
-    /// The handshake this side began is finished.
-    fn establish(&mut self, now: Instant, at: usize, established: Established) {
+    /// The handshake that this side began, naming its end `own`, is finished.
+    fn establish(
+        &mut self,
+        now: Instant,
+        at: usize,
+        own: BondIncarnation,
+        established: Established,
+    ) {
         // The attempt that the peer answered went to the endpoint before the next one.
         let attempt = self.peers[at].attempts.count.saturating_sub(1);
         self.stop_attempts(at);
         let session = SessionAge { made_at: now, initiator: true };
-        let incarnation = established.peer.incarnation;
+        let ends = Ends { own, peer: established.peer.incarnation };
         self.sessions.insert(established.local, at);
-        let known = self.peers[at].incarnation == Some(incarnation);
-        if let Some(bond) = self.peers[at].bond.as_mut().filter(|_| known) {
-            let forgotten = bond.renew(now, established, true);
+        if self.peers[at].next_bond.as_ref().is_some_and(|next| next.ends == ends) {
+            // Both sides began at the same time. It is one bond with two sessions.
+            self.adopt_next_bond(now, at);
+        }
+        if let Some(named) = self.peers[at].bond.as_mut().filter(|named| named.ends == ends) {
+            let forgotten = named.bond.renew(now, established, true);
             self.sessions.retain(|index, _| Some(*index) != forgotten);
             let peer = &mut self.peers[at];
             peer.session = Some(session);
@@ -254,7 +269,7 @@ impl Endpoint {
         let setup = self.bond_setup(at);
         let mut bond = Bond::new(now, setup, established);
         self.open_paths(now, at, attempt, &mut bond);
-        self.replace_bond(at, bond, incarnation, session);
+        self.replace_bond(at, NamedBond { bond, ends }, session);
     }
 
     fn stop_attempts(&mut self, at: usize) {
@@ -278,7 +293,7 @@ impl Endpoint {
     }
 
     fn handle_bond_events(&mut self, now: Instant, at: usize) {
-        while let Some(event) = self.peers[at].bond.as_mut().and_then(Bond::poll_event) {
+        while let Some(event) = self.peers[at].used_bond_mut().and_then(Bond::poll_event) {
             let key = self.peers[at].config.public_key;
             match event {
                 BondEvent::SessionConfirmed => {
@@ -306,7 +321,7 @@ impl Endpoint {
     }
 
     fn peer_timeout(&self, now: Instant, peer: &Peer) -> Option<Instant> {
-        let bond = peer.bond.as_ref().and_then(|bond| bond.poll_timeout(now));
+        let bond = peer.used_bond().and_then(|bond| bond.poll_timeout(now));
         let session = peer.session.map(|session| self.session_timeout(peer, session));
         [bond, session, peer.attempts.next_at].into_iter().flatten().min()
     }
@@ -324,7 +339,7 @@ impl Endpoint {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         for at in 0..self.peers.len() {
-            if let Some(bond) = &mut self.peers[at].bond {
+            if let Some(bond) = self.peers[at].used_bond_mut() {
                 bond.handle_timeout(now);
             }
             self.handle_bond_events(now, at);
@@ -341,14 +356,14 @@ impl Endpoint {
         let Some(session) = peer.session else { return };
         if now >= session.made_at + limits.reject_after {
             self.forget_bond(at);
-            if self.peers[at].is_sought() && self.peers[at].attempts.next_at.is_none() {
+            if self.peers[at].is_sought() {
                 self.initiate(now, at);
             }
             return;
         }
         let old = session.initiator && now >= session.made_at + limits.rekey_after;
         let used_up =
-            peer.bond.as_ref().is_some_and(|bond| bond.sealed_max() >= limits.rekey_after_packets);
+            peer.used_bond().is_some_and(|bond| bond.sealed_max() >= limits.rekey_after_packets);
         if (old || used_up) && peer.attempts.next_at.is_none() {
             self.initiate(now, at);
         }
@@ -358,7 +373,7 @@ impl Endpoint {
     fn retry(&mut self, now: Instant, at: usize) {
         let peer = &self.peers[at];
         let renewing = peer.attempts.state.is_some() && peer.session.is_some();
-        let up = peer.bond.as_ref().is_some_and(Bond::is_up);
+        let up = peer.used_bond().is_some_and(Bond::is_up);
         if !renewing && up {
             self.stop_attempts(at);
             return;
@@ -371,9 +386,9 @@ impl Endpoint {
         // Two passes, because a borrow that is returned cannot be tried first.
         while self.polled_transmit < self.peers.len() {
             let at = self.polled_transmit;
-            let has_more = self.peers[at].bond.as_ref().is_some_and(Bond::has_transmit);
+            let has_more = self.peers[at].used_bond().is_some_and(Bond::has_transmit);
             if has_more {
-                return self.peers[at].bond.as_mut().and_then(Bond::poll_transmit);
+                return self.peers[at].used_bond_mut().and_then(Bond::poll_transmit);
             }
             self.polled_transmit += 1;
         }
@@ -388,10 +403,10 @@ impl Endpoint {
     pub fn poll_deliver(&mut self) -> Option<&[u8]> {
         while self.polled_deliver < self.peers.len() {
             let at = self.polled_deliver;
-            if self.peers[at].bond.as_ref().is_some_and(Bond::has_delivery) {
-                return self.peers[at].bond.as_mut().and_then(Bond::poll_deliver);
+            if self.peers[at].used_bond().is_some_and(Bond::has_delivery) {
+                return self.peers[at].used_bond_mut().and_then(Bond::poll_deliver);
             }
-            if let Some(bond) = &mut self.peers[at].bond {
+            if let Some(bond) = self.peers[at].used_bond_mut() {
                 let none = bond.poll_deliver();
                 debug_assert!(none.is_none(), "the bond said it has nothing to deliver");
             }
@@ -408,7 +423,7 @@ impl Endpoint {
 
     /// Drops by reason, of the endpoint and all its bonds.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
-        let bonds = self.peers.iter().filter_map(|peer| peer.bond.as_ref());
+        let bonds = self.peers.iter().filter_map(Peer::used_bond);
         self.drops.get(reason) + bonds.map(|bond| bond.drops().get(reason)).sum::<u64>()
     }
 
@@ -455,7 +470,7 @@ impl Endpoint {
     fn targets(&self, at: usize) -> Vec<Route> {
         let peer = &self.peers[at];
         let mut routes: Vec<Route> =
-            peer.bond.as_ref().map(|bond| bond.routes().collect()).unwrap_or_default();
+            peer.used_bond().map(|bond| bond.routes().collect()).unwrap_or_default();
         for link in &self.config.links {
             let endpoints = &peer.config.endpoints;
             if let Some(remote) = endpoint_for(endpoints, peer.attempts.count)
@@ -475,7 +490,7 @@ fn endpoint_for(endpoints: &[SocketAddr], attempt: usize) -> Option<SocketAddr> 
 
 fn peer_status(now: Instant, peer: &mut Peer) -> PeerStatus {
     let key = peer.config.public_key.to_string();
-    let mut status = match &mut peer.bond {
+    let mut status = match peer.used_bond_mut() {
         Some(bond) => bond.status(now, key),
         None => PeerStatus::down(key, peer.attempts.next_at.is_some()),
     };

@@ -76,7 +76,8 @@ impl TruncatedBondSeq {
     }
 }
 
-/// Names one run of a gateway's program. A bond lasts as long as both gateways' values do.
+/// Names one end of a bond. A side draws a new one when it begins without a bond; a bond lasts as
+/// long as both its ends do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BondIncarnation(pub u64);
 

@@ -1,7 +1,7 @@
 //! The endpoint's part in handshakes: when to begin one, whom to answer (spec H-clauses).
 
 use super::Endpoint;
-use super::peer::{Answer, NextBond};
+use super::peer::{Answer, Ends, NamedBond};
 use crate::bond::Bond;
 use crate::drop_reason::DropReason;
 use crate::path::Route;
@@ -20,13 +20,15 @@ impl Endpoint {
         }
         let local = self.random_index();
         let timestamp = self.next_timestamp(now);
-        let peer = &self.peers[at];
+        let hello = self.hello(self.peers[at].own_end_now());
+        let peer = &self.peers[at].config;
         let state = self.identity.initiate(
             &mut self.rng,
-            &peer.config.public_key,
-            &peer.config.preshared_key,
+            &peer.public_key,
+            &peer.preshared_key,
             local,
             timestamp,
+            hello,
         );
         for route in self.targets(at) {
             self.handshakes.push_single(route, &state.message);
@@ -74,26 +76,27 @@ impl Endpoint {
         state: ResponderState,
     ) -> Result<(), DropReason> {
         let local = self.random_index();
-        let timestamp = state.timestamp;
-        let psk = self.peers[at].config.preshared_key.clone();
-        let (established, response) = self.identity.respond(state, &psk, local)?;
+        let (timestamp, peer_end) = (state.timestamp, state.hello.incarnation);
+        let peer = &mut self.peers[at];
+        let own_end = peer.bond_with(peer_end).map(|named| named.ends.own);
+        let ends = Ends { own: own_end.unwrap_or(peer.own_end), peer: peer_end };
+        let psk = peer.config.preshared_key.clone();
+        let hello = self.hello(ends.own);
+        let (established, response) = self.identity.respond(state, &psk, local, &hello)?;
         let peer = &mut self.peers[at];
         peer.newest_timestamp = timestamp;
         peer.initiation_accepted_at = Some(now);
         peer.answer = Some(Answer { timestamp, response });
         self.handshakes.push_single(route, &response);
         self.sessions.insert(local, at);
-        let incarnation = established.peer.incarnation;
-        let known = peer.incarnation == Some(incarnation);
-        if let Some(bond) = peer.bond.as_mut().filter(|_| known) {
-            let forgotten = bond.renew(now, established, false);
+        if let Some(named) = peer.bond_with(peer_end) {
+            let forgotten = named.bond.renew(now, established, false);
             self.sessions.retain(|index, _| Some(*index) != forgotten);
             return Ok(());
         }
         let setup = self.bond_setup(at);
         let bond = Bond::new(now, setup, established);
-        let next = NextBond { bond, incarnation };
-        if let Some(unused) = self.peers[at].next_bond.replace(next) {
+        if let Some(unused) = self.peers[at].next_bond.replace(NamedBond { bond, ends }) {
             for index in unused.bond.session_indices() {
                 self.sessions.remove(&index);
             }
@@ -111,7 +114,7 @@ impl Endpoint {
         let at = *self.sessions.get(&local).ok_or(DropReason::UnexpectedResponse)?;
         let peer = &mut self.peers[at];
         let Some(state) = peer.attempts.state.as_mut().filter(|state| state.local == local) else {
-            let used = peer.bond.as_ref().is_some_and(|bond| bond.has_session(local));
+            let used = peer.used_bond().is_some_and(|bond| bond.has_session(local));
             return Err(if used {
                 DropReason::RepeatedResponse
             } else {
@@ -119,7 +122,8 @@ impl Endpoint {
             });
         };
         let established = self.identity.finish(state, message)?;
-        self.establish(now, at, established);
+        let own_end = state.hello.incarnation;
+        self.establish(now, at, own_end, established);
         Ok(())
     }
 }

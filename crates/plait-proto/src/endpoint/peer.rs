@@ -26,11 +26,18 @@ pub(super) struct SessionAge {
     pub(super) initiator: bool,
 }
 
-/// A bond that a peer asked for and has not used yet.
+/// Both ends of a bond.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ends {
+    pub(super) own: BondIncarnation,
+    pub(super) peer: BondIncarnation,
+}
+
+/// A bond and what it is known by.
 #[derive(Debug)]
-pub(super) struct NextBond {
+pub(super) struct NamedBond {
     pub(super) bond: Bond,
-    pub(super) incarnation: BondIncarnation,
+    pub(super) ends: Ends,
 }
 
 /// The answer to the newest initiation, for copies of it that arrive over other paths.
@@ -67,9 +74,11 @@ impl Attempts {
 pub(super) struct Peer {
     pub(super) config: PeerConfig,
     pub(super) prefixes: Prefixes,
-    pub(super) bond: Option<Bond>,
-    pub(super) incarnation: Option<BondIncarnation>,
-    pub(super) next_bond: Option<NextBond>,
+    pub(super) bond: Option<NamedBond>,
+    /// A bond that the peer asked for and has not used yet.
+    pub(super) next_bond: Option<NamedBond>,
+    /// This side's end of the next bond that begins.
+    pub(super) own_end: BondIncarnation,
     pub(super) session: Option<SessionAge>,
     pub(super) attempts: Attempts,
     pub(super) answer: Option<Answer>,
@@ -79,13 +88,13 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(config: PeerConfig) -> Self {
+    pub(super) fn new(config: PeerConfig, own_end: BondIncarnation) -> Self {
         Self {
             prefixes: Prefixes::new(&config.allowed_ips),
             config,
             bond: None,
-            incarnation: None,
             next_bond: None,
+            own_end,
             session: None,
             attempts: Attempts::default(),
             answer: None,
@@ -93,6 +102,29 @@ impl Peer {
             initiation_accepted_at: None,
             handshakes: 0,
         }
+    }
+
+    /// The bond with a peer that names its end so, whether used already or not.
+    pub(super) fn bond_with(&mut self, peer_end: BondIncarnation) -> Option<&mut NamedBond> {
+        [&mut self.bond, &mut self.next_bond]
+            .into_iter()
+            .flatten()
+            .find(|named| named.ends.peer == peer_end)
+    }
+
+    /// This side's end of the bond that an initiation of this side is about.
+    pub(super) fn own_end_now(&self) -> BondIncarnation {
+        self.bond.as_ref().map_or(self.own_end, |named| named.ends.own)
+    }
+
+    /// The bond in use.
+    pub(super) fn used_bond(&self) -> Option<&Bond> {
+        self.bond.as_ref().map(|named| &named.bond)
+    }
+
+    /// The bond in use.
+    pub(super) fn used_bond_mut(&mut self) -> Option<&mut Bond> {
+        self.bond.as_mut().map(|named| &mut named.bond)
     }
 
     /// Whether this side reaches out to the peer by itself.

@@ -43,7 +43,7 @@ impl Timestamp {
 /// What one side tells the other under the handshake's encryption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// Names this side's run of the program: the bond survives as long as both sides' values do.
+    /// Names the sender's end of the bond that it has or wants (spec H-4).
     pub incarnation: BondIncarnation,
     /// Whether this side's CPU does AES in hardware.
     pub aes_is_fast: bool,
@@ -98,8 +98,6 @@ pub struct Identity {
     /// This gateway's public key.
     pub public: PublicKey,
     mac1_key: [u8; 32],
-    /// What this side says of itself.
-    pub hello: Hello,
 }
 
 impl fmt::Debug for Identity {
@@ -110,9 +108,9 @@ impl fmt::Debug for Identity {
 
 impl Identity {
     /// The identity of a private key.
-    pub fn new(private: PrivateKey, hello: Hello) -> Self {
+    pub fn new(private: PrivateKey) -> Self {
         let public = private.public_key();
-        Self { private, public, mac1_key: mac1_key(&public), hello }
+        Self { private, public, mac1_key: mac1_key(&public) }
     }
 
     fn builder<'a>(&'a self, rng: &mut Rng, prologue: &'a [u8]) -> Builder<'a> {
@@ -133,6 +131,7 @@ impl Identity {
         psk: &PresharedKey,
         local: SessionIndex,
         timestamp: Timestamp,
+        hello: Hello,
     ) -> InitiatorState {
         let prologue = initiation_prologue(local);
         let mut noise = self
@@ -143,14 +142,14 @@ impl Identity {
             .expect("keys have the lengths the protocol asks for");
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         payload[..12].copy_from_slice(&timestamp.0);
-        self.hello.write(&mut payload[12..]);
+        hello.write(&mut payload[12..]);
         let mut message = Initiation::frame(local);
         noise
             .write_message(&payload, &mut message[Initiation::NOISE])
             .expect("the message has the length of its noise part");
         let mac1 = mac1(&mac1_key(peer), &message[..Initiation::MAC1.start]);
         message[Initiation::MAC1].copy_from_slice(&mac1);
-        InitiatorState { noise, message, local }
+        InitiatorState { noise, message, local, hello }
     }
 
     /// Checks what is cheap to check of an initiation: its mac1 (spec H-6).
@@ -208,11 +207,12 @@ impl Identity {
         mut state: ResponderState,
         psk: &PresharedKey,
         local: SessionIndex,
+        hello: &Hello,
     ) -> Result<(Established, [u8; RESPONSE_BYTES]), DropReason> {
         state.noise.set_psk(2, psk.as_bytes()).map_err(|_| DropReason::BadHandshake)?;
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         payload[..4].copy_from_slice(&local.wire().to_be_bytes());
-        self.hello.write(&mut payload[4..]);
+        hello.write(&mut payload[4..]);
         let mut message = Response::frame(local, state.remote);
         state
             .noise
@@ -224,7 +224,7 @@ impl Identity {
         let established = Established {
             send: DirectionSecret::from_split(from_responder),
             receive: DirectionSecret::from_split(from_initiator),
-            cipher: choose_cipher(&self.hello, &state.hello),
+            cipher: choose_cipher(hello, &state.hello),
             local,
             remote: state.remote,
             peer: state.hello,
@@ -257,7 +257,7 @@ impl Identity {
         Ok(Established {
             send: DirectionSecret::from_split(from_initiator),
             receive: DirectionSecret::from_split(from_responder),
-            cipher: choose_cipher(&self.hello, &hello),
+            cipher: choose_cipher(&state.hello, &hello),
             local: state.local,
             remote,
             peer: hello,
@@ -273,6 +273,8 @@ pub struct InitiatorState {
     pub message: [u8; INITIATION_BYTES],
     /// The index this side chose.
     pub local: SessionIndex,
+    /// What this side said of itself.
+    pub hello: Hello,
 }
 
 /// An initiation of which it is known who sent it.

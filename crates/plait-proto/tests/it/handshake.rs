@@ -95,3 +95,19 @@ fn the_bond_returns_after_either_side_restarts() {
         assert_eq!(world.delivered[PROVIDER].last().map(|p| number(p)), Some(38), "side {side}");
     }
 }
+
+#[test]
+fn both_sides_may_start_at_once() {
+    for lag_ms in [0, 1, 4, 6, 20] {
+        let setup = Setup { both_seek: true, ..Setup::default() };
+        let mut world = World::new_with_lag(setup, Duration::from_millis(lag_ms));
+        world.run_for(Duration::from_secs(1));
+        for side in [CUSTOMER, PROVIDER] {
+            world.send(side, &(0..50).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
+            world.run_for(Duration::from_millis(200));
+            assert_eq!(world.delivered[1 - side].len(), 50, "from side {side}, lag {lag_ms} ms");
+            let made = world.events[side].iter().filter(|e| matches!(e, Event::BondUp(_))).count();
+            assert_eq!(made, 1, "one bond at side {side}, lag {lag_ms} ms");
+        }
+    }
+}

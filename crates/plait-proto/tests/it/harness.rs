@@ -48,6 +48,8 @@ pub(crate) struct Setup {
     pub(crate) psk: [PresharedKey; 2],
     pub(crate) bond: BondConfig,
     pub(crate) seed: u8,
+    /// The provider knows the customer's first address and reaches out too.
+    pub(crate) both_seek: bool,
 }
 
 impl Default for Setup {
@@ -58,6 +60,7 @@ impl Default for Setup {
             psk: [PresharedKey::default(), PresharedKey::default()],
             bond: bond_config(Algorithm::RoundRobin, Order::Bond),
             seed: 1,
+            both_seek: false,
         }
     }
 }
@@ -93,6 +96,11 @@ fn prefix(ip: [u8; 4]) -> Prefix {
 
 impl World {
     pub(crate) fn new(setup: Setup) -> Self {
+        Self::new_with_lag(setup, Duration::ZERO)
+    }
+
+    /// The provider starts this long after the customer.
+    pub(crate) fn new_with_lag(setup: Setup, lag: Duration) -> Self {
         let keys = [PrivateKey::from_bytes([1; 32]), PrivateKey::from_bytes([2; 32])];
         let links = (0..setup.links)
             .map(|at| Link { delay: Duration::from_millis(5 + 10 * at as u64), up: true })
@@ -110,9 +118,10 @@ impl World {
             count: 0,
             keys,
         };
-        for side in [CUSTOMER, PROVIDER] {
+        for (side, wait) in [(CUSTOMER, lag), (PROVIDER, Duration::ZERO)] {
             world.sides[side].start(world.now);
             world.drain(side);
+            world.run_for(wait);
         }
         world
     }
@@ -259,13 +268,17 @@ fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u
     let config = EndpointConfig {
         private_key: keys[side].clone(),
         wall_clock_at_zero: Duration::from_secs(1_700_000_000 + later_seconds),
-        links: if side == CUSTOMER { links.collect() } else { Vec::new() },
+        links: links.take(if side == CUSTOMER { setup.links } else { 1 }).collect(),
         bond: setup.bond.clone(),
     };
     let peer = PeerConfig {
         public_key: keys[1 - side].public_key(),
         preshared_key: setup.psk[side].clone(),
-        endpoints: if side == CUSTOMER { vec![provider_address(setup.ipv6)] } else { vec![] },
+        endpoints: match side {
+            CUSTOMER => vec![provider_address(setup.ipv6)],
+            _ if setup.both_seek => vec![([10, 1, 0, 1], 1000).into()],
+            _ => vec![],
+        },
         allowed_ips: vec![prefix(if side == CUSTOMER { PROVIDER_IP } else { CUSTOMER_IP })],
         keepalive: Duration::from_secs(25),
     };

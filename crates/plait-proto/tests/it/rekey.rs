@@ -88,3 +88,41 @@ fn a_session_that_cannot_be_renewed_is_refused() {
     world.run_for(Duration::from_secs(7));
     assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
 }
+
+/// An outage while the response of a renewal is under way left one side with a renewed bond and the
+/// other, a little later, with none; the next handshake then joined an old bond to a new one, and
+/// everything below the old one's sequence number was taken for duplicates.
+#[test]
+fn regression_renewal_cut_short() {
+    let rekey = RekeyLimits {
+        rekey_after: Duration::from_secs(4),
+        reject_after: Duration::from_secs(6),
+        ..RekeyLimits::default()
+    };
+    for cut_at_ms in 3980..4060 {
+        let mut bond = bond_config(Algorithm::RoundRobin, Order::Bond);
+        bond.rekey = rekey;
+        let mut world = World::connected(Setup { bond, ..Setup::default() });
+        for side in [CUSTOMER, PROVIDER] {
+            world.send(side, &(0..100).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
+        }
+        world.run_for(Duration::from_millis(cut_at_ms - 500));
+        set_links(&mut world, false);
+        world.run_for(Duration::from_millis(2500));
+        set_links(&mut world, true);
+        world.run_for(Duration::from_secs(7));
+        for side in [CUSTOMER, PROVIDER] {
+            world.delivered[1 - side].clear();
+            world.send(side, &(100..200).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
+            world.run_for(Duration::from_millis(500));
+            let delivered = world.delivered[1 - side].len();
+            assert_eq!(delivered, 100, "from side {side}, cut at {cut_at_ms} ms");
+        }
+    }
+}
+
+fn set_links(world: &mut World, up: bool) {
+    for link in &mut world.links {
+        link.up = up;
+    }
+}

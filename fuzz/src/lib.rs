@@ -1,0 +1,34 @@
+//! Fuzz targets: functions of any bytes that assert what must hold whatever the bytes are.
+//!
+//! Each target is one module and a pure function of its input, so that a failing input fails again.
+//! `tests/seeded.rs` runs them on stable Rust, `libfuzzer/` under libFuzzer. [`input`] turns bytes
+//! into decisions; [`pair`] joins two endpoints in memory.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod bond_ops;
+pub mod input;
+pub mod open_datagram;
+pub mod pair;
+pub mod resequencer_ops;
+pub mod tun_segment;
+pub mod wire_parse;
+
+pub use bond_ops::bond_ops;
+pub use open_datagram::open_datagram;
+pub use resequencer_ops::resequencer_ops;
+pub use tun_segment::tun_segment;
+pub use wire_parse::wire_parse;
+
+/// A fuzz target.
+pub type Target = fn(&[u8]);
+
+/// Every target by name.
+pub const TARGETS: [(&str, Target); 5] = [
+    ("wire_parse", wire_parse),
+    ("open_datagram", open_datagram),
+    ("bond_ops", bond_ops),
+    ("resequencer_ops", resequencer_ops),
+    ("tun_segment", tun_segment),
+];

@@ -1,1 +1,70 @@
-fn main() {}
+//! The lab: real gateways, the kernel's TCP and emulated links in network namespaces that vanish
+//! with the program.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod clean;
+mod cli;
+mod demo;
+mod emulator;
+mod gateway;
+mod machine;
+mod measure;
+mod output;
+mod process;
+mod scratch;
+mod selftest;
+mod site;
+mod topology;
+mod verify;
+
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use plait_net::netns::{self, Isolation};
+
+use crate::cli::{Cli, Command};
+use crate::output::{Output, Verdict};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::print_error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<ExitCode> {
+    let output = Output::new(cli.json);
+    if let Command::Clean = cli.command {
+        return clean::run(&output).map(Verdict::exit_code);
+    }
+    if let Command::Verify(args) = &cli.command
+        && args.list
+    {
+        return verify::list(&output).map(Verdict::exit_code);
+    }
+    // From here on everything lives in namespaces of its own. The process still has one thread.
+    if let Isolation::Finished { code } = netns::isolate()? {
+        return Ok(ExitCode::from(code));
+    }
+    let verdict = match &cli.command {
+        Command::Demo(args) => demo::run(args, &output),
+        Command::Verify(args) => verify::run(args, &output),
+        Command::Bench(args) => bench::run(args, &output),
+        Command::Selftest { name } => selftest::run(name, &output),
+        Command::Clean => unreachable!("clean works outside and has returned"),
+    };
+    verdict.map(Verdict::exit_code)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,131 @@
+//! `plait-lab bench`: what the machine can carry, with and without plait, over links without a
+//! limit.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::cli::BenchArgs;
+use crate::gateway::{Bond, BondSetup};
+use crate::machine::Machine;
+use crate::measure::{self, IperfServer, Span, Target, mbit, median, median_tcp, percent};
+use crate::output::{Align, Output, Progress, Table, Verdict};
+use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology, inner_v4};
+
+/// iperf3's word for as fast as it goes.
+const UNLIMITED: u64 = 0;
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BenchPlan {
+    pub(crate) runs: usize,
+    pub(crate) span: Span,
+}
+
+impl BenchPlan {
+    pub(crate) fn of(quick: bool) -> Self {
+        let span = |seconds| Span { seconds, omit_seconds: 1 };
+        if quick { Self { runs: 1, span: span(2) } } else { Self { runs: 3, span: span(5) } }
+    }
+}
+
+/// Medians of one setup.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct BenchRow {
+    pub(crate) setup: &'static str,
+    pub(crate) tcp_bps: u64,
+    pub(crate) tcp_retransmits: u64,
+    pub(crate) udp_bps: u64,
+    pub(crate) udp_loss_ppm: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    machine: Machine,
+    runs: usize,
+}
+
+pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
+    let plan = BenchPlan::of(args.quick);
+    let rows = measure_all(plan)?;
+    for row in &rows {
+        output.record("measurement", row)?;
+    }
+    for line in table(&rows).lines() {
+        output.line(line)?;
+    }
+    let machine = Machine::detect();
+    output.line("")?;
+    output.line(format!(
+        "One flow, sender, receiver and both gateways on the same cores; median of {}. {}",
+        plan.runs,
+        machine.sentence()
+    ))?;
+    output.record("summary", &Summary { machine, runs: plan.runs })?;
+    Ok(Verdict::Good)
+}
+
+/// Measures every setup, each on a fresh network.
+pub(crate) fn measure_all(plan: BenchPlan) -> Result<Vec<BenchRow>> {
+    let setups: [(&'static str, &[&str]); 3] = [
+        ("plain veth", &[]),
+        ("plait, one path", &VETH_LINKS[..1]),
+        ("plait, two paths", &VETH_LINKS),
+    ];
+    let expected = plan.span.total() * 2 * u32::try_from(plan.runs)? + Duration::from_secs(2);
+    let mut progress = Progress::new(setups.len(), expected * 3);
+    let mut rows = Vec::new();
+    for (setup, links) in setups {
+        let _step = progress.step(setup, expected);
+        rows.push(measure_one(setup, links, plan).with_context(|| format!("measuring {setup}"))?);
+    }
+    Ok(rows)
+}
+
+fn measure_one(setup: &'static str, links: &[&str], plan: BenchPlan) -> Result<BenchRow> {
+    let topology = VethTopology::build()?;
+    let (client, provider) = (&topology.customer, &topology.provider);
+    let mut bond = match links {
+        [] => None,
+        links => Some(Bond::start(client, provider, &BondSetup::over(links))?),
+    };
+    let server = if bond.is_some() { inner_v4(1) } else { PROVIDER_V4 };
+    let _iperf = IperfServer::start(provider, server.into())?;
+    let target = Target { client, server: server.into(), bind: None };
+    let tcp = median_tcp(plan.runs, || measure::tcp(target, plan.span, "cubic"))?;
+    let udp = (0..plan.runs)
+        .map(|_| measure::udp(target, plan.span, UNLIMITED))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(bond) = &mut bond {
+        bond.stop()?;
+    }
+    Ok(BenchRow {
+        setup,
+        tcp_bps: tcp.throughput_bps,
+        tcp_retransmits: tcp.retransmits,
+        udp_bps: median(udp.iter().map(|run| run.throughput_bps).collect()),
+        udp_loss_ppm: median(udp.iter().map(measure::UdpFigures::loss_ppm).collect()),
+    })
+}
+
+/// The rows as people read them.
+pub(crate) fn table(rows: &[BenchRow]) -> Table {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("TCP Mbit/s", Align::Right),
+        ("re-sent", Align::Right),
+        ("UDP Mbit/s", Align::Right),
+        ("lost", Align::Right),
+    ]);
+    for row in rows {
+        table.row([
+            row.setup.to_owned(),
+            mbit(row.tcp_bps),
+            row.tcp_retransmits.to_string(),
+            mbit(row.udp_bps),
+            percent(row.udp_loss_ppm),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,82 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+
+/// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
+/// that vanish with the program. Needs root or unprivileged user namespaces.
+///
+/// Exit status: 0 good, 1 a check failed, 2 error.
+#[derive(Debug, Parser)]
+#[command(name = "plait-lab", version)]
+pub(crate) struct Cli {
+    /// Print JSON Lines on standard output, ending in a `summary` record.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what a bond of a DSL and an LTE link gives, beside each link alone.
+    Demo(DemoArgs),
+    /// Check plait's promises, each with its figure and its band.
+    Verify(VerifyArgs),
+    /// Measure the cost of plait on links without a limit: what the machine can carry.
+    Bench(BenchArgs),
+    /// Remove what a killed lab has left.
+    Clean,
+    /// Run one of the lab's own tests.
+    #[command(hide = true)]
+    Selftest {
+        /// Name of the test; `list` prints all.
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Measure each for 4 seconds instead of 10.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Measure each for 2 seconds, without a bar on the result: under a minute in all.
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) short: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// The promises to check, such as `bond.1`; all when none is named.
+    pub(crate) names: Vec<String>,
+    /// Print the promises and check none.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Measure once and for a third of the time: for trying things out, not for a claim.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// One run of 2 seconds each instead of the median of three of 5 seconds.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn json_is_understood_on_either_side_of_the_command() {
+        for line in [["plait-lab", "--json", "clean"], ["plait-lab", "clean", "--json"]] {
+            assert!(Cli::try_parse_from(line).unwrap().json);
+        }
+    }
+}

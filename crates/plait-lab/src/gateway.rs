@@ -1,0 +1,191 @@
+//! Real `plait` processes: configured, started, waited for, stopped.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use plait_net::netns::NetNs;
+
+use crate::process::{self, Finished, Service};
+use crate::topology::{BOND_ONLY_V4, BOND_ONLY_V6, PROVIDER_V4, PROVIDER_V6, inner_v4, inner_v6};
+
+mod bond;
+mod config;
+mod status;
+
+pub(crate) use bond::{Bond, BondSetup};
+pub(crate) use config::{
+    GatewayFile, GatewaySection, PathSection, PeerSection, ResequencerSection, SchedulerSection,
+};
+pub(crate) use status::{PeerView, Status};
+
+/// The port that the provider's gateway listens on.
+pub(crate) const LISTEN_PORT: u16 = 7788;
+
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Lines of a gateway's log that an error shows.
+const LOG_TAIL_LINES: usize = 30;
+
+/// The `plait` program: `PLAIT_BIN`, or the one beside this program.
+pub(crate) fn plait_program() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("PLAIT_BIN") {
+        let path = PathBuf::from(path);
+        ensure!(path.is_file(), "PLAIT_BIN={} is no file", path.display());
+        return Ok(path);
+    }
+    let this = std::env::current_exe().context("cannot find this program's own place")?;
+    let path = this.with_file_name("plait");
+    ensure!(
+        path.is_file(),
+        "there is no plait program at {}; build it with cargo build -p plait-cli, or name it in \
+         PLAIT_BIN",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// A new identity, its private key in `file`. Returns the public key in base64.
+pub(crate) fn make_key(file: &Path) -> Result<String> {
+    let plait = plait_program()?;
+    let private = process::run(Command::new(&plait).arg("keygen"), "", COMMAND_LIMIT)?;
+    fs::write(file, &private)?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;
+    let public = process::run(Command::new(&plait).arg("pubkey"), &private, COMMAND_LIMIT)?;
+    Ok(public.trim().to_owned())
+}
+
+/// A running `plait up`.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    config: PathBuf,
+    log: PathBuf,
+    service: Service,
+}
+
+impl Gateway {
+    /// Writes `file` as NAME.toml into `folder` and starts a gateway with it in `netns`.
+    pub(crate) fn start(
+        netns: &NetNs,
+        folder: &Path,
+        name: &str,
+        file: &GatewayFile,
+    ) -> Result<Self> {
+        let config = folder.join(format!("{name}.toml"));
+        fs::write(&config, file.to_toml()?)?;
+        let log = folder.join(format!("{name}.log"));
+        let service = start_service(netns, &config, &log)?;
+        Ok(Self { config, log, service })
+    }
+
+    /// Kills the gateway, so that it cannot clean up, and starts it again.
+    pub(crate) fn kill_and_restart(&mut self, netns: &NetNs) -> Result<()> {
+        self.service.kill()?;
+        self.service = start_service(netns, &self.config, &self.log)?;
+        Ok(())
+    }
+
+    /// What the gateway says of itself; `None` while it is not ready to say anything.
+    pub(crate) fn status(&mut self, netns: &NetNs) -> Result<Option<Status>> {
+        ensure!(self.service.runs(), "the gateway has ended; its log:\n{}", self.log_tail());
+        let mut command = netns.command(plait_program()?);
+        command.args(["status", "--json"]).arg(&self.config);
+        let Finished { status, stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;
+        if !status.success() {
+            return Ok(None);
+        }
+        Status::parse(&stdout).map(Some)
+    }
+
+    /// Stops the gateway by SIGTERM; it must end by itself and with status 0.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        match self.service.stop(STOP_LIMIT)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => bail!("the gateway ended with {status}; its log:\n{}", self.log_tail()),
+            None => bail!("the gateway did not end on SIGTERM; its log:\n{}", self.log_tail()),
+        }
+    }
+
+    /// The last lines of the log.
+    pub(crate) fn log_tail(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+    }
+}
+
+fn start_service(netns: &NetNs, config: &Path, log: &Path) -> Result<Service> {
+    let mut command = netns.command(plait_program()?);
+    Service::start(command.arg("up").arg(config), log)
+}
+
+/// The customer's gateway: it opens `paths` to the provider. `host` is its number inside the bond.
+pub(crate) fn customer_file(
+    key_file: &str,
+    host: u8,
+    provider_key: &str,
+    endpoints: &[SocketAddr],
+    paths: &[PathSection],
+) -> GatewayFile {
+    let provider = [format!("{}/32", inner_v4(1)), format!("{}/128", inner_v6(1))];
+    let behind = [BOND_ONLY_V4.to_owned(), BOND_ONLY_V6.to_owned()];
+    GatewayFile {
+        gateway: GatewaySection {
+            private_key_file: key_file.into(),
+            listen_port: None,
+            tun: "plait0".into(),
+            address: inner_addresses(host),
+            routes: true,
+        },
+        path: paths.to_vec(),
+        peer: vec![PeerSection {
+            public_key: provider_key.into(),
+            endpoint: endpoints.iter().map(ToString::to_string).collect(),
+            allowed_ips: provider.into_iter().chain(behind).collect(),
+        }],
+        scheduler: None,
+        resequencer: None,
+    }
+}
+
+/// The provider's gateway: it waits for the customers with these keys and numbers.
+pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> GatewayFile {
+    let peer = customers.iter().map(|(public_key, host)| PeerSection {
+        public_key: public_key.clone(),
+        endpoint: Vec::new(),
+        allowed_ips: vec![format!("{}/32", inner_v4(*host)), format!("{}/128", inner_v6(*host))],
+    });
+    GatewayFile {
+        gateway: GatewaySection {
+            private_key_file: key_file.into(),
+            listen_port: Some(LISTEN_PORT),
+            // The two gateways share a file system here, and a control socket is named after the
+            // device.
+            tun: "plait1".into(),
+            address: inner_addresses(1),
+            routes: true,
+        },
+        path: Vec::new(),
+        peer: peer.collect(),
+        scheduler: None,
+        resequencer: None,
+    }
+}
+
+fn inner_addresses(host: u8) -> Vec<String> {
+    vec![format!("{}/24", inner_v4(host)), format!("{}/64", inner_v6(host))]
+}
+
+/// The provider's endpoint over IPv4.
+pub(crate) fn endpoint_v4() -> SocketAddr {
+    SocketAddr::from((PROVIDER_V4, LISTEN_PORT))
+}
+
+/// The provider's endpoint over IPv6.
+pub(crate) fn endpoint_v6() -> SocketAddr {
+    SocketAddr::from((PROVIDER_V6, LISTEN_PORT))
+}

@@ -1,0 +1,131 @@
+//! A pair of gateways over the links of a topology.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use plait_net::netns::NetNs;
+
+use super::{
+    Gateway, GatewayFile, PathSection, PeerView, ResequencerSection, SchedulerSection, Status,
+    customer_file, endpoint_v4, make_key, provider_file,
+};
+use crate::process::wait_until;
+use crate::scratch::Scratch;
+
+const UP_LIMIT: Duration = Duration::from_secs(15);
+
+/// What a bond is like.
+#[derive(Clone, Debug)]
+pub(crate) struct BondSetup {
+    /// Links, and devices, that carry a path.
+    pub(crate) paths: Vec<PathSection>,
+    pub(crate) endpoints: Vec<SocketAddr>,
+    /// For both gateways.
+    pub(crate) scheduler: Option<SchedulerSection>,
+    /// For both gateways.
+    pub(crate) resequencer: Option<ResequencerSection>,
+}
+
+impl BondSetup {
+    /// A bond over these links with plait's defaults.
+    pub(crate) fn over(links: &[&str]) -> Self {
+        Self {
+            paths: links.iter().map(|name| PathSection::over(name)).collect(),
+            endpoints: vec![endpoint_v4()],
+            scheduler: None,
+            resequencer: None,
+        }
+    }
+}
+
+/// Two running gateways that know each other.
+#[derive(Debug)]
+pub(crate) struct Bond<'a> {
+    customer_netns: &'a NetNs,
+    provider_netns: &'a NetNs,
+    pub(crate) customer: Gateway,
+    pub(crate) provider: Gateway,
+    /// Keys, configurations and logs; kept as long as the gateways use them.
+    _scratch: Scratch,
+}
+
+impl<'a> Bond<'a> {
+    /// Starts both gateways and waits until every path is up.
+    pub(crate) fn start(
+        customer_netns: &'a NetNs,
+        provider_netns: &'a NetNs,
+        setup: &BondSetup,
+    ) -> Result<Self> {
+        let mut bond = Self::start_without_waiting(customer_netns, provider_netns, setup)?;
+        bond.wait_until_up(setup.paths.len())?;
+        Ok(bond)
+    }
+
+    /// Starts both gateways.
+    pub(crate) fn start_without_waiting(
+        customer_netns: &'a NetNs,
+        provider_netns: &'a NetNs,
+        setup: &BondSetup,
+    ) -> Result<Self> {
+        let scratch = Scratch::in_memory("bond")?;
+        let (customer, provider) = files(&scratch, setup)?;
+        let provider = Gateway::start(provider_netns, scratch.path(), "provider", &provider)?;
+        let customer = Gateway::start(customer_netns, scratch.path(), "customer", &customer)?;
+        Ok(Self { customer_netns, provider_netns, customer, provider, _scratch: scratch })
+    }
+
+    /// Waits until both gateways count `paths` paths up.
+    pub(crate) fn wait_until_up(&mut self, paths: usize) -> Result<()> {
+        let what = format!("a bond with {paths} paths up");
+        let waited = wait_until(&what, UP_LIMIT, || {
+            let customer = self.customer.status(self.customer_netns)?;
+            let provider = self.provider.status(self.provider_netns)?;
+            let up = |status: Option<Status>| status.is_some_and(|status| status.is_up(paths));
+            Ok((up(customer) && up(provider)).then_some(()))
+        });
+        waited.with_context(|| {
+            format!(
+                "the customer's log ends:\n{}\nthe provider's log ends:\n{}",
+                self.customer.log_tail(),
+                self.provider.log_tail()
+            )
+        })
+    }
+
+    /// The customer's status; the gateway must answer.
+    pub(crate) fn customer_status(&mut self) -> Result<Status> {
+        self.customer.status(self.customer_netns)?.context("the customer's gateway says nothing")
+    }
+
+    /// The provider's status; the gateway must answer.
+    pub(crate) fn provider_status(&mut self) -> Result<Status> {
+        self.provider.status(self.provider_netns)?.context("the provider's gateway says nothing")
+    }
+
+    /// The customer's view of its only peer.
+    pub(crate) fn customer_peer(&mut self) -> Result<PeerView> {
+        let status = self.customer_status()?;
+        status.peers.into_iter().next().context("the customer's gateway has no peer")
+    }
+
+    /// Stops both; each must end by itself with status 0.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        self.customer.stop().context("the customer's gateway")?;
+        self.provider.stop().context("the provider's gateway")
+    }
+}
+
+/// Makes both keys and both configurations.
+fn files(scratch: &Scratch, setup: &BondSetup) -> Result<(GatewayFile, GatewayFile)> {
+    let customer_key = make_key(&scratch.path().join("customer.key"))?;
+    let provider_key = make_key(&scratch.path().join("provider.key"))?;
+    let mut customer =
+        customer_file("customer.key", 2, &provider_key, &setup.endpoints, &setup.paths);
+    let mut provider = provider_file("provider.key", &[(customer_key, 2)]);
+    for file in [&mut customer, &mut provider] {
+        file.scheduler.clone_from(&setup.scheduler);
+        file.resequencer.clone_from(&setup.resequencer);
+    }
+    Ok((customer, provider))
+}

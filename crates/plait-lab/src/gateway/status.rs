@@ -1,0 +1,133 @@
+//! What `plait status --json` says, as far as the lab reads it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// A gateway.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) peers: Vec<PeerView>,
+    #[serde(default)]
+    pub(crate) drops: BTreeMap<String, u64>,
+}
+
+/// The bond with one peer.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct PeerView {
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) inner_delivered_packets: u64,
+    #[serde(default)]
+    pub(crate) paths: Vec<PathView>,
+    /// Printed as it comes.
+    #[serde(default)]
+    pub(crate) resequencer: serde_json::Value,
+}
+
+/// One path of a bond.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct PathView {
+    pub(crate) name: String,
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) srtt_us: Option<u64>,
+    #[serde(default)]
+    pub(crate) sent_packets: u64,
+    #[serde(default)]
+    pub(crate) received_packets: u64,
+    #[serde(default)]
+    pub(crate) lost_packets: u64,
+    #[serde(default)]
+    pub(crate) reported_lost_packets: u64,
+    #[serde(default)]
+    pub(crate) weight: Option<u32>,
+}
+
+impl Status {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).with_context(|| format!("unknown form of status: {text}"))
+    }
+
+    /// Whether every peer is up, with `paths` paths up each.
+    pub(crate) fn is_up(&self, paths: usize) -> bool {
+        !self.peers.is_empty()
+            && self.peers.iter().all(|peer| peer.state == "up" && peer.paths_up() >= paths)
+    }
+
+    /// Inner packets given to the host, over all peers.
+    pub(crate) fn inner_delivered_packets(&self) -> u64 {
+        self.peers.iter().map(|peer| peer.inner_delivered_packets).sum()
+    }
+
+    /// Drops of every kind.
+    pub(crate) fn drops_total(&self) -> u64 {
+        self.drops.values().sum()
+    }
+}
+
+impl PeerView {
+    fn paths_up(&self) -> usize {
+        self.paths.iter().filter(|path| path.state == "up").count()
+    }
+
+    /// For each path its name and what passed over it.
+    pub(crate) fn path_lines(&self) -> Vec<(String, String)> {
+        let line = |path: &PathView| {
+            let srtt = path.srtt_us.map_or("unknown".into(), |us| format!("{us} us"));
+            let PathView { state, sent_packets, received_packets, .. } = path;
+            let PathView { lost_packets, reported_lost_packets, .. } = path;
+            let weight = path.weight.map_or("none".into(), |weight| weight.to_string());
+            let text = format!(
+                "{state}, weight {weight}, srtt {srtt}, {sent_packets} sent, \
+                 {reported_lost_packets} of them lost, {received_packets} received, \
+                 {lost_packets} missed"
+            );
+            (path.name.clone(), text)
+        };
+        self.paths.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = r#"{"public_key":"a","peers":[{"public_key":"b","state":"up",
+        "scheduler":"min-rtt","paths":[
+            {"name":"dsl","id":0,"state":"up","srtt_us":13100,"sent_packets":5,"sent_bytes":7000,
+             "weight":12,"reported_lost_packets":2,"received_packets":4,"lost_packets":1},
+            {"name":"lte","id":1,"state":"validating","srtt_us":null}],
+        "resequencer":{"waited_packets":3}}],"drops":{"bad-tag":2,"replayed":1}}"#;
+
+    #[test]
+    fn paths_that_are_up_are_counted() {
+        let status = Status::parse(SAMPLE).unwrap();
+        assert!(status.is_up(1));
+        assert!(!status.is_up(2));
+        assert_eq!(status.drops_total(), 3);
+        assert_eq!(
+            status.peers[0].path_lines(),
+            [
+                (
+                    "dsl".into(),
+                    "up, weight 12, srtt 13100 us, 5 sent, 2 of them lost, 4 received, 1 missed"
+                        .into()
+                ),
+                (
+                    "lte".into(),
+                    "validating, weight none, srtt unknown, 0 sent, 0 of them lost, 0 received, \
+                     0 missed"
+                        .into()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_gateway_without_peers_is_not_up() {
+        assert!(!Status::parse(r#"{"peers":[]}"#).unwrap().is_up(0));
+        assert!(Status::parse("plait: no such gateway").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! What the figures were measured on.
+
+use std::fs;
+
+use serde::Serialize;
+
+/// The machine under the lab.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) kernel: String,
+}
+
+impl Machine {
+    pub(crate) fn detect() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self {
+            cpu: cpu_model(&cpuinfo).unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: kernel.trim().to_owned(),
+        }
+    }
+
+    pub(crate) fn sentence(&self) -> String {
+        format!("Measured on {} ({} cores), Linux {}.", self.cpu, self.cores, self.kernel)
+    }
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cpu_model;
+
+    #[test]
+    fn cpu_is_named_by_its_model() {
+        let text = "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\nflags\t: aes\n";
+        assert_eq!(cpu_model(text).as_deref(), Some("Example CPU @ 2.00GHz"));
+        assert_eq!(cpu_model("processor : 0\n"), None);
+    }
+}

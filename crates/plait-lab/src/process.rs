@@ -1,0 +1,195 @@
+//! Programs that the lab runs: to their end within a time limit, or beside it until dropped.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use plait_net::netns;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What a program that ended has left.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a program to its end, whatever its exit status.
+pub(crate) fn run_any(command: &mut Command, input: &str, limit: Duration) -> Result<Finished> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {name}; {}", remedy(&name)))?;
+    let mut stdin = child.stdin.take().context("stdin is piped")?;
+    let mut stdout = child.stdout.take().context("stdout is piped")?;
+    let mut stderr = child.stderr.take().context("stderr is piped")?;
+    std::thread::scope(|scope| {
+        let out = scope.spawn(move || read_all(&mut stdout));
+        let err = scope.spawn(move || read_all(&mut stderr));
+        match stdin.write_all(input.as_bytes()) {
+            // A program that ends without reading says why in its status.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+            _ => drop(stdin),
+        }
+        let status = wait(&mut child, limit)?;
+        if status.is_none() {
+            child.kill()?;
+            child.wait()?;
+        }
+        let stdout = out.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let stderr = err.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let Some(status) = status else {
+            bail!("{name} did not end within {} s: {}", limit.as_secs(), stderr.trim());
+        };
+        Ok(Finished { status, stdout, stderr })
+    })
+}
+
+/// Runs a program to its end and gives back its standard output.
+pub(crate) fn run(command: &mut Command, input: &str, limit: Duration) -> Result<String> {
+    let finished = run_any(command, input, limit)?;
+    if !finished.status.success() {
+        let said = format!("{} {}", finished.stderr.trim(), finished.stdout.trim());
+        bail!("{:?} failed ({}): {}", command, finished.status, said.trim());
+    }
+    Ok(finished.stdout)
+}
+
+fn read_all(from: &mut impl Read) -> String {
+    let mut bytes = Vec::new();
+    // What was read before an error is still worth showing.
+    let _cut = from.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Waits for a child; `None` when the limit passes first.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > limit {
+            return Ok(None);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// A program that runs beside the lab and is killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Service {
+    name: String,
+    child: Child,
+}
+
+impl Service {
+    /// Starts a program whose output goes to the file `log`. It also ends with the calling thread.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let log = File::create(log)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {name}; {}", remedy(&name)))?;
+        Ok(Self { name, child })
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks it to end (SIGTERM) and waits for that; `None` when it does not within `limit`.
+    pub(crate) fn stop(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
+        if self.runs() {
+            netns::terminate(&self.child)?;
+        }
+        wait(&mut self.child, limit).with_context(|| format!("cannot wait for {}", self.name))
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// Tries `check` until it gives something.
+pub(crate) fn wait_until<T>(
+    what: &str,
+    limit: Duration,
+    mut check: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = check()? {
+            return Ok(value);
+        }
+        if start.elapsed() > limit {
+            bail!("{what} did not happen within {:.1} s", limit.as_secs_f64());
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn remedy(program: &str) -> String {
+    let package = match program {
+        "ip" => "iproute2",
+        "ping" => "iputils-ping",
+        "sha256sum" => "coreutils",
+        other => other,
+    };
+    format!("install it (Debian, Ubuntu: apt-get install {package})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn output_comes_back_and_input_goes_in() {
+        assert_eq!(run(&mut Command::new("cat"), "one\ntwo\n", LIMIT).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn failure_says_what_the_program_said() {
+        let mut command = Command::new("sh");
+        let error = run(command.args(["-c", "echo no luck >&2; exit 3"]), "", LIMIT).unwrap_err();
+        assert!(error.to_string().contains("no luck"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let limit = Duration::from_millis(50);
+        let error = run(Command::new("sleep").arg("1000"), "", limit).unwrap_err();
+        assert!(error.to_string().contains("did not end"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_program_comes_with_its_package() {
+        let error = run(&mut Command::new("no-such-program"), "", LIMIT).unwrap_err();
+        assert!(error.to_string().contains("apt-get install no-such-program"), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! The lab's own tests, run as processes by `tests/`: what they need (namespaces, real programs)
+//! must be set up before a test harness starts threads.
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use crate::output::{Output, Verdict};
+
+mod base;
+mod bond;
+mod cleanup;
+mod ping;
+
+pub(crate) use ping::ping;
+
+/// One test. It fails by its error.
+type Test = fn(&Output) -> Result<()>;
+
+const TESTS: &[(&str, Test)] = &[
+    ("isolation", base::isolation),
+    ("hang", base::hang),
+    ("emulator", base::emulator),
+    ("topology", base::topology),
+    ("measurements", base::measurements),
+    ("reconfiguration", base::reconfiguration),
+    ("stand", bond::stand),
+    ("bond", bond::carries_ping_and_tcp),
+    ("ipv6", bond::carries_ipv6_inside_and_outside),
+    ("ordinary-mtu", bond::fills_links_of_ordinary_mtu),
+    ("several-peers", bond::several_peers),
+    ("spoofed-source", bond::spoofed_source_is_dropped),
+    ("either-path-starts", bond::either_path_starts),
+    ("dead-link", bond::survives_a_dead_link),
+    ("restart-after-kill", bond::restarts_after_kill),
+    ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
+    ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
+];
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    name: &'a str,
+    passed: bool,
+}
+
+pub(crate) fn run(name: &str, output: &Output) -> Result<Verdict> {
+    if name == "list" {
+        for (name, _) in TESTS {
+            output.line(name)?;
+        }
+        return Ok(Verdict::Good);
+    }
+    let Some((_, test)) = TESTS.iter().find(|(known, _)| *known == name) else {
+        bail!("there is no selftest {name}; plait-lab selftest list prints all");
+    };
+    test(output)?;
+    output.line(format!("{name}: passed"))?;
+    output.record("summary", &Summary { name, passed: true })?;
+    Ok(Verdict::Good)
+}

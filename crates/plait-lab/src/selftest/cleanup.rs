@@ -1,0 +1,103 @@
+//! Tests of what a gateway leaves behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use plait_net::netns::NetNs;
+
+use super::bond::ip_output;
+use crate::gateway::{Bond, BondSetup, make_key, plait_program};
+use crate::output::Output;
+use crate::process;
+use crate::scratch::Scratch;
+use crate::topology::{LinkSpec, Topology};
+
+/// What a gateway can leave: devices, addresses, routes, rules, and files below `/run`.
+fn traces(netns: &NetNs) -> Result<Vec<String>> {
+    let mut traces = Vec::new();
+    for arguments in [
+        &["-o", "addr"][..],
+        &["-4", "route", "show", "table", "all"],
+        &["-6", "route", "show", "table", "all"],
+        &["-4", "rule"],
+        &["-6", "rule"],
+    ] {
+        let text = ip_output(netns, arguments)?;
+        traces.extend(text.lines().map(str::to_owned));
+    }
+    let mut files = Vec::new();
+    list_files(Path::new("/run"), &mut files)?;
+    traces.extend(files.iter().map(|path| path.display().to_string()));
+    traces.sort();
+    Ok(traces)
+}
+
+/// Files and sockets below `folder`, without the lab's own.
+fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.starts_with("/run/plait-lab") || path.starts_with("/run/netns") {
+            continue;
+        }
+        if path.is_dir() {
+            list_files(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn ensure_unchanged(before: &[String], after: &[String]) -> Result<()> {
+    let new: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
+    let gone: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
+    ensure!(new.is_empty() && gone.is_empty(), "left behind: {new:#?}; taken away: {gone:#?}");
+    Ok(())
+}
+
+/// SIGTERM ends a gateway with status 0 and takes its device, routes and socket away.
+pub(super) fn sigterm_leaves_nothing(_output: &Output) -> Result<()> {
+    let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
+    let customer = &topology.customer().netns;
+    let before = [traces(customer)?, traces(&topology.provider)?];
+    let mut bond = Bond::start(customer, &topology.provider, &BondSetup::over(&["dsl", "lte"]))?;
+    let during = traces(customer)?;
+    ensure!(during.iter().any(|line| line.contains("plait0")), "a gateway has a device");
+    bond.stop()?;
+    ensure_unchanged(&before[0], &traces(customer)?)?;
+    ensure_unchanged(&before[1], &traces(&topology.provider)?)
+}
+
+/// A configuration with a mistake is refused with status 2 and changes nothing.
+pub(super) fn bad_config_leaves_nothing(_output: &Output) -> Result<()> {
+    let netns = NetNs::create("plait-customer")?;
+    let scratch = Scratch::in_memory("bad-config")?;
+    let public_key = make_key(&scratch.path().join("own.key"))?;
+    let before = traces(&netns)?;
+    let gateway = "[gateway]\nprivate_key_file = \"own.key\"\ntun = \"plait0\"\n\
+                   address = [\"10.99.0.2/24\"]\nroutes = true\n";
+    let peer = format!(
+        "[[peer]]\npublic_key = \"{public_key}\"\nendpoint = \"192.0.2.1:7788\"\n\
+         allowed_ips = [\"10.99.0.1/32\"]\n"
+    );
+    let path = "[[path]]\nname = \"dsl\"\ninterface = \"dsl\"\n";
+    for (mistake, text) in [
+        ("unknown option", format!("{gateway}colour = \"red\"\n{path}{peer}")),
+        ("no TOML", "[gateway\n".to_owned()),
+        ("missing key file", format!("{gateway}{path}{peer}").replace("own.key", "no.key")),
+        ("bad address", format!("{gateway}{path}{peer}").replace("10.99.0.2/24", "10.99.0/24")),
+        ("bad key", format!("{gateway}{path}{peer}").replace(&public_key, "short")),
+    ] {
+        let config = scratch.path().join("bad.toml");
+        fs::write(&config, text)?;
+        let mut command = netns.command(plait_program()?);
+        let finished =
+            process::run_any(command.arg("up").arg(&config), "", Duration::from_secs(10))?;
+        ensure!(finished.status.code() == Some(2), "{mistake}: {finished:?}");
+        ensure!(finished.stderr.contains("bad.toml"), "{mistake}: the file is named: {finished:?}");
+        ensure_unchanged(&before, &traces(&netns)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! A fresh network with what carries traffic over it, for one set of measurements.
+
+use std::net::IpAddr;
+
+use anyhow::Result;
+
+use crate::emulator::Lateness;
+use crate::gateway::{Bond, BondSetup};
+use crate::measure::{IperfServer, Target};
+use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology};
+
+/// What carries the traffic.
+#[derive(Clone, Debug)]
+pub(crate) enum Carrier {
+    /// A link without plait.
+    Bare(&'static str),
+    /// plait, with the paths of this setup.
+    Plait(BondSetup),
+}
+
+impl Carrier {
+    /// plait with its defaults over these links.
+    pub(crate) fn plait(links: &[&str]) -> Self {
+        Self::Plait(BondSetup::over(links))
+    }
+}
+
+/// A running network. iperf3 listens on the server.
+#[derive(Debug)]
+pub(crate) struct Site<'a> {
+    pub(crate) topology: &'a Topology,
+    /// The two gateways, when plait is the carrier.
+    pub(crate) bond: Option<Bond<'a>>,
+    bare: Option<IpAddr>,
+}
+
+impl Site<'_> {
+    /// The download that measurements use.
+    pub(crate) fn target(&self) -> Target<'_> {
+        let client = &self.topology.customer().netns;
+        match self.bare {
+            Some(address) => Target { client, server: SERVER_BARE_V4.into(), bind: Some(address) },
+            None => Target { client, server: SERVER_V4.into(), bind: None },
+        }
+    }
+}
+
+/// Builds a network of these links, does `work` on it and takes it down. Gateways must then end by
+/// themselves. How late the links released packets is added to `lateness`.
+pub(crate) fn on_site<T>(
+    links: &[LinkSpec],
+    carrier: &Carrier,
+    lateness: &mut Lateness,
+    work: impl FnOnce(&mut Site<'_>) -> Result<T>,
+) -> Result<T> {
+    let topology = Topology::build(links)?;
+    let customer = &topology.customer().netns;
+    let (bond, bare) = match carrier {
+        Carrier::Bare(name) => (None, Some(topology.link(name)?.customer_address())),
+        Carrier::Plait(setup) => (Some(Bond::start(customer, &topology.provider, setup)?), None),
+    };
+    let mut site = Site { topology: &topology, bond, bare };
+    let _iperf = IperfServer::start(&topology.server, site.target().server)?;
+    let result = work(&mut site)?;
+    if let Some(bond) = &mut site.bond {
+        bond.stop()?;
+    }
+    for link in &topology.customer().links {
+        lateness.add(&link.emulator.report().lateness);
+    }
+    Ok(result)
+}

@@ -1,0 +1,257 @@
+//! The lab's networks, made afresh for every set of measurements.
+//!
+//! ```text
+//! customer ═══ dsl, lte (emulated links) ═══ provider ─── server
+//!          10.N.0.1            10.N.0.2      10.3.0.1   10.3.0.2, 198.51.100.10
+//! ```
+//!
+//! The provider's gateway address, 192.0.2.1, is reached over every link. The customer reaches the
+//! server's address 198.51.100.10 through the bond only, and its address 10.3.0.2 over the bare
+//! links, the source address choosing the link.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use plait_net::netns::NetNs;
+use plait_net::tun::Tun;
+use plait_proto::units::Rate;
+use plait_sim::link::LinkConfig;
+
+use crate::emulator::Emulator;
+
+mod addresses;
+mod ip;
+mod veth;
+
+pub(crate) use addresses::*;
+pub(crate) use ip::ip_batch;
+pub(crate) use veth::{VETH_LINKS, VethTopology};
+
+/// MTU of an emulated link's devices unless said otherwise, in bytes: room for a full packet and a
+/// tunnel's framing, so that what is measured is not the MTU.
+const DEFAULT_MTU: u32 = 1600;
+/// Packets that the kernel keeps for the emulator. They are taken out at once; the link model has
+/// the queue that counts.
+const TUN_QUEUE_PACKETS: u32 = 5000;
+
+/// An emulated access link, the same in both directions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LinkSpec {
+    pub(crate) name: &'static str,
+    pub(crate) rate_mbit: u64,
+    pub(crate) rtt_min_ms: u64,
+    pub(crate) rtt_max_ms: u64,
+    /// MTU of the devices at its ends, in bytes.
+    pub(crate) mtu: u32,
+}
+
+impl LinkSpec {
+    /// 002's DSL line.
+    pub(crate) const DSL: Self = Self::new("dsl", 64, 13, 13);
+    /// 002's LTE link.
+    pub(crate) const LTE: Self = Self::new("lte", 60, 25, 45);
+
+    /// A link of `rate_mbit` megabits per second whose empty round trip takes this long.
+    pub(crate) const fn new(
+        name: &'static str,
+        rate_mbit: u64,
+        rtt_min_ms: u64,
+        rtt_max_ms: u64,
+    ) -> Self {
+        Self { name, rate_mbit, rtt_min_ms, rtt_max_ms, mtu: DEFAULT_MTU }
+    }
+
+    pub(crate) fn config(&self) -> LinkConfig {
+        LinkConfig::with_rtt(
+            Rate::from_mbit(self.rate_mbit),
+            Duration::from_millis(self.rtt_min_ms),
+            Duration::from_millis(self.rtt_max_ms),
+        )
+    }
+
+    /// For people: `dsl 64 Mbit/s 13 ms`.
+    pub(crate) fn describe(&self) -> String {
+        let Self { name, rate_mbit, rtt_min_ms, rtt_max_ms, .. } = self;
+        if rtt_min_ms == rtt_max_ms {
+            format!("{name} {rate_mbit} Mbit/s, RTT {rtt_min_ms} ms")
+        } else {
+            format!("{name} {rate_mbit} Mbit/s, RTT {rtt_min_ms} to {rtt_max_ms} ms")
+        }
+    }
+}
+
+/// A link of a topology.
+#[derive(Debug)]
+pub(crate) struct AttachedLink {
+    pub(crate) spec: LinkSpec,
+    /// N of the link's networks 10.N.0.0/30 and fd00:N::/64.
+    pub(crate) number: u8,
+    pub(crate) emulator: Emulator,
+}
+
+impl AttachedLink {
+    /// The customer's address on the link.
+    pub(crate) fn customer_address(&self) -> IpAddr {
+        link_v4(self.number, 1).into()
+    }
+}
+
+/// A household: a customer's gateway and its links. Several may share a provider.
+#[derive(Debug)]
+pub(crate) struct Customer {
+    pub(crate) netns: NetNs,
+    pub(crate) links: Vec<AttachedLink>,
+}
+
+/// Customer, provider, server.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    pub(crate) customers: Vec<Customer>,
+    pub(crate) provider: NetNs,
+    pub(crate) server: NetNs,
+}
+
+impl Topology {
+    /// One customer with these links.
+    pub(crate) fn build(links: &[LinkSpec]) -> Result<Self> {
+        Self::build_customers(&[links])
+    }
+
+    /// Several customers, each with its own links, whose names must differ.
+    pub(crate) fn build_customers(customers: &[&[LinkSpec]]) -> Result<Self> {
+        let provider = new_netns("plait-provider")?;
+        let server = new_netns("plait-server")?;
+        connect_server(&provider, &server)?;
+        let mut topology = Self { customers: Vec::new(), provider, server };
+        let mut number = 0;
+        for (index, specs) in customers.iter().enumerate() {
+            let netns = new_netns(&customer_name(index))?;
+            let mut links = Vec::new();
+            for spec in *specs {
+                number += if number == 2 { 2 } else { 1 };
+                links.push(attach_link(&netns, &topology.provider, *spec, number)?);
+            }
+            choose_link_by_source(&netns, &links)?;
+            topology.customers.push(Customer { netns, links });
+        }
+        Ok(topology)
+    }
+
+    /// The only customer, or the first.
+    pub(crate) fn customer(&self) -> &Customer {
+        self.customers.first().expect("a topology has at least one customer")
+    }
+
+    /// The first customer's link called `name`.
+    pub(crate) fn link(&self, name: &str) -> Result<&AttachedLink> {
+        let links = &self.customer().links;
+        links.iter().find(|link| link.spec.name == name).with_context(|| format!("no link {name}"))
+    }
+}
+
+fn customer_name(index: usize) -> String {
+    if index == 0 { "plait-customer".into() } else { format!("plait-customer{}", index + 1) }
+}
+
+/// A namespace with the kernel parameters that every experiment wants.
+fn new_netns(name: &str) -> Result<NetNs> {
+    let netns = NetNs::create(name).with_context(|| format!("cannot make namespace {name}"))?;
+    for (key, value) in [
+        // A connection must not start from what the one before it learned.
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        ("net.ipv4.tcp_rmem", "4096 131072 16777216"),
+        ("net.ipv4.tcp_wmem", "4096 131072 16777216"),
+        // Packets of one address come in over several links.
+        ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.conf.default.rp_filter", "0"),
+        // No link-local chatter on the links.
+        ("net.ipv6.conf.default.addr_gen_mode", "1"),
+        ("net.ipv6.conf.default.accept_ra", "0"),
+        ("net.ipv6.conf.default.router_solicitations", "0"),
+    ] {
+        netns.set_sysctl(key, value).with_context(|| format!("cannot set {key} in {name}"))?;
+    }
+    Ok(netns)
+}
+
+fn connect_server(provider: &NetNs, server: &NetNs) -> Result<()> {
+    for key in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
+        provider.set_sysctl(key, "1").with_context(|| format!("cannot set {key}"))?;
+    }
+    ip_batch(provider, "", &["link add server type veth peer name provider netns plait-server"])?;
+    ip_batch(
+        provider,
+        "",
+        &[
+            &format!("addr add {PROVIDER_V4}/32 dev lo"),
+            &format!("addr add {PROVIDER_V6}/128 dev lo nodad"),
+            &format!("addr add {PROVIDER_LAN_V4}/24 dev server"),
+            &format!("addr add {PROVIDER_LAN_V6}/64 dev server nodad"),
+            // Neighbour discovery for forwarded packets needs a link-local address.
+            "addr add fe80::1/64 dev server nodad",
+            "link set dev server up",
+        ],
+    )?;
+    ip_batch(
+        server,
+        "",
+        &[
+            &format!("addr add {SERVER_BARE_V4}/24 dev provider"),
+            &format!("addr add {SERVER_BARE_V6}/64 dev provider nodad"),
+            "addr add fe80::2/64 dev provider nodad",
+            &format!("addr add {SERVER_V4}/32 dev lo"),
+            &format!("addr add {SERVER_V6}/128 dev lo nodad"),
+            "link set dev provider up",
+            &format!("route add default via {PROVIDER_LAN_V4}"),
+        ],
+    )?;
+    ip_batch(server, "-6", &[&format!("route add default via {PROVIDER_LAN_V6}")])?;
+    ip_batch(provider, "", &[&format!("route add {SERVER_V4}/32 via {SERVER_BARE_V4}")])?;
+    ip_batch(provider, "-6", &[&format!("route add {SERVER_V6}/128 via {SERVER_BARE_V6}")])
+}
+
+fn attach_link(
+    customer: &NetNs,
+    provider: &NetNs,
+    spec: LinkSpec,
+    number: u8,
+) -> Result<AttachedLink> {
+    let device = |netns: &NetNs, host| -> Result<Tun> {
+        let tun = netns.run_in(|| Tun::open(spec.name, false))??;
+        let (name, v4, v6) = (spec.name, link_v4(number, host), link_v6(number, host));
+        ip_batch(
+            netns,
+            "",
+            &[
+                &format!("link set dev {name} mtu {} txqueuelen {TUN_QUEUE_PACKETS} up", spec.mtu),
+                &format!("addr add {v4}/30 dev {name}"),
+                &format!("addr add {v6}/64 dev {name} nodad"),
+            ],
+        )?;
+        Ok(tun)
+    };
+    let (customer, provider) = (device(customer, 1)?, device(provider, 2)?);
+    let emulator = Emulator::start(customer, provider, spec.config(), u64::from(number))?;
+    Ok(AttachedLink { spec, number, emulator })
+}
+
+/// Default routes over every link, the first preferred; a source address uses its own link; what
+/// belongs into the bond never leaves over a bare link.
+fn choose_link_by_source(customer: &NetNs, links: &[AttachedLink]) -> Result<()> {
+    let mut v4 = vec![format!("route add unreachable {BOND_ONLY_V4} metric 60000")];
+    let mut v6 = vec![format!("route add unreachable {BOND_ONLY_V6} metric 60000")];
+    for (index, AttachedLink { spec, number, .. }) in links.iter().enumerate() {
+        let (name, table, metric) = (spec.name, 100 + u32::from(*number), index + 1);
+        for (lines, here, there) in [
+            (&mut v4, link_v4(*number, 1).to_string(), link_v4(*number, 2).to_string()),
+            (&mut v6, link_v6(*number, 1).to_string(), link_v6(*number, 2).to_string()),
+        ] {
+            lines.push(format!("route add default via {there} dev {name} metric {metric}"));
+            lines.push(format!("route add default via {there} dev {name} table {table}"));
+            lines.push(format!("rule add from {here} lookup {table}"));
+        }
+    }
+    ip_batch(customer, "", &v4)?;
+    ip_batch(customer, "-6", &v6)
+}

@@ -1,0 +1,122 @@
+//! bond.5: what an eavesdropper on the links sees, and what a forger achieves.
+
+use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use plait_net::netns::NetNs;
+
+use super::packet::holds;
+use super::{Effort, Figure};
+use crate::emulator::Way;
+use crate::gateway::{Bond, BondSetup};
+use crate::output::Progress;
+use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology, inner_v4};
+
+mod forge;
+mod seen;
+
+use forge::{FORGED_PER_KIND, forge};
+use seen::Seen;
+
+const MARKER: &[u8] = b"this-text-must-never-be-seen-on-a-link";
+const MARKER_PORT: u16 = 9_009;
+/// Datagrams with the marker in each direction.
+const MARKED: usize = 200;
+const CAPTURE_PACKETS_MAX: usize = 5_000;
+/// Time in which a few datagrams have left the transmitter of a link.
+const TRANSMISSION: Duration = Duration::from_millis(20);
+/// What the two steps take, for the progress shown.
+const LISTENING: Duration = Duration::from_secs(5);
+const FORGING: Duration = Duration::from_secs(20);
+/// Time in which the last datagrams arrive.
+const SETTLE: Duration = Duration::from_secs(1);
+
+pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
+    let mut progress = Progress::new(2, LISTENING + FORGING);
+    let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
+    capture(&topology);
+    let customer = &topology.customer().netns;
+    let setup = BondSetup::over(&["dsl", "lte"]);
+    let mut bond = Bond::start(customer, &topology.provider, &setup)?;
+    let step = progress.step("listening on the links", LISTENING);
+    let arrived = exchange_marked(&topology)?;
+    let seen = Seen::on(&topology);
+    drop(step);
+    let mut figures = seen.figures(arrived);
+    let _step = progress.step("forging datagrams", FORGING);
+    for way in [Way::Up, Way::Down] {
+        figures.extend(forge(&topology, &mut bond, &seen, way, "seen")?);
+    }
+    let lost = capture_lost(&topology)?;
+    bond.wait_until_up(setup.paths.len())?;
+    figures.extend(forge(&topology, &mut bond, &lost, Way::Up, "lost")?);
+    bond.stop()?;
+    figures.push(marker_is_seen_without_plait(&topology)?);
+    Ok(figures)
+}
+
+fn capture(topology: &Topology) {
+    for link in &topology.customer().links {
+        link.emulator.capture(CAPTURE_PACKETS_MAX);
+    }
+}
+
+/// Captures datagrams that the links lose: the gateway has not seen their packet numbers, so that
+/// only their tags can tell a forgery of them.
+fn capture_lost(topology: &Topology) -> Result<Seen> {
+    let customer = topology.customer();
+    let sender = customer.netns.run_in(|| UdpSocket::bind((inner_v4(2), 0)))??;
+    capture(topology);
+    customer.links.iter().for_each(|link| link.emulator.set_cut(true));
+    for _ in 0..FORGED_PER_KIND {
+        sender.send_to(MARKER, (SERVER_V4, MARKER_PORT))?;
+    }
+    std::thread::sleep(TRANSMISSION);
+    customer.links.iter().for_each(|link| link.emulator.set_cut(false));
+    Ok(Seen::on(topology))
+}
+
+/// Sends marked datagrams both ways through the bond and counts those that arrive.
+fn exchange_marked(topology: &Topology) -> Result<usize> {
+    let customer = &topology.customer().netns;
+    let ends = [inner_v4(2).into(), SERVER_V4.into()];
+    let up = send_marked(customer, ends[0], &topology.server, ends[1])?;
+    let down = send_marked(&topology.server, ends[1], customer, ends[0])?;
+    Ok(up + down)
+}
+
+fn send_marked(from: &NetNs, source: IpAddr, to: &NetNs, destination: IpAddr) -> Result<usize> {
+    let receiver = to.run_in(|| UdpSocket::bind((destination, MARKER_PORT)))??;
+    let sender = from.run_in(|| UdpSocket::bind((source, 0)))??;
+    sender.connect((destination, MARKER_PORT))?;
+    receiver.set_nonblocking(true)?;
+    let payload = MARKER.repeat(10);
+    let mut buffer = [0; 2048];
+    let mut arrived = 0;
+    let mut count_arrived = || {
+        while let Ok(length) = receiver.recv(&mut buffer) {
+            arrived += usize::from(buffer[..length] == payload);
+        }
+    };
+    for _ in 0..MARKED {
+        sender.send(&payload)?;
+        std::thread::sleep(Duration::from_millis(1));
+        count_arrived();
+    }
+    std::thread::sleep(SETTLE);
+    count_arrived();
+    Ok(arrived)
+}
+
+/// The counter-check: without plait the capture does show the marker.
+fn marker_is_seen_without_plait(topology: &Topology) -> Result<Figure> {
+    let customer = topology.customer();
+    let link = customer.links.first().context("a topology has links")?;
+    link.emulator.capture(CAPTURE_PACKETS_MAX);
+    let source = link.customer_address();
+    send_marked(&customer.netns, source, &topology.server, SERVER_BARE_V4.into())?;
+    let marked = link.emulator.captured(Way::Up).iter().filter(|p| holds(p, MARKER)).count();
+    let value = marked.to_string();
+    Ok(Figure::check("captured with the marker, without plait", value, "over 0", marked > 0))
+}

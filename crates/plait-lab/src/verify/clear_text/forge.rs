@@ -1,0 +1,148 @@
+//! Sending captured datagrams again with one bit changed.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::super::Figure;
+use super::seen::{ByKind, Seen};
+use crate::emulator::Way;
+use crate::gateway::{Bond, Status};
+use crate::selftest::ping;
+use crate::topology::{PROVIDER_V4, SERVER_V4, Topology};
+
+/// Datagrams of each kind that are forged, shortest first.
+pub(super) const FORGED_PER_KIND: usize = 3;
+/// Kind of datagrams that carry an inner packet.
+const DATA: u8 = 4;
+/// Forged datagrams sent before a pause that lets link and gateway keep up.
+const BURST: usize = 50;
+const BURST_PAUSE: Duration = Duration::from_millis(10);
+/// Time in which the last forged datagrams arrive.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Sends some datagrams of each kind once for each of their bits, with that bit changed, to the
+/// gateway they were meant for, from another port. `what` names them in the figures.
+pub(super) fn forge(
+    topology: &Topology,
+    bond: &mut Bond<'_>,
+    seen: &Seen,
+    way: Way,
+    what: &str,
+) -> Result<Vec<Figure>> {
+    let (netns, source, gateway) = match way {
+        Way::Up => {
+            let customer = topology.customer();
+            (&customer.netns, customer.links[0].customer_address(), "provider")
+        }
+        Way::Down => (&topology.provider, PROVIDER_V4.into(), "customer"),
+    };
+    let socket = netns.run_in(|| UdpSocket::bind((source, 0)))??;
+    let before = status(bond, way)?;
+    let sent_by_kind = send_forged(&socket, seen.datagrams(way))?;
+    ensure!(sent_by_kind.contains_key(&DATA), "no data datagram to the {gateway} was captured");
+    std::thread::sleep(SETTLE);
+    let after = status(bond, way)?;
+    let works = ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
+    let name = format!("{what} ones forged to the {gateway}");
+    let mut figures = compare(&name, &sent_by_kind, &before, &after);
+    figures.push(Figure::check(
+        format!("{name}: pings of 5 afterwards"),
+        works.to_string(),
+        "5",
+        works == 5,
+    ));
+    Ok(figures)
+}
+
+fn status(bond: &mut Bond<'_>, way: Way) -> Result<Status> {
+    match way {
+        Way::Up => bond.provider_status(),
+        Way::Down => bond.customer_status(),
+    }
+}
+
+/// Returns how many were sent of each kind.
+fn send_forged(socket: &UdpSocket, datagrams: &ByKind) -> Result<BTreeMap<u8, u64>> {
+    let mut sent_by_kind: BTreeMap<u8, u64> = BTreeMap::new();
+    let mut in_burst = 0;
+    for (kind, datagrams) in datagrams {
+        for datagram in datagrams.iter().take(FORGED_PER_KIND) {
+            let mut forged = datagram.payload.clone();
+            for bit in 0..forged.len() * 8 {
+                let mask = 1 << (bit % 8);
+                forged[bit / 8] ^= mask;
+                socket.send_to(&forged, datagram.to)?;
+                forged[bit / 8] ^= mask;
+                *sent_by_kind.entry(*kind).or_default() += 1;
+                in_burst += 1;
+                if in_burst % BURST == 0 {
+                    std::thread::sleep(BURST_PAUSE);
+                }
+            }
+        }
+    }
+    Ok(sent_by_kind)
+}
+
+fn compare(
+    name: &str,
+    sent_by_kind: &BTreeMap<u8, u64>,
+    before: &Status,
+    after: &Status,
+) -> Vec<Figure> {
+    let sent: u64 = sent_by_kind.values().sum();
+    let dropped = after.drops_total() - before.drops_total();
+    let delivered = after.inner_delivered_packets() - before.inner_delivered_packets();
+    let kinds: Vec<String> = sent_by_kind.iter().map(|(k, n)| format!("{n} of kind {k}")).collect();
+    let mut figures = vec![
+        Figure::info(format!("{name}: sent"), kinds.join(", ")),
+        Figure::check(
+            format!("{name}: dropped and counted"),
+            dropped.to_string(),
+            sent.to_string(),
+            dropped == sent,
+        ),
+        Figure::check(
+            format!("{name}: inner packets out of them"),
+            delivered.to_string(),
+            "0",
+            delivered == 0,
+        ),
+    ];
+    for (reason, count) in &after.drops {
+        let rose = count - before.drops.get(reason).copied().unwrap_or(0);
+        if rose > 0 {
+            figures.push(Figure::info(format!("{name}: {reason}"), rose.to_string()));
+        }
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(drops: &str, delivered: u64) -> Status {
+        let peer = format!(r#"{{"state":"up","inner_delivered_packets":{delivered}}}"#);
+        let text = format!(r#"{{"peers":[{peer}],"drops":{drops}}}"#);
+        Status::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn a_forgery_that_is_not_counted_fails() {
+        let sent = BTreeMap::from([(4, 2), (5, 1)]);
+        let before = status(r#"{"replayed":7}"#, 10);
+        let verdicts = |after: &Status| -> Vec<bool> {
+            compare("x", &sent, &before, after).iter().map(|figure| figure.holds).collect()
+        };
+        let good = status(r#"{"replayed":8,"bad-tag":2}"#, 10);
+        assert_eq!(verdicts(&good), [true, true, true, true, true]);
+        let uncounted = status(r#"{"replayed":8,"bad-tag":1}"#, 10);
+        assert!(!verdicts(&uncounted)[1]);
+        let delivered = status(r#"{"replayed":8,"bad-tag":2}"#, 11);
+        assert!(!verdicts(&delivered)[2]);
+    }
+}

@@ -1,0 +1,95 @@
+//! What was captured on the links.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::super::Figure;
+use super::super::packet::{Captured, holds, sort};
+use super::{MARKED, MARKER};
+use crate::emulator::Way;
+use crate::topology::Topology;
+
+/// A datagram of a gateway.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    pub(super) to: SocketAddr,
+    pub(super) payload: Vec<u8>,
+}
+
+/// Captured datagrams by kind, the shortest of each kind first.
+pub(super) type ByKind = BTreeMap<u8, Vec<Datagram>>;
+
+/// Everything that was on the links.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    total: usize,
+    marked: usize,
+    foreign: Vec<Box<[u8]>>,
+    up: ByKind,
+    down: ByKind,
+}
+
+impl Seen {
+    /// Takes what the links of a topology captured.
+    pub(super) fn on(topology: &Topology) -> Self {
+        let mut seen = Self::default();
+        for link in &topology.customer().links {
+            for way in [Way::Up, Way::Down] {
+                for packet in link.emulator.captured(way) {
+                    seen.add(way, packet);
+                }
+            }
+        }
+        for datagrams in seen.up.values_mut().chain(seen.down.values_mut()) {
+            datagrams.sort_by_key(|datagram| datagram.payload.len());
+        }
+        seen
+    }
+
+    fn add(&mut self, way: Way, packet: Box<[u8]>) {
+        self.total += 1;
+        self.marked += usize::from(holds(&packet, MARKER));
+        match sort(&packet) {
+            Captured::Plait { kind, to, payload } => {
+                let kinds = if way == Way::Up { &mut self.up } else { &mut self.down };
+                let datagram = Datagram { to, payload: payload.to_vec() };
+                kinds.entry(kind).or_default().push(datagram);
+            }
+            Captured::Neighbourhood => {}
+            Captured::Foreign => self.foreign.push(packet),
+        }
+    }
+
+    /// The datagrams of one direction.
+    pub(super) fn datagrams(&self, way: Way) -> &ByKind {
+        match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        }
+    }
+
+    /// What the capture says, `arrived` marked datagrams having come through the bond.
+    pub(super) fn figures(&self, arrived: usize) -> Vec<Figure> {
+        let first = self.foreign.first().map(|packet| format!(" ({packet:02x?})"));
+        vec![
+            Figure::check(
+                "marked datagrams that arrived through the bond",
+                arrived.to_string(),
+                (2 * MARKED).to_string(),
+                arrived == 2 * MARKED,
+            ),
+            Figure::check(
+                format!("of {} captured packets, with the marker", self.total),
+                self.marked.to_string(),
+                "0",
+                self.marked == 0 && self.total > 2 * MARKED,
+            ),
+            Figure::check(
+                "captured packets that are no plait datagram",
+                format!("{}{}", self.foreign.len(), first.unwrap_or_default()),
+                "0",
+                self.foreign.is_empty(),
+            ),
+        ]
+    }
+}

@@ -1,0 +1,80 @@
+//! bond.2: 002's scheduler, loss reports and whole-bond order under steady UDP.
+
+use anyhow::{Context, Result};
+
+use super::{Effort, Figure, leaves};
+use crate::emulator::Lateness;
+use crate::gateway::{BondSetup, ResequencerSection, SchedulerSection};
+use crate::measure::{self, Span, mbit, percent};
+use crate::output::Progress;
+use crate::site::{Carrier, Site, on_site};
+use crate::topology::LinkSpec;
+
+const OFFERED_BPS: u64 = 100_000_000;
+const LOSS_MAX_PPM: u64 = 10_000;
+
+/// 002 §5: k 0.5, T_dwd 250 ms, T_report 50 ms, T_lto 50 ms, one order for the whole bond.
+fn setup() -> BondSetup {
+    BondSetup {
+        scheduler: Some(SchedulerSection {
+            algorithm: "adaptive-wrr".into(),
+            k: Some(0.5),
+            t_dwd_ms: Some(250),
+            t_report_ms: Some(50),
+        }),
+        resequencer: Some(ResequencerSection {
+            order: Some("bond"),
+            timer: Some("fixed"),
+            timeout_ms: Some(50),
+            late: None,
+            loss_detection: Some("timer"),
+        }),
+        ..BondSetup::over(&["dsl", "lte"])
+    }
+}
+
+pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
+    let span = Span { seconds: effort.seconds, omit_seconds: 2 };
+    let mut progress = Progress::new(1, span.total());
+    let links = [LinkSpec::DSL, LinkSpec::LTE];
+    let carrier = Carrier::Plait(setup());
+    let (udp, details) = on_site(&links, &carrier, &mut Lateness::default(), |site| {
+        let _step = progress.step("UDP at 100 Mbit/s", span.total());
+        let udp = measure::udp(site.target(), span, OFFERED_BPS)?;
+        Ok((udp, details(site)?))
+    })?;
+    let mut figures = vec![
+        Figure::info("UDP of 100.0 offered, Mbit/s", mbit(udp.throughput_bps)),
+        Figure::check(
+            "loss after two seconds",
+            percent(udp.loss_ppm()),
+            format!("under {}", percent(LOSS_MAX_PPM)),
+            udp.loss_ppm() < LOSS_MAX_PPM,
+        ),
+        Figure::check(
+            "packets out of order",
+            udp.out_of_order_packets.to_string(),
+            "0",
+            udp.out_of_order_packets == 0,
+        ),
+    ];
+    figures.extend(details);
+    Ok(figures)
+}
+
+/// Where packets were lost, and what the gateways made of it.
+fn details(site: &mut Site<'_>) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for link in &site.topology.customer().links {
+        let dropped = link.emulator.report().down.dropped_queue_packets;
+        let what = format!("link {}: dropped by its full queue", link.spec.name);
+        figures.push(Figure::info(what, dropped.to_string()));
+    }
+    let bond = site.bond.as_mut().context("plait carries this")?;
+    for peer in &bond.provider_status()?.peers {
+        let paths = peer.path_lines().into_iter();
+        figures.extend(paths.map(|(name, text)| Figure::info(format!("path {name}"), text)));
+    }
+    figures.extend(leaves("resequencer", &bond.customer_peer()?.resequencer));
+    Ok(figures)
+}

@@ -1,0 +1,45 @@
+//! The command line as a script sees it: exit status, JSON Lines, errors on standard error.
+
+use std::process::{Command, Output};
+
+fn lab(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plait-lab"));
+    command.args(arguments).output().expect("the lab was built with this test, so it can be run")
+}
+
+/// The `type` of each line, every line being an object that begins with it.
+fn record_types(output: &Output) -> Vec<String> {
+    let text = String::from_utf8(output.stdout.clone()).expect("JSON is UTF-8");
+    let record_type = |line: &str| {
+        let record: serde_json::Value = serde_json::from_str(line).expect("a line is a record");
+        assert!(line.starts_with(r#"{"type":"#), "{line}");
+        record["type"].as_str().expect("a type is a string").to_owned()
+    };
+    text.lines().map(record_type).collect()
+}
+
+#[test]
+fn json_lines_end_in_a_summary() {
+    for arguments in [&["verify", "--list", "--json"][..], &["clean", "--json"]] {
+        let output = lab(arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(record_types(&output).last().map(String::as_str), Some("summary"));
+    }
+    assert_eq!(record_types(&lab(&["verify", "--list", "--json"])).len(), 7);
+}
+
+#[test]
+fn a_wrong_command_is_an_error_on_standard_error() {
+    let output = lab(&["no-such-command"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+}
+
+#[test]
+fn an_error_inside_comes_out_with_its_status() {
+    let output = lab(&["verify", "no.such.promise"]);
+    // Where namespaces cannot be had, that is the error; its status is the same.
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.starts_with("error: ") && !text.contains('\x1b'), "{text}");
+}

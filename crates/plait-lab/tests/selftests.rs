@@ -1,0 +1,114 @@
+//! Runs the lab's own tests, each as a process in namespaces of its own.
+//!
+//! A machine that has not what a test needs skips it and says so, unless `PLAIT_REQUIRE_NETNS=1`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const LAB: &str = env!("CARGO_BIN_EXE_plait-lab");
+const RUNS: &str = "the lab was built with this test, so it can be run";
+
+/// Tests with real traffic run one at a time: side by side they would measure each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn skip(reason: &str) {
+    assert!(
+        std::env::var("PLAIT_REQUIRE_NETNS").as_deref() != Ok("1"),
+        "PLAIT_REQUIRE_NETNS=1 forbids to skip: {reason}"
+    );
+    eprintln!("SKIPPED: {reason}");
+}
+
+/// Why no namespaces can be had here; nothing when they can.
+fn obstacle() -> Option<String> {
+    let output = Command::new(LAB).args(["selftest", "list"]).output().expect(RUNS);
+    (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
+}
+
+fn selftest(name: &str) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(reason) = obstacle() {
+        return skip(&reason);
+    }
+    let output = Command::new(LAB).args(["selftest", name]).output().expect(RUNS);
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {}\n{text}{errors}", output.status);
+    assert!(text.contains(&format!("{name}: passed")), "{name}: {text}");
+}
+
+/// A test that needs the plait program beside the lab's, or in `PLAIT_BIN`.
+fn selftest_of_plait(name: &str) {
+    let beside = std::path::Path::new(LAB).with_file_name("plait");
+    if std::env::var_os("PLAIT_BIN").is_none() && !beside.is_file() {
+        return skip("the plait program is not built; cargo build -p plait-cli");
+    }
+    selftest(name);
+}
+
+macro_rules! tests {
+    ($run:ident: $($function:ident => $name:literal,)+) => {
+        $(#[test] fn $function() { $run($name); })+
+    };
+}
+
+tests! { selftest:
+    isolation => "isolation",
+    emulator => "emulator",
+    topology => "topology",
+    measurements => "measurements",
+    reconfiguration => "reconfiguration",
+}
+
+tests! { selftest_of_plait:
+    bond_carries_ping_and_tcp => "bond",
+    bond_carries_ipv6 => "ipv6",
+    bond_fills_links_of_ordinary_mtu => "ordinary-mtu",
+    one_gateway_serves_several_peers => "several-peers",
+    spoofed_source_is_dropped => "spoofed-source",
+    either_path_starts_the_bond => "either-path-starts",
+    bond_survives_a_dead_link => "dead-link",
+    bond_comes_back_after_a_kill => "restart-after-kill",
+    sigterm_leaves_nothing => "sigterm-leaves-nothing",
+    bad_config_leaves_nothing => "bad-config-leaves-nothing",
+}
+
+/// Processes outside that run in one of these network namespaces.
+fn processes_in(namespaces: &[String]) -> Vec<String> {
+    let entries = fs::read_dir("/proc").expect("/proc can be read").flatten();
+    let is_in = |path: &std::path::Path| {
+        fs::read_link(path.join("ns/net"))
+            .is_ok_and(|link| namespaces.contains(&link.display().to_string()))
+    };
+    entries
+        .filter(|entry| is_in(&entry.path()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn everything_vanishes_when_the_lab_is_killed() {
+    if let Some(reason) = obstacle() {
+        return skip(&reason);
+    }
+    let mut lab =
+        Command::new(LAB).args(["selftest", "hang"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(lab.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let namespaces: Vec<String> = line.split_whitespace().skip(1).map(str::to_owned).collect();
+    assert_eq!(namespaces.len(), 2, "{line}");
+    // The lab outside and inside, and a child in each namespace.
+    let running = processes_in(&namespaces);
+    assert!(running.len() >= 4, "{running:?}");
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !processes_in(&namespaces).is_empty() {
+        assert!(Instant::now() < deadline, "left: {:?}", processes_in(&namespaces));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a link is like.
+
+use plait_proto::time::Duration;
+use plait_proto::units::Rate;
+
+use crate::ratio::Ratio;
+
+/// Time that the default queue holds at the link's rate.
+pub const DEFAULT_QUEUE_TIME: Duration = Duration::from_millis(50);
+
+/// One direction of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkConfig {
+    /// Rate of the transmitter at the IP layer. At rate zero nothing leaves.
+    pub rate: Rate,
+    /// One-way propagation delay, after the transmitter.
+    pub delay: Duration,
+    /// Largest extra delay: it varies slowly between zero and this, and never reorders.
+    pub jitter: Duration,
+    /// Share of packets lost at random, each on its own, after the transmitter.
+    pub loss: Ratio,
+    /// Bytes that may wait for the transmitter, the packet being sent not counted. A packet that
+    /// does not fit any more is dropped (drop-tail).
+    pub queue_bytes: u64,
+}
+
+impl LinkConfig {
+    /// A link without jitter and loss whose queue holds [`DEFAULT_QUEUE_TIME`].
+    pub fn new(rate: Rate, delay: Duration) -> Self {
+        Self {
+            rate,
+            delay,
+            jitter: Duration::ZERO,
+            loss: Ratio::ZERO,
+            queue_bytes: rate.bytes_in(DEFAULT_QUEUE_TIME),
+        }
+    }
+
+    /// One direction of a symmetric link whose round trip without queueing takes `rtt_min` to
+    /// `rtt_max`, half of it in each direction.
+    pub fn with_rtt(rate: Rate, rtt_min: Duration, rtt_max: Duration) -> Self {
+        Self { jitter: rtt_max.saturating_sub(rtt_min) / 2, ..Self::new(rate, rtt_min / 2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_is_split_in_two() {
+        let ms = Duration::from_millis;
+        let lte = LinkConfig::with_rtt(Rate::from_mbit(60), ms(25), ms(45));
+        assert_eq!(lte.delay, Duration::from_micros(12_500));
+        assert_eq!(lte.jitter, ms(10));
+        assert_eq!(lte.queue_bytes, 375_000);
+    }
+}

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check verify bench build fmt fmt-check lint unit unit-here \
+.PHONY: help demo test check verify bench build release fmt fmt-check lint unit unit-here \
 	docs deny setup clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
@@ -30,17 +30,21 @@ test: setup fmt-check lint unit docs build ## All checks and tests, then a short
 
 check: fmt-check lint unit-here docs ## All checks, and the tests that need no namespaces
 
-verify: setup build ## Check plait's promises, each with its figure and band
+verify: setup release ## Check plait's promises, each with its figure and band
 	$(call say,Promises)
-	@$(LAB) verify $(ARGS)
+	@$(TARGET)/release/plait-lab verify $(ARGS)
 
-bench: setup build ## Measure what this machine can carry
+bench: setup release ## Measure what this machine can carry
 	$(call say,Bench: links without a limit)
-	@$(LAB) bench $(ARGS)
+	@$(TARGET)/release/plait-lab bench $(ARGS)
 
 build:
 	$(call say,Build the gateway and the lab)
 	@cargo build --locked --quiet --workspace --bins
+
+release:
+	$(call say,Build the gateway and the lab for speed)
+	@cargo build --locked --quiet --release --workspace --bins
 
 fmt: ## Format the code
 	@cargo fmt --all

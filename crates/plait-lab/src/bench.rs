@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::cli::BenchArgs;
+use crate::figure::{Figure, Summary};
 use crate::gateway::{Bond, BondSetup};
 use crate::machine::Machine;
 use crate::measure::{self, IperfServer, Span, Target, mbit, median, median_tcp, percent};
@@ -40,8 +41,20 @@ pub(crate) struct BenchRow {
     pub(crate) udp_loss_ppm: u64,
 }
 
+impl BenchRow {
+    /// The row for the machine interface.
+    pub(crate) fn figures(&self) -> [Figure; 3] {
+        let setup = self.setup;
+        [
+            Figure::mbit(format!("{setup}: TCP"), self.tcp_bps),
+            Figure::mbit(format!("{setup}: UDP"), self.udp_bps),
+            Figure::percent(format!("{setup}: UDP lost at full speed"), self.udp_loss_ppm),
+        ]
+    }
+}
+
 #[derive(Debug, Serialize)]
-struct Summary {
+struct More {
     machine: Machine,
     runs: usize,
 }
@@ -62,7 +75,8 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
         plan.runs,
         machine.sentence()
     ))?;
-    output.record("summary", &Summary { machine, runs: plan.runs })?;
+    let more = More { machine, runs: plan.runs };
+    output.record("summary", &Summary::new("bench", &[], more))?;
     Ok(Verdict::Good)
 }
 

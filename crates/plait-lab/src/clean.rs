@@ -43,7 +43,7 @@ pub(crate) fn run(output: &Output) -> Result<Verdict> {
     if summary.running_labs > 0 {
         output.line(format!("{} lab processes run and were left alone", summary.running_labs))?;
     }
-    output.record("summary", &summary)?;
+    output.record("summary", &crate::figure::Summary::new("clean", &[], &summary))?;
     Ok(Verdict::Good)
 }
 

@@ -54,6 +54,9 @@ pub(crate) struct VerifyArgs {
     /// Measure once and for a third of the time: for trying things out, not for a claim.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Write what was measured into the table of promises in this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    pub(crate) readme: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Args)]

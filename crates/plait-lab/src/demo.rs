@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::cli::DemoArgs;
 use crate::emulator::{Lateness, LatenessSummary};
+use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::measure::{
     self, DownloadFigures, Span, TcpFigures, UdpFigures, WebServer, aggregation_benefit,
@@ -74,8 +75,9 @@ struct Row {
     file: DownloadFigures,
 }
 
+/// What the demo comes to.
 #[derive(Debug, Serialize)]
-struct Summary {
+struct Outcome {
     machine: Machine,
     /// A_r of the TCP flow in thousandths, the links measured alone through plait.
     aggregation_ratio_permille: i64,
@@ -152,7 +154,7 @@ fn finish(plan: Plan, rows: &[Row], lateness: &Lateness, output: &Output) -> Res
     };
     let alone = [dsl.tcp.throughput_bps, lte.tcp.throughput_bps];
     let ratio = aggregation_ratio(bond.tcp.throughput_bps, &alone);
-    let summary = Summary {
+    let outcome = Outcome {
         machine: Machine::detect(),
         aggregation_ratio_permille: ratio,
         aggregation_benefit_permille: aggregation_benefit(bond.tcp.throughput_bps, &alone),
@@ -162,11 +164,16 @@ fn finish(plan: Plan, rows: &[Row], lateness: &Lateness, output: &Output) -> Res
     for line in report::table(rows).lines() {
         output.line(line)?;
     }
-    for line in report::closing(rows, &summary, plan.has_bar) {
+    for line in report::closing(rows, &outcome, plan.has_bar) {
         output.line(line)?;
     }
+    let figure = Figure::number("A_r of one TCP flow", ratio as f64 / 1000.0, "ratio");
+    let least = RATIO_MIN as f64 / 1000.0;
+    let figure = if plan.has_bar { figure.at_least(least, "003 §4.1, bond.1") } else { figure };
+    let figures = [figure];
+    let summary = Summary::new("demo", &figures, &outcome);
     output.record("summary", &summary)?;
-    Ok(Verdict::of(summary.passed))
+    Ok(Verdict::of(summary.ok))
 }
 
 #[cfg(test)]

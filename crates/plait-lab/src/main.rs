@@ -8,6 +8,7 @@ mod clean;
 mod cli;
 mod demo;
 mod emulator;
+mod figure;
 mod gateway;
 mod machine;
 mod measure;

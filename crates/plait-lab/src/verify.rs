@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::VerifyArgs;
+use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::output::{self, Align, Output, Table, Verdict};
 
@@ -14,6 +15,7 @@ mod cost;
 mod fresh_clone;
 mod loss_reports;
 mod packet;
+mod readme;
 mod resequencing;
 
 /// How a promise is to be checked.
@@ -65,40 +67,6 @@ const PROMISES: &[Promise] = &[
     },
 ];
 
-/// One figure of a promise.
-#[derive(Clone, Debug, Serialize)]
-struct Figure {
-    what: String,
-    value: String,
-    /// What the value must be; nothing for a figure that only informs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    band: Option<String>,
-    holds: bool,
-}
-
-impl Figure {
-    fn info(what: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { what: what.into(), value: value.into(), band: None, holds: true }
-    }
-
-    fn check(
-        what: impl Into<String>,
-        value: impl Into<String>,
-        band: impl Into<String>,
-        holds: bool,
-    ) -> Self {
-        Self { what: what.into(), value: value.into(), band: Some(band.into()), holds }
-    }
-
-    fn verdict(&self) -> &'static str {
-        match (&self.band, self.holds) {
-            (None, _) => "",
-            (Some(_), true) => "holds",
-            (Some(_), false) => "FAILS",
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct Checked<'a> {
     promise: &'a str,
@@ -115,15 +83,9 @@ struct Listed<'a> {
 }
 
 #[derive(Serialize)]
-struct ListSummary {
-    promises: usize,
-}
-
-#[derive(Serialize)]
-struct Summary {
+struct More {
     machine: Machine,
-    checked: usize,
-    failed: Vec<&'static str>,
+    /// Promises that could not be checked.
     errors: Vec<&'static str>,
 }
 
@@ -132,7 +94,7 @@ pub(crate) fn list(output: &Output) -> Result<Verdict> {
         output.line(format!("{name}  {claim}"))?;
         output.record("promise", &Listed { promise: name, claim })?;
     }
-    output.record("summary", &ListSummary { promises: PROMISES.len() })?;
+    output.record("summary", &Summary::new("verify", &[], serde_json::json!({})))?;
     Ok(Verdict::Good)
 }
 
@@ -147,22 +109,32 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
         ("band", Align::Left),
         ("", Align::Left),
     ]);
-    let machine = Machine::detect();
-    let mut summary =
-        Summary { machine, checked: promises.len(), failed: Vec::new(), errors: Vec::new() };
+    let mut all = Vec::new();
+    let mut errors = Vec::new();
     for promise in promises {
-        check_one(promise, effort, output, &mut table, &mut summary)?;
+        let figures = check_one(promise, effort, output, &mut table)?;
+        if let (Some(file), Some(figures)) = (&args.readme, &figures) {
+            readme::update(file, promise.name, promise.claim, figures)?;
+        }
+        match figures {
+            Some(figures) => all.extend(figures),
+            None => errors.push(promise.name),
+        }
     }
     for line in table.lines() {
         output.line(line)?;
     }
+    let machine = Machine::detect();
     output.line("")?;
-    output.line(summary.machine.sentence())?;
+    output.line(machine.sentence())?;
+    let unchecked = errors.join(", ");
+    let mut summary = Summary::new("verify", &all, More { machine, errors });
+    summary.ok &= unchecked.is_empty();
     output.record("summary", &summary)?;
-    if !summary.errors.is_empty() {
-        bail!("could not be checked: {}", summary.errors.join(", "));
+    if !unchecked.is_empty() {
+        bail!("could not be checked: {unchecked}");
     }
-    Ok(Verdict::of(summary.failed.is_empty()))
+    Ok(Verdict::of(summary.ok))
 }
 
 /// Every number of a JSON value with the way to it, in its order.
@@ -172,7 +144,13 @@ fn leaves(name: &str, value: &Value) -> Vec<Figure> {
             fields.iter().flat_map(|(key, value)| leaves(&format!("{name} {key}"), value)).collect()
         }
         Value::Null => Vec::new(),
-        other => vec![Figure::info(name.replace('_', " "), other.to_string())],
+        other => {
+            let name = name.replace('_', " ");
+            vec![match other.as_f64() {
+                Some(number) => Figure::number(name, number, ""),
+                None => Figure::text(name, other.to_string()),
+            }]
+        }
     }
 }
 
@@ -190,34 +168,32 @@ fn select(names: &[String]) -> Result<Vec<&'static Promise>> {
     Ok(selected)
 }
 
+/// Checks a promise; `None` when it could not be, which has been told then.
 fn check_one(
     promise: &Promise,
     effort: Effort,
     output: &Output,
     table: &mut Table,
-    summary: &mut Summary,
-) -> Result<()> {
+) -> Result<Option<Vec<Figure>>> {
     let Promise { name, claim, check } = *promise;
     output::note(format!("{name}: {claim}"));
-    let (figures, error) = match check(effort) {
+    let (mut figures, error) = match check(effort) {
         Ok(figures) => (figures, None),
         Err(error) => {
             output::print_error(&error);
+            table.row([name.to_owned(), "error".to_owned()]);
             (Vec::new(), Some(format!("{error:#}")))
         }
     };
-    for figure in &figures {
-        let band = figure.band.clone().unwrap_or_default();
-        let (what, value) = (figure.what.clone(), figure.value.clone());
-        table.row([name.to_owned(), what, value, band, figure.verdict().to_owned()]);
+    for figure in &mut figures {
+        let (value, band) = (figure.value_text(), figure.band_text());
+        let verdict = figure.verdict().to_owned();
+        table.row([name.to_owned(), figure.name.clone(), value, band, verdict]);
+        figure.name = format!("{name}: {}", figure.name);
     }
-    if error.is_some() {
-        table.row([name.to_owned(), "error".to_owned()]);
-        summary.errors.push(name);
-    } else if figures.iter().any(|figure| !figure.holds) {
-        summary.failed.push(name);
-    }
-    output.record("promise", &Checked { promise: name, claim, figures: &figures, error })
+    let could = error.is_none();
+    output.record("promise", &Checked { promise: name, claim, figures: &figures, error })?;
+    Ok(could.then_some(figures))
 }
 
 #[cfg(test)]
@@ -233,17 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_without_a_band_has_no_verdict() {
-        assert_eq!(Figure::info("a", "1").verdict(), "");
-        assert_eq!(Figure::check("a", "1", "< 1", false).verdict(), "FAILS");
-        assert_eq!(Figure::check("a", "0", "< 1", true).verdict(), "holds");
-    }
-
-    #[test]
     fn statistics_become_figures() {
         let value = serde_json::json!({"waited_packets": 3, "released": {"timer": 1, "gap": null}});
         let figures = leaves("resequencer", &value);
-        let texts: Vec<_> = figures.iter().map(|f| format!("{}={}", f.what, f.value)).collect();
+        let texts: Vec<_> =
+            figures.iter().map(|f| format!("{}={}", f.name, f.value_text())).collect();
         assert!(texts.contains(&"resequencer waited packets=3".to_owned()), "{texts:?}");
         assert!(texts.contains(&"resequencer released timer=1".to_owned()), "{texts:?}");
         assert_eq!(texts.len(), 2);

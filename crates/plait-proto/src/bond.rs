@@ -161,8 +161,8 @@ impl Bond {
         self.unconfirmed = None;
     }
 
-    /// Opens a path over one of this side's links, unless there is one already. Nothing happens when
-    /// the bond has too many.
+    /// Opens a path over one of this side's links, unless there is one already. Nothing happens
+    /// when the bond has too many.
     pub fn open_path(&mut self, now: Instant, route: Route, link: PathInfo) {
         if self.path_over(&route).is_some() {
             return;

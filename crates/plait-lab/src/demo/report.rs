@@ -1,6 +1,6 @@
 //! The demo's words.
 
-use super::{RATIO_MIN, Row, Summary};
+use super::{Outcome, RATIO_MIN, Row};
 use crate::measure::{mbit, percent};
 use crate::output::{Align, Table};
 use crate::topology::LinkSpec;
@@ -43,7 +43,7 @@ pub(super) fn table(rows: &[Row]) -> Table {
     table
 }
 
-pub(super) fn closing(rows: &[Row], summary: &Summary, has_bar: bool) -> Vec<String> {
+pub(super) fn closing(rows: &[Row], outcome: &Outcome, has_bar: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
     if let Some(row) = rows.first() {
         lines.push(format!(
@@ -58,26 +58,26 @@ pub(super) fn closing(rows: &[Row], summary: &Summary, has_bar: bool) -> Vec<Str
     lines.push(format!(
         "Aggregation ratio A_r {}, aggregation benefit A_b {}, against the links alone through \
          plait: {} + {} Mbit/s (bare: {} + {}).",
-        permille(summary.aggregation_ratio_permille),
-        permille(summary.aggregation_benefit_permille),
+        permille(outcome.aggregation_ratio_permille),
+        permille(outcome.aggregation_benefit_permille),
         mbit(dsl.tcp.throughput_bps),
         mbit(lte.tcp.throughput_bps),
         mbit(bare_dsl.tcp.throughput_bps),
         mbit(bare_lte.tcp.throughput_bps),
     ));
-    lines.push(lateness(summary));
-    lines.push(summary.machine.sentence());
+    lines.push(lateness(outcome));
+    lines.push(outcome.machine.sentence());
     lines.push(String::new());
     lines.push(sentence(bond, [dsl, lte]));
-    if has_bar && !summary.passed {
+    if has_bar && !outcome.passed {
         lines
             .push(format!("That is less than plait promises: {} of the sum.", permille(RATIO_MIN)));
     }
     lines
 }
 
-fn lateness(summary: &Summary) -> String {
-    let late = summary.lateness;
+fn lateness(outcome: &Outcome) -> String {
+    let late = outcome.lateness;
     let verdict = if late.p99_us > SPOILING_P99_US {
         "; the machine was too busy for figures to rely on"
     } else {

@@ -4,14 +4,13 @@ use anyhow::{Context, Result};
 
 use super::{Effort, Figure};
 use crate::emulator::Lateness;
-use crate::measure::{
-    self, Span, TcpFigures, aggregation_benefit, aggregation_ratio, mbit, median_tcp,
-};
+use crate::measure::{self, Span, TcpFigures, aggregation_benefit, aggregation_ratio, median_tcp};
 use crate::output::Progress;
 use crate::site::{Carrier, on_site};
 use crate::topology::LinkSpec;
 
-const RATIO_MIN: i64 = 900;
+const RATIO_MIN: f64 = 0.9;
+const SOURCE: &str = "A_r as 003 §4.1, links alone through plait";
 const SET_UP_SECONDS: u32 = 2;
 
 /// 002's links.
@@ -31,7 +30,7 @@ pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     }
     let late = lateness.summary();
     let value = format!("{} / {} / {} us", late.mean_us, late.p99_us, late.max_us);
-    figures.push(Figure::info("links' lateness: mean / 99th percentile / most", value));
+    figures.push(Figure::text("links' lateness: mean / 99th percentile / most", value));
     Ok(figures)
 }
 
@@ -52,23 +51,18 @@ fn compare(
     for name in names {
         let bare = tcp(&format!("{name}, bare"), &Carrier::Bare(name))?;
         let through = tcp(&format!("{name} through plait"), &Carrier::plait(&[name]))?;
-        let value =
-            format!("{} (bare {})", mbit(through.throughput_bps), mbit(bare.throughput_bps));
-        figures.push(Figure::info(format!("{rates}: {name} through plait, Mbit/s"), value));
+        figures.push(Figure::mbit(format!("{rates}: {name}, bare"), bare.throughput_bps));
+        figures
+            .push(Figure::mbit(format!("{rates}: {name} through plait"), through.throughput_bps));
         alone.push(through.throughput_bps);
     }
     let bond = tcp(&format!("{rates} bonded"), &Carrier::plait(&names))?;
-    figures.push(Figure::info(format!("{rates}: bond, Mbit/s"), mbit(bond.throughput_bps)));
+    figures.push(Figure::mbit(format!("{rates}: bond"), bond.throughput_bps));
     let benefit = aggregation_benefit(bond.throughput_bps, &alone);
-    figures.push(Figure::info(format!("{rates}: A_b, thousandths"), benefit.to_string()));
+    figures.push(Figure::number(format!("{rates}: A_b"), benefit as f64 / 1000.0, "ratio"));
     let ratio = aggregation_ratio(bond.throughput_bps, &alone);
-    let what = format!("{rates}: A_r, thousandths");
-    figures.push(if has_bar {
-        let band = format!("at least {RATIO_MIN}");
-        Figure::check(what, ratio.to_string(), band, ratio >= RATIO_MIN)
-    } else {
-        Figure::info(what, ratio.to_string())
-    });
+    let figure = Figure::number(format!("{rates}: A_r"), ratio as f64 / 1000.0, "ratio");
+    figures.push(if has_bar { figure.at_least(RATIO_MIN, SOURCE) } else { figure });
     Ok(figures)
 }
 

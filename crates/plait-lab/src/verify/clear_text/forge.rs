@@ -48,12 +48,10 @@ pub(super) fn forge(
     let works = ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
     let name = format!("{what} ones forged to the {gateway}");
     let mut figures = compare(&name, &sent_by_kind, &before, &after);
-    figures.push(Figure::check(
-        format!("{name}: pings of 5 afterwards"),
-        works.to_string(),
-        "5",
-        works == 5,
-    ));
+    figures.push(
+        Figure::count(format!("{name}: pings of 5 afterwards"), u64::from(works))
+            .exactly(5.0, "the bond works on"),
+    );
     Ok(figures)
 }
 
@@ -98,24 +96,16 @@ fn compare(
     let delivered = after.inner_delivered_packets() - before.inner_delivered_packets();
     let kinds: Vec<String> = sent_by_kind.iter().map(|(k, n)| format!("{n} of kind {k}")).collect();
     let mut figures = vec![
-        Figure::info(format!("{name}: sent"), kinds.join(", ")),
-        Figure::check(
-            format!("{name}: dropped and counted"),
-            dropped.to_string(),
-            sent.to_string(),
-            dropped == sent,
-        ),
-        Figure::check(
-            format!("{name}: inner packets out of them"),
-            delivered.to_string(),
-            "0",
-            delivered == 0,
-        ),
+        Figure::text(format!("{name}: sent"), kinds.join(", ")),
+        Figure::count(format!("{name}: dropped and counted"), dropped)
+            .exactly(sent as f64, "spec W-8"),
+        Figure::count(format!("{name}: inner packets out of them"), delivered)
+            .exactly(0.0, "spec W-8"),
     ];
     for (reason, count) in &after.drops {
         let rose = count - before.drops.get(reason).copied().unwrap_or(0);
         if rose > 0 {
-            figures.push(Figure::info(format!("{name}: {reason}"), rose.to_string()));
+            figures.push(Figure::count(format!("{name}: {reason}"), rose));
         }
     }
     figures
@@ -136,7 +126,7 @@ mod tests {
         let sent = BTreeMap::from([(4, 2), (5, 1)]);
         let before = status(r#"{"replayed":7}"#, 10);
         let verdicts = |after: &Status| -> Vec<bool> {
-            compare("x", &sent, &before, after).iter().map(|figure| figure.holds).collect()
+            compare("x", &sent, &before, after).iter().map(|figure| figure.ok).collect()
         };
         let good = status(r#"{"replayed":8,"bad-tag":2}"#, 10);
         assert_eq!(verdicts(&good), [true, true, true, true, true]);

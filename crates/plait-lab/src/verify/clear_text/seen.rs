@@ -70,26 +70,20 @@ impl Seen {
 
     /// What the capture says, `arrived` marked datagrams having come through the bond.
     pub(super) fn figures(&self, arrived: usize) -> Vec<Figure> {
-        let first = self.foreign.first().map(|packet| format!(" ({packet:02x?})"));
-        vec![
-            Figure::check(
-                "marked datagrams that arrived through the bond",
-                arrived.to_string(),
-                (2 * MARKED).to_string(),
-                arrived == 2 * MARKED,
-            ),
-            Figure::check(
-                format!("of {} captured packets, with the marker", self.total),
-                self.marked.to_string(),
-                "0",
-                self.marked == 0 && self.total > 2 * MARKED,
-            ),
-            Figure::check(
-                "captured packets that are no plait datagram",
-                format!("{}{}", self.foreign.len(), first.unwrap_or_default()),
-                "0",
-                self.foreign.is_empty(),
-            ),
-        ]
+        let marked = 2 * MARKED as u64;
+        let mut figures = vec![
+            Figure::count("marked datagrams that arrived through the bond", arrived as u64)
+                .exactly(marked as f64, "the traffic was there to be seen"),
+            Figure::count("captured packets", self.total as u64)
+                .at_least((marked + 1) as f64, "the traffic was there to be seen"),
+            Figure::count("captured packets with the marker", self.marked as u64)
+                .exactly(0.0, "no clear-text mode"),
+            Figure::count("captured packets that are no plait datagram", self.foreign.len() as u64)
+                .exactly(0.0, "spec W-1"),
+        ];
+        if let Some(packet) = self.foreign.first() {
+            figures.push(Figure::text("the first of them", format!("{packet:02x?}")));
+        }
+        figures
     }
 }

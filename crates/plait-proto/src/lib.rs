@@ -1,8 +1,8 @@
 //! The plait protocol: sans-IO, deterministic. No clock, no socket, no thread, no unsafe.
 //!
 //! Start at [`endpoint`]: it holds the peers and their handshakes. An established association is a
-//! [`bond`], made of [`ingress`] (the way out) and [`egress`] (the way in). Everything else computes
-//! and knows nothing of its callers.
+//! [`bond`], made of [`ingress`] (the way out) and [`egress`] (the way in). Everything else
+//! computes and knows nothing of its callers.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -10,6 +10,7 @@
 pub mod allowed_ips;
 pub mod bond;
 pub mod config;
+pub mod congestion;
 pub mod drop_reason;
 pub mod egress;
 pub mod endpoint;

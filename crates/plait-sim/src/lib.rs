@@ -3,6 +3,7 @@
 //!
 //! - [`link`]: one direction of a link, as a state machine.
 //! - [`ratio`]: probabilities as integers.
+//! - [`tcp`]: a TCP sender and receiver, segment by segment.
 //! - [`prng`]: the seeded generator.
 
 #![forbid(unsafe_code)]
@@ -11,3 +12,4 @@
 pub mod link;
 pub mod prng;
 pub mod ratio;
+pub mod tcp;

@@ -1,0 +1,185 @@
+//! A congestion controller says how much a path (or a TCP connection) may have in flight. It is
+//! told what happens, one struct per event, and owns its own state, never the path. One algorithm
+//! per file in `congestion/`, each with a page in `docs/algorithms/`.
+//!
+//! It does not find losses, repair them or smooth a reduction over a round trip; that is its
+//! owner's work. What a byte is, payload or the whole packet, is also the owner's choice, as long
+//! as the segment size, the events and the window are counted alike.
+
+mod config;
+mod cubic;
+mod fixed;
+mod hystart;
+mod hystart_plus_plus;
+mod new_reno;
+mod rounds;
+mod slow_start;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Algorithm, ControllerConfig, SlowStart, UnknownAlgorithm, UnknownSlowStart};
+pub use cubic::Cubic;
+pub use fixed::Fixed;
+pub use new_reno::NewReno;
+
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// What a controller starts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// The largest segment, in the owner's bytes: the unit of growth. At least 1.
+    pub segment_bytes: u64,
+    /// The initial window (RFC 6928: ten segments).
+    pub initial_window_bytes: u64,
+}
+
+impl Start {
+    /// Ten segments of `segment_bytes` (RFC 6928 section 2).
+    pub const fn ten_segments(segment_bytes: u64) -> Self {
+        Self { segment_bytes, initial_window_bytes: 10 * segment_bytes }
+    }
+}
+
+/// A packet left, new or sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Its length.
+    pub bytes: u64,
+    /// In flight, this packet included.
+    pub in_flight_bytes: u64,
+}
+
+/// What the controller wants to know again when the packet is acknowledged. The owner keeps it with
+/// the packet and reads nothing from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PacketState {
+    /// Bytes sent since the start, this packet included: its place in the order of sending.
+    pub sent_bytes_total: u64,
+}
+
+/// What the owner is busy with when an acknowledgement arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Phase {
+    /// No known loss is being repaired.
+    #[default]
+    Open,
+    /// Losses of one window are being repaired, and the owner meters what it sends; loss-based
+    /// controllers stand still.
+    FastRecovery,
+    /// A retransmission timeout fired and what was then in flight is not yet acknowledged.
+    RtoRecovery,
+}
+
+/// How a sibling path or subflow of the same bond stands; coupled controllers need it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sibling {
+    /// Its window.
+    pub window_bytes: u64,
+    /// Its bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Its smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Its delivery rate; zero when unknown.
+    pub delivery_rate: Rate,
+}
+
+/// Something was acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample<'a> {
+    /// When.
+    pub now: Instant,
+    /// Bytes newly known to have arrived, cumulatively or selectively acknowledged.
+    pub acked_bytes: u64,
+    /// State of that packet among them that was sent last.
+    pub newest: PacketState,
+    /// Round-trip time of the last-sent of them; `None` when only packets that were sent more than
+    /// once were acknowledged (Karn).
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// The smallest recent round-trip time.
+    pub min_rtt: Option<Duration>,
+    /// In flight after this acknowledgement.
+    pub in_flight_bytes: u64,
+    /// Delivery rate that this acknowledgement shows; zero when unknown.
+    pub delivery_rate: Rate,
+    /// Whether the application or the receiver, rather than the window, limits what is in flight.
+    pub app_limited: bool,
+    /// What the owner is busy with.
+    pub phase: Phase,
+    /// The other paths of the bond, or subflows of the connection; empty for a lone one.
+    pub siblings: &'a [Sibling],
+}
+
+/// Packets were found lost: once per episode, when its first loss is found.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// When.
+    pub now: Instant,
+    /// Bytes sent and not yet cumulatively acknowledged (`FlightSize` of RFC 5681).
+    pub flight_bytes: u64,
+}
+
+/// Whether a retransmission timeout opens an episode of loss or falls into one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Episode {
+    /// The controller has not yet answered this loss.
+    New,
+    /// It has, to an event before; only the window shrinks further.
+    Continued,
+}
+
+/// The retransmission timer fired.
+#[derive(Clone, Copy, Debug)]
+pub struct Rto {
+    /// When.
+    pub now: Instant,
+    /// Bytes sent and not yet cumulatively acknowledged.
+    pub flight_bytes: u64,
+    /// Bytes that are still taken to be under way; zero when all are taken to be lost.
+    pub in_flight_bytes: u64,
+    /// Whether the episode is new.
+    pub episode: Episode,
+}
+
+/// The latest [`Loss`] or [`Rto`] episode was a mistake: nothing had been lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Spurious {
+    /// When that was found.
+    pub now: Instant,
+}
+
+/// Decides how much may be in flight.
+pub trait Controller: core::fmt::Debug + Send {
+    /// A packet left; what is returned comes back in [`AckSample::newest`].
+    fn on_sent(&mut self, sent: &Sent) -> PacketState;
+
+    /// Something was acknowledged.
+    fn on_ack(&mut self, sample: &AckSample<'_>);
+
+    /// An episode of loss begins.
+    fn on_loss(&mut self, loss: &Loss);
+
+    /// The retransmission timer fired.
+    fn on_rto(&mut self, rto: &Rto);
+
+    /// Takes back the answer to the latest episode.
+    fn on_spurious(&mut self, spurious: &Spurious);
+
+    /// How many bytes may be in flight.
+    fn window(&self) -> u64;
+
+    /// The window at which slow start ends; `u64::MAX` while unknown.
+    fn ssthresh(&self) -> u64;
+
+    /// The rate at which packets should leave; `None` when the controller does not pace.
+    fn pacing_rate(&self) -> Option<Rate>;
+
+    /// Whether the window grows by slow start.
+    fn in_slow_start(&self) -> bool {
+        self.window() < self.ssthresh()
+    }
+}

@@ -1,0 +1,43 @@
+//! A model of TCP: one connection with data in one direction, segment by segment, without I/O
+//! and without a clock. It exists because a kernel has one way of loss recovery, while a
+//! comparison over a reordering path needs several; `docs/algorithms/tcp-model.md` says what it
+//! leaves out.
+//!
+//! [`TcpSender`] and [`TcpReceiver`] have the core's contract: `handle_segment` and
+//! `handle_timeout` put something in; after each of them `poll_transmit` is called until it gives
+//! `None` (the receiver's duplicate acknowledgements are lost otherwise), and `poll_timeout` says
+//! when to come again. Times given must not decrease.
+
+mod config;
+mod delivery_rate;
+mod pacing;
+mod prr;
+mod rack;
+mod ranges;
+mod receiver;
+mod reordering;
+mod rto;
+mod scoreboard;
+mod segment;
+mod sender;
+mod source;
+mod tail_loss;
+mod undo;
+mod window_use;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{Pacing, ReceiverConfig, Recovery, SenderConfig, UnknownRecovery};
+pub use receiver::{ReceiverCounters, TcpReceiver};
+pub use reordering::DupThreshold;
+pub use segment::{Flags, SackOption, Segment, SeqRange};
+pub use sender::{SenderCounters, TcpSender, WindowPoint};
+pub use source::Source;
+
+use plait_proto::time::Instant;
+
+/// The clock of the timestamps option.
+const fn timestamp_ms(now: Instant) -> u64 {
+    now.as_nanos() / 1_000_000
+}

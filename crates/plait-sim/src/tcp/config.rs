@@ -1,0 +1,146 @@
+//! What a connection is like.
+
+use core::fmt;
+use core::str::FromStr;
+
+use plait_proto::congestion::ControllerConfig;
+
+use super::reordering::DupThreshold;
+use super::source::Source;
+
+/// Data bytes of a full segment: 1500 bytes at the IP layer, with timestamps.
+const SEGMENT_BYTES: u64 = 1448;
+
+/// How losses are found and repaired. Proportional rate reduction (RFC 6937) meters the repair and
+/// the retransmission timer (RFC 6298) backs it up in every case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recovery {
+    /// `sack3`, `sack-adaptive`: a segment is lost when enough later ones have been selectively
+    /// acknowledged (RFC 6675). With a fixed threshold of three any deeper reordering is taken for
+    /// loss; the adaptive one is what Linux did until RACK.
+    Sack {
+        /// How many.
+        dup_threshold: DupThreshold,
+    },
+    /// `rack-tlp`: a segment is lost when one sent enough later has arrived, and a probe repairs
+    /// losses at the tail (RFC 8985). What Linux does today.
+    RackTlp,
+}
+
+impl Recovery {
+    /// The forms that have a name.
+    pub const ALL: [Self; 3] = [
+        Self::Sack { dup_threshold: DupThreshold::Fixed(3) },
+        Self::Sack { dup_threshold: DupThreshold::Adaptive },
+        Self::RackTlp,
+    ];
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sack { dup_threshold: DupThreshold::Fixed(segments) } => {
+                f.pad(&format!("sack{segments}"))
+            }
+            Self::Sack { dup_threshold: DupThreshold::Adaptive } => f.pad("sack-adaptive"),
+            Self::RackTlp => f.pad("rack-tlp"),
+        }
+    }
+}
+
+/// The name of no loss recovery.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownRecovery(pub String);
+
+impl fmt::Display for UnknownRecovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "unknown loss recovery `{}`: use one of sack3, sack-adaptive and rack-tlp",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for UnknownRecovery {}
+
+impl FromStr for Recovery {
+    type Err = UnknownRecovery;
+
+    fn from_str(name: &str) -> Result<Self, UnknownRecovery> {
+        let known = Self::ALL.into_iter().find(|recovery| recovery.to_string() == name);
+        known.ok_or_else(|| UnknownRecovery(name.to_owned()))
+    }
+}
+
+/// Whether segments leave at a rate or as the window opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Pacing {
+    /// At the controller's rate if it has one, else as the window opens: Linux without the `fq`
+    /// queueing discipline.
+    #[default]
+    Controller,
+    /// At the controller's rate if it has one, else at twice the window per srtt in slow start and
+    /// 1.2 times it later: Linux with `fq`.
+    Always,
+}
+
+/// What a sender is like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SenderConfig {
+    /// Data bytes of a full segment, at least 1.
+    pub segment_bytes: u64,
+    /// The congestion controller.
+    pub controller: ControllerConfig,
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// Whether segments are paced.
+    pub pacing: Pacing,
+    /// What there is to send.
+    pub source: Source,
+    /// Whether the course of the window is recorded.
+    pub trace_window: bool,
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        Self {
+            segment_bytes: SEGMENT_BYTES,
+            controller: ControllerConfig::default(),
+            recovery: Recovery::RackTlp,
+            pacing: Pacing::default(),
+            source: Source::Endless,
+            trace_window: false,
+        }
+    }
+}
+
+/// What a receiver is like. Its application reads at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiverConfig {
+    /// Data bytes of a full segment: every second one is acknowledged at once.
+    pub segment_bytes: u64,
+    /// Upper bound of the receive buffer. Half of it is offered as window, as Linux does with
+    /// `tcp_adv_win_scale` 1, and two segments at least; the window grows to that by need.
+    pub buffer_bytes_max: u64,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        Self { segment_bytes: SEGMENT_BYTES, buffer_bytes_max: 6 * 1024 * 1024 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_to_what_they_name() {
+        for recovery in Recovery::ALL {
+            assert_eq!(recovery.to_string().parse(), Ok(recovery));
+        }
+        let error = "sack".parse::<Recovery>().unwrap_err().to_string();
+        assert!(Recovery::ALL.iter().all(|known| error.contains(&known.to_string())), "{error}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The receiving end: puts data in order, and acknowledges it (RFC 9293, RFC 5681 section 4.2, RFC
+//! 2018, RFC 2883), with Linux's timing of acknowledgements.
+
+mod ack_timing;
+mod recent;
+mod window;
+
+use plait_proto::time::Instant;
+
+use super::config::ReceiverConfig;
+use super::ranges::RangeSet;
+use super::segment::{Flags, SackOption, Segment, SeqRange};
+use super::timestamp_ms;
+use ack_timing::AckTiming;
+use recent::Recent;
+use window::Window;
+
+/// What a receiver has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiverCounters {
+    /// Data bytes handed to the application, each once and in order.
+    pub goodput_bytes: u64,
+    /// Segments with data that arrived.
+    pub data_segments: u64,
+    /// Those of them that brought nothing new.
+    pub duplicate_segments: u64,
+    /// Those of them that arrived beyond a gap.
+    pub out_of_order_segments: u64,
+    /// Those of them that reached beyond the window and were dropped.
+    pub beyond_window_segments: u64,
+    /// Acknowledgements sent.
+    pub acks_sent: u64,
+}
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+pub struct TcpReceiver {
+    /// The next byte expected.
+    next: u64,
+    /// Where the application will read on.
+    read: u64,
+    out_of_order: RangeSet,
+    recent: Recent,
+    dsack: Option<SeqRange>,
+    window: Window,
+    timing: AckTiming,
+    /// A SYN is to be answered.
+    syn_due: bool,
+    /// What is echoed (RFC 7323 section 4.3).
+    ts_recent_ms: u64,
+    last_ack_sent: u64,
+    counters: ReceiverCounters,
+}
+
+impl TcpReceiver {
+    /// A receiver that waits for a connection.
+    pub fn new(config: ReceiverConfig) -> Self {
+        Self {
+            next: 0,
+            read: 0,
+            out_of_order: RangeSet::default(),
+            recent: Recent::default(),
+            dsack: None,
+            window: Window::new(config.segment_bytes, config.buffer_bytes_max),
+            timing: AckTiming::new(config.segment_bytes),
+            syn_due: false,
+            ts_recent_ms: 0,
+            last_ack_sent: 0,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// Takes a segment that arrived.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
+        if segment.flags.syn {
+            self.syn_due = true;
+            self.ts_recent_ms = segment.ts_ms;
+            return;
+        }
+        if segment.len == 0 {
+            return;
+        }
+        self.counters.data_segments += 1;
+        self.window.on_segment(now, segment.ts_echo_ms);
+        let range = segment.range();
+        if range.end > self.window.right_edge() {
+            self.counters.beyond_window_segments += 1;
+            self.timing.at_once();
+            return;
+        }
+        if segment.seq <= self.last_ack_sent {
+            self.ts_recent_ms = self.ts_recent_ms.max(segment.ts_ms);
+        }
+        if range.end <= self.next {
+            self.on_duplicate(range);
+        } else if range.start > self.next {
+            self.on_out_of_order(range);
+        } else {
+            self.on_in_order(now, range);
+        }
+    }
+
+    /// Takes the next segment to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        let syn = core::mem::take(&mut self.syn_due);
+        if !syn && !self.timing.take_due() {
+            return None;
+        }
+        self.counters.acks_sent += 1;
+        self.last_ack_sent = self.next;
+        let dsack = self.dsack.take();
+        let blocks = self.recent.blocks(&self.out_of_order);
+        Some(Segment {
+            ack: self.next,
+            sack: SackOption::new(dsack, blocks),
+            window: self.window.advertise(self.next),
+            flags: Flags { syn, ack: true },
+            ts_ms: timestamp_ms(now),
+            ts_echo_ms: self.ts_recent_ms,
+            ..Segment::default()
+        })
+    }
+
+    /// Takes the data that is now in order; `None` when there is none.
+    pub fn poll_deliver(&mut self) -> Option<SeqRange> {
+        let range = SeqRange { start: self.read, end: self.next };
+        self.read = self.next;
+        (!range.is_empty()).then_some(range)
+    }
+
+    /// When to call [`TcpReceiver::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timing.timeout()
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.timing.handle_timeout(now);
+    }
+
+    /// What the receiver has done.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    fn on_duplicate(&mut self, range: SeqRange) {
+        self.counters.duplicate_segments += 1;
+        self.dsack = Some(range);
+        self.timing.on_duplicate();
+    }
+
+    fn on_out_of_order(&mut self, range: SeqRange) {
+        self.recent.note(range.start);
+        if self.out_of_order.insert(range).is_empty() {
+            self.on_duplicate(range);
+        } else {
+            self.counters.out_of_order_segments += 1;
+            self.timing.at_once();
+        }
+    }
+
+    fn on_in_order(&mut self, now: Instant, range: SeqRange) {
+        let before = self.next;
+        self.next = range.end;
+        let had_gap = !self.out_of_order.is_empty();
+        if let Some(held) = self.out_of_order.first().filter(|held| held.start <= self.next) {
+            self.next = self.next.max(held.end);
+            self.out_of_order.remove_below(self.next);
+        }
+        let bytes = self.next - before;
+        self.counters.goodput_bytes += bytes;
+        self.window.on_read(now, bytes);
+        if had_gap {
+            // RFC 5681 section 4.2: a segment that fills a gap is acknowledged at once.
+            self.timing.at_once();
+        } else {
+            self.timing.on_in_order(now, bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

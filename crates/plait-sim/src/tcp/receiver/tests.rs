@@ -1,0 +1,154 @@
+use plait_proto::time::Duration;
+
+use super::*;
+
+const S: u64 = 1448;
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// Segment number `index`, sent at `ts_ms`.
+fn data(index: u64, ts_ms: u64) -> Segment {
+    let flags = Flags { syn: false, ack: true };
+    Segment { seq: index * S, len: S, flags, ts_ms, ..Segment::default() }
+}
+
+fn segments(start: u64, end: u64) -> SeqRange {
+    SeqRange { start: start * S, end: end * S }
+}
+
+/// A receiver past its handshake.
+fn receiver() -> TcpReceiver {
+    let mut receiver = TcpReceiver::new(ReceiverConfig::default());
+    let flags = Flags { syn: true, ack: false };
+    receiver.handle_segment(at(0), &Segment { flags, ..Segment::default() });
+    let answer = receiver.poll_transmit(at(0)).unwrap();
+    assert_eq!(answer.flags, Flags { syn: true, ack: true });
+    assert_eq!(answer.window, 65_535);
+    receiver
+}
+
+/// A receiver that has stopped acknowledging quickly and expects segment 16.
+fn settled_receiver() -> TcpReceiver {
+    let mut receiver = receiver();
+    for index in 0..16 {
+        let ack = arrive(&mut receiver, 1, data(index, 1));
+        assert_eq!(ack.map(|ack| ack.ack), Some((index + 1) * S), "quick acknowledgement");
+    }
+    receiver
+}
+
+fn arrive(receiver: &mut TcpReceiver, millis: u64, segment: Segment) -> Option<Segment> {
+    receiver.handle_segment(at(millis), &segment);
+    let ack = receiver.poll_transmit(at(millis));
+    assert_eq!(receiver.poll_transmit(at(millis)), None, "one acknowledgement at most");
+    ack
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_at_once() {
+    let mut receiver = settled_receiver();
+    assert_eq!(arrive(&mut receiver, 2, data(16, 2)), None);
+    assert_eq!(arrive(&mut receiver, 2, data(17, 2)).map(|ack| ack.ack), Some(18 * S));
+    assert_eq!(receiver.poll_timeout(), None);
+}
+
+#[test]
+fn a_lone_segment_is_acknowledged_after_40_ms() {
+    let mut receiver = settled_receiver();
+    assert_eq!(arrive(&mut receiver, 2, data(16, 2)), None);
+    assert_eq!(receiver.poll_timeout(), Some(at(42)));
+    receiver.handle_timeout(at(41));
+    assert_eq!(receiver.poll_transmit(at(41)), None);
+    receiver.handle_timeout(at(42));
+    assert_eq!(receiver.poll_transmit(at(42)).map(|ack| ack.ack), Some(17 * S));
+}
+
+#[test]
+fn a_gap_is_acknowledged_at_once_and_so_is_its_filling() {
+    let mut receiver = settled_receiver();
+    let ack = arrive(&mut receiver, 2, data(18, 2)).expect("beyond a gap: at once");
+    assert_eq!((ack.ack, ack.sack.blocks()), (16 * S, &[segments(18, 19)][..]));
+    let ack = arrive(&mut receiver, 2, data(16, 2)).expect("part of a gap: at once");
+    assert_eq!((ack.ack, ack.sack.blocks()), (17 * S, &[segments(18, 19)][..]));
+    let ack = arrive(&mut receiver, 2, data(17, 2)).expect("all of a gap: at once");
+    assert_eq!((ack.ack, ack.sack.blocks()), (19 * S, &[][..]));
+}
+
+#[test]
+fn the_latest_block_comes_first_and_the_oldest_falls_off() {
+    let mut receiver = settled_receiver();
+    for index in [18, 20, 22, 24] {
+        arrive(&mut receiver, 2, data(index, 2));
+    }
+    let ack = arrive(&mut receiver, 2, data(21, 2)).unwrap();
+    // 20, 21 and 22 are one range now.
+    let expected = [segments(20, 23), segments(24, 25), segments(18, 19)];
+    assert_eq!(ack.sack.blocks(), expected);
+}
+
+#[test]
+fn a_duplicate_is_reported_once_below_and_beyond_the_gap() {
+    let mut receiver = settled_receiver();
+    let ack = arrive(&mut receiver, 2, data(3, 2)).expect("a duplicate: at once");
+    assert_eq!(ack.sack.dsack(), Some(segments(3, 4)));
+    let ack = arrive(&mut receiver, 2, data(18, 2)).unwrap();
+    assert_eq!(ack.sack.dsack(), None);
+    let ack = arrive(&mut receiver, 2, data(18, 2)).unwrap();
+    assert_eq!(ack.sack.dsack(), Some(segments(18, 19)));
+    assert_eq!(ack.sack.blocks(), [segments(18, 19)]);
+    assert_eq!(receiver.counters().duplicate_segments, 2);
+}
+
+#[test]
+fn the_echo_is_of_the_segment_that_moves_the_edge() {
+    // RFC 7323 section 4.3: what lies beyond a gap does not change the echo; what fills it does,
+    // also when it is older.
+    let mut receiver = settled_receiver();
+    assert_eq!(arrive(&mut receiver, 9, data(17, 8)).unwrap().ts_echo_ms, 1);
+    assert_eq!(arrive(&mut receiver, 9, data(18, 9)).unwrap().ts_echo_ms, 1);
+    assert_eq!(arrive(&mut receiver, 9, data(16, 7)).unwrap().ts_echo_ms, 7);
+    // Delayed acknowledgement: the first of the two is echoed.
+    assert_eq!(arrive(&mut receiver, 20, data(19, 18)), None);
+    assert_eq!(arrive(&mut receiver, 21, data(20, 19)).unwrap().ts_echo_ms, 18);
+}
+
+#[test]
+fn data_comes_out_once_and_in_order() {
+    let mut receiver = settled_receiver();
+    assert_eq!(receiver.poll_deliver(), Some(segments(0, 16)));
+    arrive(&mut receiver, 2, data(17, 2));
+    assert_eq!(receiver.poll_deliver(), None);
+    arrive(&mut receiver, 2, data(16, 2));
+    assert_eq!(receiver.poll_deliver(), Some(segments(16, 18)));
+    assert_eq!(receiver.poll_deliver(), None);
+}
+
+#[test]
+fn what_lies_beyond_the_window_is_dropped() {
+    let mut receiver = receiver();
+    let ack = arrive(&mut receiver, 2, data(65_535 / S, 2)).expect("the sender must learn of it");
+    assert_eq!((ack.ack, ack.sack.blocks()), (0, &[][..]));
+    assert_eq!(receiver.counters().beyond_window_segments, 1);
+}
+
+#[test]
+fn the_window_grows_with_what_is_read_per_round_trip() {
+    // A round trip of 20 ms in which 30 segments arrive, then one with 60.
+    let mut receiver = receiver();
+    let mut window = 0;
+    let mut next = 0;
+    for (round, count) in [(1, 30), (2, 60), (3, 1)] {
+        for _ in 0..count {
+            let mut segment = data(next, round * 20);
+            segment.ts_echo_ms = round * 20 - 20;
+            window = arrive(&mut receiver, round * 20, segment).map_or(window, |ack| ack.window);
+            next += 1;
+        }
+    }
+    // The second round: base 2*60 + 16 segments, and twice that for having doubled.
+    let base = (2 * 60 + 16) * S;
+    assert!(window > 2 * base && window <= 3 * 1024 * 1024, "{window}");
+    assert_eq!(Duration::from_millis(20), receiver.window.rtt().unwrap());
+}

@@ -1,0 +1,92 @@
+//! How many segments must arrive beyond a gap before it counts as a loss, and how that number
+//! adapts to reordering (what Linux called `tcp_reordering`, before RACK).
+
+use super::segment::SeqRange;
+
+/// Duplicate-acknowledgement threshold of SACK-based recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DupThreshold {
+    /// A constant, three in RFC 5681 and RFC 6675.
+    Fixed(u32),
+    /// Three at first; rises to the greatest reordering seen, up to 300 segments.
+    Adaptive,
+}
+
+const INITIAL_SEGMENTS: u64 = 3;
+const MAX_SEGMENTS: u64 = 300;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reordering {
+    kind: DupThreshold,
+    segment_bytes: u64,
+    threshold_segments: u64,
+}
+
+impl Reordering {
+    pub(super) fn new(kind: DupThreshold, segment_bytes: u64) -> Self {
+        let threshold_segments = match kind {
+            DupThreshold::Fixed(segments) => u64::from(segments.max(1)),
+            DupThreshold::Adaptive => INITIAL_SEGMENTS,
+        };
+        Self { kind, segment_bytes, threshold_segments }
+    }
+
+    pub(super) const fn threshold_segments(&self) -> u64 {
+        self.threshold_segments
+    }
+
+    /// Segments from `gap.start` up to `gap.end`, the highest byte known to have arrived, were
+    /// overtaken by later ones: what lay at `gap.start` was late, not lost.
+    pub(super) fn on_reordered(&mut self, gap: SeqRange) {
+        if self.kind == DupThreshold::Adaptive && !gap.is_empty() {
+            let extent = gap.len().div_ceil(self.segment_bytes).min(MAX_SEGMENTS);
+            self.threshold_segments = self.threshold_segments.max(extent);
+        }
+    }
+
+    /// The timer fired while `sacked_segments` had arrived beyond the gap and the threshold held
+    /// recovery back: it was too high.
+    pub(super) fn on_timeout_in_disorder(&mut self, sacked_segments: u64) {
+        if self.kind == DupThreshold::Adaptive && sacked_segments >= INITIAL_SEGMENTS {
+            self.threshold_segments = INITIAL_SEGMENTS;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(start: u64, end: u64) -> SeqRange {
+        SeqRange { start: start * 1000, end: end * 1000 }
+    }
+
+    #[test]
+    fn adaptive_rises_to_the_extent_seen_and_no_further_than_300() {
+        let mut reordering = Reordering::new(DupThreshold::Adaptive, 1000);
+        assert_eq!(reordering.threshold_segments(), 3);
+        reordering.on_reordered(segments(10, 17));
+        assert_eq!(reordering.threshold_segments(), 7);
+        reordering.on_reordered(segments(20, 24));
+        assert_eq!(reordering.threshold_segments(), 7, "it does not fall again");
+        reordering.on_reordered(segments(20, 900));
+        assert_eq!(reordering.threshold_segments(), 300);
+    }
+
+    #[test]
+    fn a_timeout_held_back_by_the_threshold_resets_it() {
+        let mut reordering = Reordering::new(DupThreshold::Adaptive, 1000);
+        reordering.on_reordered(segments(0, 20));
+        reordering.on_timeout_in_disorder(2);
+        assert_eq!(reordering.threshold_segments(), 20);
+        reordering.on_timeout_in_disorder(10);
+        assert_eq!(reordering.threshold_segments(), 3);
+    }
+
+    #[test]
+    fn fixed_stays() {
+        let mut reordering = Reordering::new(DupThreshold::Fixed(3), 1000);
+        reordering.on_reordered(segments(0, 20));
+        assert_eq!(reordering.threshold_segments(), 3);
+    }
+}

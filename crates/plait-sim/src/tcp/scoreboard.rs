@@ -1,0 +1,258 @@
+//! What was sent and is not yet cumulatively acknowledged, and what is known of each segment.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use plait_proto::congestion::PacketState;
+use plait_proto::time::Instant;
+
+use super::delivery_rate::Snapshot;
+use super::ranges::RangeSet;
+use super::segment::SeqRange;
+
+/// A segment sent. Retransmissions keep its borders.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) range: SeqRange,
+    /// When it was sent last.
+    pub(super) at: Instant,
+    /// How often it was sent.
+    pub(super) transmissions: u32,
+    pub(super) is_sacked: bool,
+    pub(super) is_lost: bool,
+    /// A retransmission is under way.
+    pub(super) is_resent: bool,
+    /// The congestion controller's.
+    pub(super) packet: PacketState,
+    /// The rate estimator's.
+    pub(super) rate: Snapshot,
+}
+
+/// The outstanding segments. In flight is what was sent, less what was selectively acknowledged,
+/// less what is lost, plus what of that is sent again (`pipe` of RFC 6675, as Linux counts).
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    segments: VecDeque<Sent>,
+    una: u64,
+    nxt: u64,
+    sacked: RangeSet,
+    /// End of the highest byte selectively acknowledged, ever.
+    highest_sacked: u64,
+    sacked_bytes: u64,
+    sacked_segments: u64,
+    lost_bytes: u64,
+    resent_bytes: u64,
+    resent_segments: u64,
+    /// Starts of lost segments whose retransmission is not under way.
+    to_resend: BTreeSet<u64>,
+    /// Everything below is judged by [`Scoreboard::mark_lost_by_sack`] for good.
+    judged: u64,
+    /// Segments selectively acknowledged at or above `judged`.
+    sacked_above_judged: u64,
+}
+
+impl Scoreboard {
+    pub(super) fn una(&self) -> u64 {
+        self.una
+    }
+
+    pub(super) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    pub(super) fn highest_sacked(&self) -> u64 {
+        self.highest_sacked.max(self.una)
+    }
+
+    pub(super) fn sacked_segments(&self) -> u64 {
+        self.sacked_segments
+    }
+
+    pub(super) fn resent_segments(&self) -> u64 {
+        self.resent_segments
+    }
+
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost_bytes > 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    pub(super) fn flight_bytes(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    pub(super) fn in_flight_bytes(&self) -> u64 {
+        self.flight_bytes() + self.resent_bytes - self.sacked_bytes - self.lost_bytes
+    }
+
+    pub(super) fn last(&self) -> Option<&Sent> {
+        self.segments.back()
+    }
+
+    /// The segment that starts at `seq`.
+    pub(super) fn get(&self, seq: u64) -> Option<&Sent> {
+        self.segments.get(self.index(seq)?)
+    }
+
+    /// Appends a segment sent for the first time.
+    pub(super) fn push(&mut self, sent: Sent) {
+        assert_eq!(sent.range.start, self.nxt, "segments are sent first in order");
+        self.nxt = sent.range.end;
+        self.segments.push_back(sent);
+    }
+
+    /// Gives the segment pushed last what the controller wants back.
+    pub(super) fn set_packet_of_last(&mut self, packet: PacketState) {
+        let last = self.segments.back_mut().expect("a segment was pushed before");
+        last.packet = packet;
+    }
+
+    /// Takes off everything below `ack`; newly delivered segments go to `delivered`.
+    pub(super) fn acknowledge(&mut self, ack: u64, delivered: &mut Vec<Sent>) {
+        while let Some(first) = self.segments.front().copied().filter(|it| it.range.end <= ack) {
+            self.segments.pop_front();
+            self.forget(&first);
+            if first.is_sacked {
+                self.sacked_bytes -= first.range.len();
+                self.sacked_segments -= 1;
+                if first.range.start >= self.judged {
+                    self.sacked_above_judged -= 1;
+                }
+            } else {
+                delivered.push(first);
+            }
+            self.una = first.range.end;
+        }
+        self.judged = self.judged.max(self.una);
+        self.sacked.remove_below(self.una);
+    }
+
+    /// Notes that `block` arrived; newly delivered segments go to `delivered`.
+    pub(super) fn sack(&mut self, block: SeqRange, delivered: &mut Vec<Sent>) {
+        let start = block.start.max(self.una);
+        let block = SeqRange { start, end: block.end.min(self.nxt).max(start) };
+        for new in self.sacked.insert(block) {
+            let mut index = self.segments.partition_point(|sent| sent.range.start < new.start);
+            while let Some(sent) = self.segments.get_mut(index) {
+                if sent.range.end > new.end {
+                    break;
+                }
+                delivered.push(*sent);
+                sent.is_sacked = true;
+                let was = *sent;
+                (sent.is_lost, sent.is_resent) = (false, false);
+                self.forget(&was);
+                self.sacked_bytes += was.range.len();
+                self.sacked_segments += 1;
+                self.sacked_above_judged += u64::from(was.range.start >= self.judged);
+                self.highest_sacked = self.highest_sacked.max(was.range.end);
+                index += 1;
+            }
+        }
+    }
+
+    /// Marks lost what has `threshold` segments selectively acknowledged above it (RFC 6675
+    /// `IsLost`). Returns whether anything was marked. A retransmission is not judged again.
+    pub(super) fn mark_lost_by_sack(&mut self, threshold: u64) -> bool {
+        let mut marked = false;
+        let mut index = self.segments.partition_point(|sent| sent.range.start < self.judged);
+        while self.sacked_above_judged >= threshold {
+            let sent = self.segments[index];
+            self.judged = sent.range.end;
+            if sent.is_sacked {
+                self.sacked_above_judged -= 1;
+            } else if !sent.is_lost {
+                marked = true;
+                self.set_lost(index);
+            }
+            index += 1;
+        }
+        marked
+    }
+
+    /// Marks the latest transmission of the segment at `seq` lost.
+    pub(super) fn mark_lost(&mut self, seq: u64) {
+        let index = self.index(seq).expect("a segment is outstanding when it is marked lost");
+        let sent = &mut self.segments[index];
+        if sent.is_resent {
+            sent.is_resent = false;
+            self.resent_bytes -= sent.range.len();
+            self.resent_segments -= 1;
+        }
+        if self.segments[index].is_lost {
+            self.to_resend.insert(seq);
+        } else {
+            self.set_lost(index);
+        }
+    }
+
+    /// Starts of all outstanding segments that have not arrived.
+    pub(super) fn missing(&self) -> Vec<u64> {
+        let missing = self.segments.iter().filter(|sent| !sent.is_sacked);
+        missing.map(|sent| sent.range.start).collect()
+    }
+
+    /// Takes all marks of loss back.
+    pub(super) fn unmark_lost(&mut self) {
+        self.segments.iter_mut().for_each(|sent| sent.is_lost = false);
+        self.lost_bytes = 0;
+        self.to_resend.clear();
+        self.judged = self.una;
+        self.sacked_above_judged = self.sacked_segments;
+    }
+
+    /// The lowest lost segment whose retransmission is not under way.
+    pub(super) fn next_to_resend(&self) -> Option<&Sent> {
+        self.get(*self.to_resend.first()?)
+    }
+
+    /// Notes that the segment at `seq` leaves again.
+    pub(super) fn resend(&mut self, seq: u64, now: Instant, packet: PacketState, rate: Snapshot) {
+        let index = self.index(seq).expect("a segment is outstanding when it is sent again");
+        let sent = &mut self.segments[index];
+        sent.at = now;
+        sent.transmissions += 1;
+        (sent.packet, sent.rate) = (packet, rate);
+        if !sent.is_resent {
+            sent.is_resent = true;
+            self.resent_bytes += sent.range.len();
+            self.resent_segments += 1;
+        }
+        self.to_resend.remove(&seq);
+    }
+
+    fn index(&self, seq: u64) -> Option<usize> {
+        let index = self.segments.partition_point(|sent| sent.range.start < seq);
+        self.segments.get(index).filter(|sent| sent.range.start == seq).map(|_| index)
+    }
+
+    fn set_lost(&mut self, index: usize) {
+        let sent = &mut self.segments[index];
+        sent.is_lost = true;
+        self.lost_bytes += sent.range.len();
+        if !sent.is_resent {
+            self.to_resend.insert(sent.range.start);
+        }
+    }
+
+    /// Takes a segment that arrived out of the counts of what is lost or sent again.
+    fn forget(&mut self, sent: &Sent) {
+        if sent.is_lost {
+            self.lost_bytes -= sent.range.len();
+            self.to_resend.remove(&sent.range.start);
+        }
+        if sent.is_resent {
+            self.resent_bytes -= sent.range.len();
+            self.resent_segments -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! The sending end. What arrives goes through `ack.rs`, what leaves through `transmit.rs`, timers
+//! are in `timers.rs`, and `recovery.rs` holds the states of loss recovery; the rules themselves
+//! are small modules beside this one that know nothing of each other.
+
+mod ack;
+mod recovery;
+mod timers;
+mod transmit;
+
+use plait_proto::congestion::{Controller, Phase, Start};
+use plait_proto::time::{Duration, Instant};
+
+use super::config::{Recovery, SenderConfig};
+use super::delivery_rate::DeliveryRate;
+use super::pacing::Pacer;
+use super::prr::Prr;
+use super::rack::Rack;
+use super::reordering::Reordering;
+use super::rto::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::segment::Segment;
+use super::source::Supply;
+use super::tail_loss::Probe;
+use super::undo::Undo;
+use super::window_use::WindowUse;
+use timers::Timers;
+
+/// What a sender has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SenderCounters {
+    /// Segments with data sent, retransmissions and probes included.
+    pub segments_sent: u64,
+    /// Those of them that were sent before.
+    pub retransmits: u64,
+    /// Retransmission timeouts, those of the handshake included.
+    pub rtos: u64,
+    /// Fast recoveries begun.
+    pub fast_recoveries: u64,
+    /// Episodes of loss that were found to be a mistake and taken back.
+    pub spurious_undos: u64,
+    /// Tail loss probes.
+    pub probes: u64,
+    /// Acknowledgements that advanced nothing while data was outstanding.
+    pub duplicate_acks: u64,
+    /// Those of them, and others, that reported a duplicate (DSACK).
+    pub dsacks: u64,
+    /// Data bytes cumulatively acknowledged.
+    pub acked_bytes: u64,
+}
+
+/// A point of the window's course.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WindowPoint {
+    /// When.
+    pub at: Instant,
+    /// The window in use, which during fast recovery is that of the rate reduction.
+    pub window_bytes: u64,
+    /// The controller's ssthresh; `u64::MAX` while unknown.
+    pub ssthresh_bytes: u64,
+    /// In flight.
+    pub in_flight_bytes: u64,
+}
+
+/// Where the connection stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Handshake {
+    /// A SYN is to be sent.
+    Due,
+    /// It was, first at that time; how often it was sent.
+    Sent {
+        first_at: Instant,
+        times: u32,
+    },
+    Established,
+}
+
+/// What finds losses.
+#[derive(Debug)]
+enum Detector {
+    Sack(Reordering),
+    Rack(Rack),
+}
+
+/// The sending end of a connection.
+#[derive(Debug)]
+pub struct TcpSender {
+    config: SenderConfig,
+    handshake: Handshake,
+    supply: Supply,
+    board: Scoreboard,
+    controller: Box<dyn Controller>,
+    rtt: RttEstimator,
+    detector: Detector,
+    phase: Phase,
+    /// Recovery ends when this byte is acknowledged.
+    high_seq: u64,
+    prr: Option<Prr>,
+    undo: Option<Undo>,
+    /// Timestamp of the first retransmission since none was under way.
+    resending_since_ms: Option<u64>,
+    probe: Option<Probe>,
+    /// A probe is to be sent, whatever the window says.
+    probe_due: bool,
+    timers: Timers,
+    pacer: Pacer,
+    rate: DeliveryRate,
+    window_use: WindowUse,
+    /// The byte after the last that the receiver has room for.
+    right_edge: u64,
+    /// The receiver's latest timestamp.
+    ts_recent_ms: u64,
+    /// Until when nothing can leave though the window has room.
+    idle_until: Option<Instant>,
+    counters: SenderCounters,
+    trace: Vec<WindowPoint>,
+}
+
+impl TcpSender {
+    /// A sender that opens a connection as soon as it is polled.
+    ///
+    /// # Panics
+    ///
+    /// When a segment holds no byte.
+    pub fn new(config: SenderConfig) -> Self {
+        assert!(config.segment_bytes > 0, "a segment holds at least one byte");
+        let detector = match config.recovery {
+            Recovery::Sack { dup_threshold } => {
+                Detector::Sack(Reordering::new(dup_threshold, config.segment_bytes))
+            }
+            Recovery::RackTlp => Detector::Rack(Rack::default()),
+        };
+        Self {
+            handshake: Handshake::Due,
+            supply: Supply::new(config.source),
+            board: Scoreboard::default(),
+            controller: config.controller.build(Start::ten_segments(config.segment_bytes)),
+            rtt: RttEstimator::default(),
+            detector,
+            phase: Phase::Open,
+            high_seq: 0,
+            prr: None,
+            undo: None,
+            resending_since_ms: None,
+            probe: None,
+            probe_due: false,
+            timers: Timers::default(),
+            pacer: Pacer::new(config.pacing),
+            rate: DeliveryRate::default(),
+            window_use: WindowUse::default(),
+            right_edge: 0,
+            ts_recent_ms: 0,
+            idle_until: None,
+            counters: SenderCounters::default(),
+            trace: Vec::new(),
+            config,
+        }
+    }
+
+    /// Takes a segment that arrived.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
+        if !segment.flags.ack {
+            return;
+        }
+        self.ts_recent_ms = self.ts_recent_ms.max(segment.ts_ms);
+        self.right_edge = self.right_edge.max(segment.ack + segment.window);
+        match self.handshake {
+            Handshake::Established => self.handle_ack(now, segment),
+            Handshake::Sent { first_at, times } if segment.flags.syn => {
+                self.establish(now, (times == 1).then(|| now.since(first_at)));
+            }
+            Handshake::Due | Handshake::Sent { .. } => {}
+        }
+        self.record(now);
+    }
+
+    /// Gives [`Source::Written`](super::Source::Written) `bytes` more to send.
+    pub fn write(&mut self, bytes: u64) {
+        self.supply.write(bytes);
+    }
+
+    /// Whether everything there was to send is acknowledged.
+    pub fn is_finished(&self) -> bool {
+        self.handshake == Handshake::Established && self.supply.is_finished(self.board.una())
+    }
+
+    /// Smoothed round-trip time.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
+    /// Bytes in flight.
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.board.in_flight_bytes()
+    }
+
+    /// The window in use: the controller's, or that of the rate reduction during fast recovery.
+    pub fn window_bytes(&self) -> u64 {
+        self.prr.map_or_else(|| self.controller.window(), |prr| prr.window())
+    }
+
+    /// What the sender is busy with.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Duplicate-acknowledgement threshold now, in segments; `None` with RACK, which has none.
+    pub fn dup_threshold(&self) -> Option<u64> {
+        match &self.detector {
+            Detector::Sack(reordering) => Some(reordering.threshold_segments()),
+            Detector::Rack(_) => None,
+        }
+    }
+
+    /// What the sender has done.
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+
+    /// The window's course since the start; empty unless the configuration asks for it.
+    pub fn window_trace(&self) -> &[WindowPoint] {
+        &self.trace
+    }
+
+    fn establish(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.handshake = Handshake::Established;
+        self.supply.open(now);
+        self.rtt.end_backoff();
+        self.timers.stop_all();
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(rtt);
+            self.rtt.on_min_sample(now, rtt);
+        }
+    }
+
+    fn record(&mut self, now: Instant) {
+        if !self.config.trace_window {
+            return;
+        }
+        let point = WindowPoint {
+            at: now,
+            window_bytes: self.window_bytes(),
+            ssthresh_bytes: self.controller.ssthresh(),
+            in_flight_bytes: self.board.in_flight_bytes(),
+        };
+        let known = self.trace.last().map(|last| (last.window_bytes, last.ssthresh_bytes));
+        if known != Some((point.window_bytes, point.ssthresh_bytes)) {
+            self.trace.push(point);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

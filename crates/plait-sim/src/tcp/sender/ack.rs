@@ -1,0 +1,176 @@
+//! An acknowledgement's way, in this order: account → round-trip time → reordering → probe →
+//! losses and state → window → timers.
+
+use plait_proto::congestion::{AckSample, Phase};
+use plait_proto::time::Instant;
+use plait_proto::units::Rate;
+
+use super::recovery::Mistake;
+use super::{Detector, TcpSender};
+use crate::tcp::prr::Progress;
+use crate::tcp::scoreboard::Sent;
+use crate::tcp::segment::{Segment, SeqRange};
+
+/// What the acknowledgement changed.
+#[derive(Debug)]
+struct Change {
+    /// Newly delivered segments, as they were before.
+    delivered: Vec<Sent>,
+    delivered_bytes: u64,
+    /// Whether the cumulative acknowledgement advanced.
+    advanced: bool,
+    /// The lowest outstanding byte before.
+    una_before: u64,
+    /// The highest byte known to have arrived before.
+    highest_before: u64,
+    /// Bytes outstanding before.
+    flight_before: u64,
+}
+
+impl TcpSender {
+    pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
+        if segment.ack > self.board.nxt() {
+            return;
+        }
+        let change = self.account(segment);
+        self.sample_rtt(now, &change);
+        self.note_reordering(now, segment, &change);
+        self.judge_probe(now, segment, change.advanced, change.flight_before);
+        let marked = self.advance_state(now, segment, &change);
+        let rate = self.sample_rate(now, &change);
+        self.adjust_window(now, &change, marked, rate);
+        if change.advanced || (self.board.sacked_segments() > 0 && self.timers.probe.is_some()) {
+            self.restart_timers(now);
+        }
+    }
+
+    fn account(&mut self, segment: &Segment) -> Change {
+        let una_before = self.board.una();
+        let highest_before = self.board.highest_sacked();
+        let flight_before = self.board.flight_bytes();
+        let mut delivered = Vec::new();
+        if let Some(range) = segment.sack.dsack() {
+            self.counters.dsacks += 1;
+            if let Some(undo) = &mut self.undo {
+                undo.on_dsack(range, self.config.segment_bytes);
+            }
+        }
+        for block in segment.sack.blocks() {
+            self.board.sack(*block, &mut delivered);
+        }
+        self.board.acknowledge(segment.ack, &mut delivered);
+        let advanced = self.board.una() > una_before;
+        self.counters.acked_bytes += self.board.una() - una_before;
+        let is_duplicate = segment.ack == una_before && !self.board.is_empty();
+        self.counters.duplicate_acks += u64::from(is_duplicate && !advanced);
+        let delivered_bytes = delivered.iter().map(|sent| sent.range.len()).sum();
+        Change { delivered, delivered_bytes, advanced, una_before, highest_before, flight_before }
+    }
+
+    /// Samples of segments sent once (Karn): the earliest sent, whose acknowledgement may have been
+    /// delayed, for the timeout; the latest sent for the minimum.
+    fn sample_rtt(&mut self, now: Instant, change: &Change) {
+        if change.advanced {
+            self.rtt.end_backoff();
+        }
+        let clean = || change.delivered.iter().filter(|sent| sent.transmissions == 1);
+        if let Some(earliest) = clean().map(|sent| sent.at).min() {
+            self.rtt.on_sample(now.since(earliest));
+        }
+        if let Some(latest) = clean().map(|sent| sent.at).max() {
+            self.rtt.on_min_sample(now, now.since(latest));
+        }
+    }
+
+    /// Tells the loss detector what arrived, and what arrived late.
+    fn note_reordering(&mut self, now: Instant, segment: &Segment, change: &Change) {
+        let min_rtt = self.rtt.min_rtt();
+        match &mut self.detector {
+            Detector::Sack(reordering) => {
+                let end = change.highest_before;
+                let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
+                let late = clean.map(|sent| sent.range.start).filter(|start| *start < end);
+                // A retransmission that proved needless although its gap is not yet the first one.
+                let dsack = segment.sack.dsack().map(|range| range.start).filter(|start| {
+                    self.board.get(*start).is_some_and(|sent| sent.is_sacked && *start < end)
+                });
+                if let Some(start) = late.chain(dsack).min() {
+                    reordering.on_reordered(SeqRange { start, end });
+                }
+            }
+            Detector::Rack(rack) => {
+                if segment.sack.dsack().is_some() {
+                    rack.on_dsack(self.board.una(), self.board.nxt());
+                }
+                for sent in &change.delivered {
+                    rack.on_delivered(now, sent, min_rtt);
+                }
+            }
+        }
+    }
+
+    /// Finds losses and moves between the phases; returns whether a loss was newly found.
+    fn advance_state(&mut self, now: Instant, segment: &Segment, change: &Change) -> bool {
+        match self.try_undo(now, segment, change.advanced) {
+            Some(Mistake::LateOriginal) => self.learn_from_late_original(change),
+            Some(Mistake::AllDuplicates) => {}
+            None if self.phase != Phase::Open && self.board.una() >= self.high_seq => {
+                self.end_recovery();
+            }
+            None => {}
+        }
+        let marked = self.detect_losses(now);
+        if self.phase == Phase::Open && self.board.has_lost() {
+            self.enter_fast_recovery(now, change.flight_before);
+        }
+        marked
+    }
+
+    /// The first gap was filled by an original after its retransmission: it was late by all that
+    /// arrived before it.
+    fn learn_from_late_original(&mut self, change: &Change) {
+        if let Detector::Sack(reordering) = &mut self.detector {
+            let (start, end) = (change.una_before, change.highest_before);
+            reordering.on_reordered(SeqRange { start, end });
+        }
+    }
+
+    fn sample_rate(&mut self, now: Instant, change: &Change) -> Rate {
+        let latest = change.delivered.iter().max_by_key(|sent| (sent.at, sent.range.end));
+        latest.map_or(Rate::ZERO, |sent| {
+            self.rate.on_delivered(now, change.delivered_bytes, sent.at, sent.rate)
+        })
+    }
+
+    fn adjust_window(&mut self, now: Instant, change: &Change, marked: bool, rate: Rate) {
+        let in_flight_bytes = self.board.in_flight_bytes();
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(Progress {
+                delivered_bytes: change.delivered_bytes,
+                in_flight_bytes,
+                is_safe: change.advanced && !marked,
+            });
+        }
+        let Some(newest) = change.delivered.iter().max_by_key(|sent| (sent.at, sent.range.end))
+        else {
+            return;
+        };
+        let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
+        let latest_clean = clean.map(|sent| sent.at).max();
+        let window = self.controller.window();
+        let is_used = self.window_use.is_used(window, self.controller.in_slow_start());
+        self.controller.on_ack(&AckSample {
+            now,
+            acked_bytes: change.delivered_bytes,
+            newest: newest.packet,
+            rtt: latest_clean.map(|at| now.since(at)),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            in_flight_bytes,
+            delivery_rate: rate,
+            app_limited: !is_used,
+            phase: self.phase,
+            siblings: &[],
+        });
+    }
+}

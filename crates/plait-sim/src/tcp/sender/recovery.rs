@@ -1,0 +1,171 @@
+//! The states of loss recovery: open, fast recovery, and recovery after a timeout.
+
+use plait_proto::congestion::{Episode, Loss, Phase, Rto, Spurious};
+use plait_proto::time::Instant;
+
+use super::{Detector, TcpSender};
+use crate::tcp::prr::{Progress, Prr};
+use crate::tcp::rack::Detection;
+use crate::tcp::segment::Segment;
+use crate::tcp::tail_loss::Verdict;
+use crate::tcp::undo::Undo;
+
+/// How an episode of loss showed itself to be a mistake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mistake {
+    /// The original filled the gap.
+    LateOriginal,
+    /// All retransmissions were reported as duplicates.
+    AllDuplicates,
+}
+
+impl TcpSender {
+    /// Marks lost what is; returns whether anything was marked.
+    pub(super) fn detect_losses(&mut self, now: Instant) -> bool {
+        let detection = self.detection(now);
+        match &mut self.detector {
+            Detector::Sack(reordering) => {
+                self.board.mark_lost_by_sack(reordering.threshold_segments())
+            }
+            Detector::Rack(rack) => {
+                let (marked, next_at) = rack.detect(&mut self.board, &detection);
+                self.timers.reorder = next_at;
+                marked
+            }
+        }
+    }
+
+    pub(super) fn detection(&self, now: Instant) -> Detection {
+        Detection {
+            now,
+            min_rtt: self.rtt.min_rtt(),
+            srtt: self.rtt.srtt(),
+            in_recovery: self.phase != Phase::Open,
+        }
+    }
+
+    pub(super) fn on_reorder_timeout(&mut self, now: Instant) {
+        self.detect_losses(now);
+        if self.phase == Phase::Open && self.board.has_lost() {
+            self.enter_fast_recovery(now, self.board.flight_bytes());
+        }
+        let in_flight_bytes = self.board.in_flight_bytes();
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(Progress { delivered_bytes: 0, in_flight_bytes, is_safe: false });
+        }
+        if self.timers.rto.is_none() || self.timers.probe.is_some() {
+            self.restart_timers(now);
+        }
+    }
+
+    /// `flight_bytes` is what was outstanding before the acknowledgement that showed the loss.
+    pub(super) fn enter_fast_recovery(&mut self, now: Instant, flight_bytes: u64) {
+        self.counters.fast_recoveries += 1;
+        self.phase = Phase::FastRecovery;
+        self.high_seq = self.board.nxt();
+        self.watch_for_mistake();
+        self.probe = None;
+        self.timers.probe = None;
+        self.controller.on_loss(&Loss { now, flight_bytes });
+        let target = self.controller.window();
+        self.prr = Some(Prr::new(target, flight_bytes, self.config.segment_bytes));
+    }
+
+    pub(super) fn enter_rto_recovery(&mut self, now: Instant) {
+        // A timeout within an episode, or without an acknowledgement since the timeout before it,
+        // tells the controller nothing new.
+        let is_new = self.phase == Phase::Open
+            || (self.phase == Phase::RtoRecovery && !self.rtt.is_backed_off());
+        let flight_bytes = self.board.flight_bytes();
+        let detection = self.detection(now);
+        let lost = match &mut self.detector {
+            Detector::Sack(reordering) => {
+                if self.phase == Phase::Open {
+                    reordering.on_timeout_in_disorder(self.board.sacked_segments());
+                }
+                self.board.missing()
+            }
+            Detector::Rack(rack) => rack.overdue_at_timeout(&self.board, &detection),
+        };
+        lost.into_iter().for_each(|seq| self.board.mark_lost(seq));
+        self.counters.rtos += 1;
+        self.phase = Phase::RtoRecovery;
+        self.high_seq = self.board.nxt();
+        self.prr = None;
+        self.probe = None;
+        self.probe_due = false;
+        if is_new {
+            self.watch_for_mistake();
+        }
+        self.controller.on_rto(&Rto {
+            now,
+            flight_bytes,
+            in_flight_bytes: self.board.in_flight_bytes(),
+            episode: if is_new { Episode::New } else { Episode::Continued },
+        });
+        self.rtt.back_off();
+        self.restart_timers(now);
+    }
+
+    fn watch_for_mistake(&mut self) {
+        let (una, under_way) = (self.board.una(), self.board.resent_segments());
+        self.undo = Some(Undo::new(una, under_way, self.resending_since_ms));
+    }
+
+    /// Takes the latest episode back if it was a mistake. `advanced` says whether the cumulative
+    /// acknowledgement did.
+    pub(super) fn try_undo(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        advanced: bool,
+    ) -> Option<Mistake> {
+        let undo = self.undo.as_ref()?;
+        let is_repairing = self.phase != Phase::Open;
+        let mistake = if advanced && is_repairing && undo.is_of_original(segment.ts_echo_ms) {
+            Mistake::LateOriginal
+        } else if undo.all_duplicates() {
+            Mistake::AllDuplicates
+        } else {
+            return None;
+        };
+        self.undo = None;
+        self.counters.spurious_undos += 1;
+        self.controller.on_spurious(&Spurious { now });
+        if is_repairing {
+            self.board.unmark_lost();
+            self.end_recovery();
+        }
+        Some(mistake)
+    }
+
+    pub(super) fn end_recovery(&mut self) {
+        self.phase = Phase::Open;
+        self.prr = None;
+        if let Detector::Rack(rack) = &mut self.detector {
+            rack.on_recovery_end();
+        }
+    }
+
+    /// Judges the probe that is out, if any (RFC 8985 section 7.4).
+    pub(super) fn judge_probe(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        advanced: bool,
+        flight_bytes: u64,
+    ) {
+        let Some(probe) = self.probe else { return };
+        let is_plain_dup = !advanced
+            && segment.sack.dsack().is_none()
+            && segment.sack.blocks().is_empty()
+            && segment.ack == self.board.una();
+        let verdict = probe.judge(segment.ack, segment.sack.dsack(), is_plain_dup);
+        if verdict == Verdict::Repaired && self.phase == Phase::Open {
+            self.controller.on_loss(&Loss { now, flight_bytes });
+        }
+        if verdict != Verdict::Open {
+            self.probe = None;
+        }
+    }
+}

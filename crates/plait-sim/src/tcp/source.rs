@@ -1,0 +1,93 @@
+//! What a sender has to send.
+
+use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
+
+/// The application behind a sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Always more.
+    Endless,
+    /// So many bytes, all there at once.
+    Bytes(u64),
+    /// What the owner writes, when it does.
+    Written,
+    /// A steady stream from the moment the connection opens, in whole segments.
+    Steady(Rate),
+}
+
+/// A source, and how far it has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Supply {
+    source: Source,
+    written_bytes: u64,
+    opened_at: Option<Instant>,
+}
+
+impl Supply {
+    pub(super) fn new(source: Source) -> Self {
+        Self { source, written_bytes: 0, opened_at: None }
+    }
+
+    pub(super) fn open(&mut self, now: Instant) {
+        self.opened_at = Some(now);
+    }
+
+    pub(super) fn write(&mut self, bytes: u64) {
+        self.written_bytes += bytes;
+    }
+
+    /// Bytes that exist beyond `nxt`, at most `segment_bytes`; less only at the end of what there
+    /// is.
+    pub(super) fn next_len(&self, now: Instant, nxt: u64, segment_bytes: u64) -> u64 {
+        let end = match self.source {
+            Source::Endless => return segment_bytes,
+            Source::Bytes(bytes) => bytes,
+            Source::Written => self.written_bytes,
+            Source::Steady(rate) => {
+                let elapsed = self.opened_at.map_or(Duration::ZERO, |opened| now.since(opened));
+                rate.bytes_in(elapsed) / segment_bytes * segment_bytes
+            }
+        };
+        end.saturating_sub(nxt).min(segment_bytes)
+    }
+
+    /// When the byte range up to `nxt + segment_bytes` will exist, if time alone brings it.
+    pub(super) fn next_at(&self, nxt: u64, segment_bytes: u64) -> Option<Instant> {
+        let Source::Steady(rate) = self.source else { return None };
+        // One nanosecond more, because both conversions round down.
+        let time = rate.time_for(nxt + segment_bytes).saturating_add(Duration::from_nanos(1));
+        Some(self.opened_at? + time)
+    }
+
+    /// Whether everything that will ever exist lies below `una`.
+    pub(super) fn is_finished(&self, una: u64) -> bool {
+        self.source == Source::Bytes(una)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_stream_has_the_next_segment_when_it_says() {
+        let mut supply = Supply::new(Source::Steady(Rate::from_bits_per_second(7_777_777)));
+        supply.open(Instant::from_millis(5));
+        for index in 0..1000 {
+            let nxt = index * 1448;
+            let at = supply.next_at(nxt, 1448).unwrap();
+            assert_eq!(supply.next_len(at, nxt, 1448), 1448, "segment {index}");
+            let before = at.saturating_sub(Duration::from_nanos(3));
+            assert_eq!(supply.next_len(before, nxt, 1448), 0, "segment {index}");
+        }
+    }
+
+    #[test]
+    fn the_last_segment_is_short() {
+        let supply = Supply::new(Source::Bytes(3000));
+        assert_eq!(supply.next_len(Instant::ZERO, 1448, 1448), 1448);
+        assert_eq!(supply.next_len(Instant::ZERO, 2896, 1448), 104);
+        assert!(supply.is_finished(3000));
+    }
+}

@@ -1,0 +1,85 @@
+//! Finds out that an episode of loss was a mistake: every retransmission arrived a second time
+//! (RFC 2883, RFC 3708), or the first acknowledgement that advances echoes a timestamp from before
+//! the first retransmission (Eifel, RFC 3522). The rules are those of Linux.
+
+use super::segment::SeqRange;
+
+/// One episode of loss, from its start until a new one begins or it is taken back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    /// The lowest outstanding byte when the episode began.
+    marker: u64,
+    /// Retransmissions not yet reported as duplicates; `None` before the first.
+    unreported: Option<u64>,
+    /// Timestamp of the first retransmission.
+    first_ts_ms: Option<u64>,
+}
+
+impl Undo {
+    /// `under_way` retransmissions of an earlier episode are still out, the first of them sent at
+    /// `since_ms`. They count, because they may fill this episode's gaps.
+    pub(super) fn new(marker: u64, under_way: u64, since_ms: Option<u64>) -> Self {
+        let unreported = (under_way > 0).then_some(under_way);
+        Self { marker, unreported, first_ts_ms: since_ms.filter(|_| under_way > 0) }
+    }
+
+    pub(super) fn on_retransmit(&mut self, ts_ms: u64) {
+        self.unreported = Some(self.unreported.unwrap_or(0) + 1);
+        self.first_ts_ms.get_or_insert(ts_ms);
+    }
+
+    /// The receiver reported that `range` arrived twice.
+    pub(super) fn on_dsack(&mut self, range: SeqRange, segment_bytes: u64) {
+        if range.end > self.marker {
+            let segments = range.len().div_ceil(segment_bytes);
+            self.unreported = self.unreported.map(|count| count.saturating_sub(segments));
+        }
+    }
+
+    /// Whether every retransmission was one too many.
+    pub(super) fn all_duplicates(&self) -> bool {
+        self.unreported == Some(0)
+    }
+
+    /// Whether an acknowledgement that advances and echoes `ts_echo_ms` is of an original.
+    pub(super) fn is_of_original(&self, ts_echo_ms: u64) -> bool {
+        self.first_ts_ms.is_some_and(|first| ts_echo_ms < first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_retransmissions_must_be_reported_as_duplicates() {
+        let mut undo = Undo::new(5000, 0, None);
+        assert!(!undo.all_duplicates(), "nothing was retransmitted");
+        undo.on_retransmit(100);
+        undo.on_retransmit(101);
+        undo.on_dsack(SeqRange::new(1000, 1000), 1000);
+        undo.on_dsack(SeqRange::new(5000, 1000), 1000);
+        assert!(!undo.all_duplicates(), "one of two; the other report is of older data");
+        undo.on_dsack(SeqRange::new(6000, 1000), 1000);
+        assert!(undo.all_duplicates());
+    }
+
+    #[test]
+    fn an_echo_from_before_the_first_retransmission_is_of_an_original() {
+        let mut undo = Undo::new(0, 0, Some(50));
+        assert!(!undo.is_of_original(10));
+        undo.on_retransmit(100);
+        undo.on_retransmit(110);
+        assert!(undo.is_of_original(99));
+        assert!(!undo.is_of_original(100));
+    }
+
+    #[test]
+    fn a_retransmission_under_way_from_before_counts() {
+        let mut undo = Undo::new(0, 1, Some(50));
+        undo.on_retransmit(100);
+        assert!(!undo.is_of_original(60), "it may be of the one sent at 50");
+        undo.on_dsack(SeqRange::new(0, 1000), 1000);
+        assert!(!undo.all_duplicates(), "one of two");
+    }
+}

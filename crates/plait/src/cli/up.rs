@@ -31,7 +31,7 @@ Exit codes:
 pub(super) struct Args {
     /// The gateway's configuration file
     config: PathBuf,
-    /// Log more: -v for what happens to paths, -vv for each datagram's fate
+    /// Log more: -v adds what single sends and reads failed for
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
 }

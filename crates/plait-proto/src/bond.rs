@@ -22,6 +22,7 @@ use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
 use crate::path::Route;
 use crate::rng::Rng;
+use crate::scheduler::PathSet;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::{PathState, PathStatus, PeerStatus};
@@ -93,7 +94,8 @@ pub struct Bond {
     keepalive: Duration,
     scheduler: &'static str,
     parity: PathIdParity,
-    next_path_id: u8,
+    /// Path ids that this epoch's keys were derived for.
+    used_ids: PathSet,
     last_data_at: Instant,
     all_silent_told: bool,
     rng: Rng,
@@ -122,7 +124,7 @@ impl Bond {
             keepalive: setup.keepalive,
             scheduler: setup.config.scheduler.algorithm.name(),
             parity: setup.parity,
-            next_path_id: if setup.parity == PathIdParity::Even { 0 } else { 1 },
+            used_ids: PathSet::default(),
             last_data_at: now,
             all_silent_told: false,
             rng: setup.rng,
@@ -142,6 +144,10 @@ impl Bond {
         let (local, cipher) = (established.local, established.cipher);
         let (send, receive) = split(now, established);
         let forgotten = self.egress.add_session(receive);
+        self.used_ids = PathSet::default();
+        for id in self.paths.keys() {
+            self.used_ids.insert(*id);
+        }
         if initiator {
             self.use_session(local, cipher, send);
             let ids: Vec<PathId> = self.paths.keys().copied().collect();
@@ -181,13 +187,15 @@ impl Bond {
         self.ingress.paths().find(|path| same(&path.route)).map(|path| path.id)
     }
 
+    /// The lowest id of this side's parity that was not used in this epoch.
     fn allocate_path_id(&mut self) -> Option<PathId> {
         if self.paths.len() >= PATHS_MAX {
             return None;
         }
-        let id = PathId(self.next_path_id);
-        // An id is never used twice in an epoch; a bond that runs out of them needs a new one.
-        self.next_path_id = self.next_path_id.checked_add(2)?;
+        let first = if self.parity == PathIdParity::Even { 0 } else { 1 };
+        let id =
+            (first..=u8::MAX).step_by(2).map(PathId).find(|id| !self.used_ids.contains(*id))?;
+        self.used_ids.insert(id);
         Some(id)
     }
 
@@ -313,6 +321,7 @@ impl Bond {
         }
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());
+        self.used_ids.insert(id);
         self.paths.insert(id, control);
         self.ingress.add_path(id, route, PathInfo::default());
         Ok(challenge)

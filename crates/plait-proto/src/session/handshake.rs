@@ -11,6 +11,7 @@ use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher as NoiseCipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
+use zeroize::Zeroize as _;
 
 use super::keys::{Cipher, DirectionSecret, PresharedKey, PrivateKey, PublicKey};
 use crate::drop_reason::DropReason;
@@ -220,10 +221,10 @@ impl Identity {
             .map_err(|_| DropReason::BadHandshake)?;
         let mac1 = mac1(&mac1_key(&state.peer), &message[..Response::MAC1.start]);
         message[Response::MAC1].copy_from_slice(&mac1);
-        let (from_initiator, from_responder) = state.noise.dangerously_get_raw_split();
+        let (from_initiator, from_responder) = split(&mut state.noise);
         let established = Established {
-            send: DirectionSecret::from_split(from_responder),
-            receive: DirectionSecret::from_split(from_initiator),
+            send: from_responder,
+            receive: from_initiator,
             cipher: choose_cipher(hello, &state.hello),
             local,
             remote: state.remote,
@@ -253,10 +254,10 @@ impl Identity {
         if u32::from_be_bytes(*index) != remote.wire() {
             return Err(DropReason::BadHandshake);
         }
-        let (from_initiator, from_responder) = state.noise.dangerously_get_raw_split();
+        let (from_initiator, from_responder) = split(&mut state.noise);
         Ok(Established {
-            send: DirectionSecret::from_split(from_initiator),
-            receive: DirectionSecret::from_split(from_responder),
+            send: from_initiator,
+            receive: from_responder,
             cipher: choose_cipher(&state.hello, &hello),
             local: state.local,
             remote,
@@ -288,6 +289,15 @@ pub struct ResponderState {
     pub hello: Hello,
     /// When it was made, by its sender's clock.
     pub timestamp: Timestamp,
+}
+
+/// The secrets of the initiator's and of the responder's direction (spec K-1).
+fn split(noise: &mut HandshakeState) -> (DirectionSecret, DirectionSecret) {
+    let mut halves = noise.dangerously_get_raw_split();
+    let secrets = (DirectionSecret::from_split(&halves.0), DirectionSecret::from_split(&halves.1));
+    halves.0.zeroize();
+    halves.1.zeroize();
+    secrets
 }
 
 fn choose_cipher(a: &Hello, b: &Hello) -> Cipher {

@@ -224,8 +224,8 @@ impl fmt::Debug for DirectionSecret {
 
 impl DirectionSecret {
     /// One half of the handshake's raw split.
-    pub(super) const fn from_split(half: [u8; 32]) -> Self {
-        Self(half)
+    pub(super) const fn from_split(half: &[u8; 32]) -> Self {
+        Self(*half)
     }
 
     /// The path's key (spec K-2): BLAKE2s, keyed with this direction's half of the split, over a
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn keys_differ_by_path_and_cipher() {
-        let secret = DirectionSecret::from_split([1; 32]);
+        let secret = DirectionSecret::from_split(&[1; 32]);
         let mut sealed = [0_u8; 8 + TAG_BYTES];
         let tag = secret.path_key(Cipher::ChaCha20Poly1305, PathId(0)).seal(
             PacketNumber(1),

@@ -1,24 +1,48 @@
-//! One direction of a link: a drop-tail queue, a transmitter of a fixed rate, random loss, and a
-//! propagation delay that may vary slowly. The simulator drives it with virtual time, the lab's
-//! emulator with real time between two TUN devices.
+//! One direction of a link: a queue, a transmitter, random loss and outages, and a propagation delay
+//! that may vary. The simulator drives it with virtual time, the lab's emulator with real time
+//! between two TUN devices. What each part does and where it comes from: `link-model.md` in
+//! `docs/algorithms`.
 //!
 //! Contract: [`Link::send`] puts a packet in, [`Link::poll`] takes out what is due, until it gives
 //! `None`; [`Link::next_event`] says when to poll again and may change with every call. Times given
 //! must not decrease. A late caller gets packets late, but the link's own course (which packet is
 //! dropped, when each is due) does not depend on how often it is polled.
+//!
+//! - [`LinkConfig`]: what the link is like, besides what follows.
+//! - [`Service`], [`Trace`]: what the transmitter can send when.
+//! - [`Discipline`]: which of the packets that wait are dropped.
+//! - [`Loss`]: which packets are lost on the way.
+//! - [`Outages`]: when all are.
 
 use std::collections::VecDeque;
 
-use plait_proto::time::{Duration, Instant};
-use plait_proto::units::Rate;
+use plait_proto::time::Instant;
 
 use crate::prng::Prng;
 
+mod codel;
 mod config;
+mod counters;
 mod jitter;
+mod loss;
+mod outage;
+mod queue;
+mod service;
+mod trace;
 
+use codel::Codel;
+pub use codel::{CODEL_INTERVAL, CODEL_TARGET};
 pub use config::{DEFAULT_QUEUE_TIME, LinkConfig};
+pub use counters::LinkCounters;
 use jitter::Jitter;
+pub use loss::Loss;
+use loss::LossState;
+pub use outage::{OutageError, Outages};
+pub use queue::Discipline;
+use queue::{Packet, Queue};
+pub use service::Service;
+use service::Transmitter;
+pub use trace::{FRAMING_BYTES, OPPORTUNITY_BYTES, Trace, TraceError};
 
 /// What became of a packet at the link's door.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,46 +53,22 @@ pub enum Verdict {
     QueueFull,
 }
 
-/// What a link has done since it was made. `in` = `dropped_*` + `out` + what is still inside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LinkCounters {
-    /// Packets given to the link.
-    pub in_packets: u64,
-    /// Their bytes.
-    pub in_bytes: u64,
-    /// Packets dropped because the queue was full.
-    pub dropped_queue_packets: u64,
-    /// Packets lost at random.
-    pub dropped_loss_packets: u64,
-    /// Packets that left the transmitter while the link was cut.
-    pub dropped_cut_packets: u64,
-    /// Packets that came out.
-    pub out_packets: u64,
-    /// Their bytes.
-    pub out_bytes: u64,
-}
-
-#[derive(Debug)]
-struct Packet<P> {
-    bytes: u64,
-    payload: P,
-}
-
 /// One direction of a link that carries payloads of type `P`.
 #[derive(Debug)]
 pub struct Link<P> {
     config: LinkConfig,
+    outages: Outages,
     cut: bool,
     prng: Prng,
     jitter: Jitter,
-    /// The packet that the transmitter works on, and when it started.
-    sending: Option<(Instant, Packet<P>)>,
-    /// Packets that wait for the transmitter; `waiting_bytes` is their sum.
-    waiting: VecDeque<Packet<P>>,
-    waiting_bytes: u64,
-    /// Packets past the transmitter, by the time they are due.
+    loss: LossState,
+    transmitter: Transmitter<P>,
+    queue: Queue<P>,
+    codel: Codel,
+    /// Packets past the transmitter, sorted by the time they are due.
     flying: VecDeque<(Instant, Packet<P>)>,
-    /// When the latest packet that entered `flying` is due: the floor for the next.
+    /// The latest time at which any packet past the transmitter is or was due: without reordering
+    /// the floor for the next.
     due_last: Instant,
     counters: LinkCounters,
 }
@@ -80,12 +80,14 @@ impl<P> Link<P> {
         let jitter = Jitter::new(config.jitter, &mut prng);
         Self {
             config,
+            outages: Outages::default(),
             cut: false,
             prng,
             jitter,
-            sending: None,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
+            loss: LossState::default(),
+            transmitter: Transmitter::new(Service::Fixed(config.rate)),
+            queue: Queue::new(),
+            codel: Codel::default(),
             flying: VecDeque::new(),
             due_last: Instant::ZERO,
             counters: LinkCounters::default(),
@@ -97,14 +99,15 @@ impl<P> Link<P> {
         self.advance(now);
         self.counters.in_packets += 1;
         self.counters.in_bytes += bytes;
+        self.codel.on_enqueue(bytes);
         let packet = Packet { bytes, payload };
-        if self.sending.is_none() {
-            self.sending = Some((now, packet));
-        } else if self.waiting_bytes + bytes <= self.config.queue_bytes {
-            self.waiting_bytes += bytes;
-            self.waiting.push_back(packet);
+        if self.transmitter.packet().is_none() {
+            self.transmitter.start(now, packet);
+        } else if self.queue.bytes() + bytes <= self.config.queue_bytes {
+            self.queue.push(now, packet);
         } else {
             self.counters.dropped_queue_packets += 1;
+            self.counters.dropped_bytes += bytes;
             return Verdict::QueueFull;
         }
         Verdict::Accepted
@@ -131,21 +134,47 @@ impl<P> Link<P> {
     /// The earliest time at which [`Link::poll`] can give something or has work to do; `None` while
     /// the link is empty or stands still.
     pub fn next_event(&self) -> Option<Instant> {
-        match self.flying.front() {
-            Some((due, _)) => Some(*due),
-            None => self.sent_at().map(|sent| (sent + self.config.delay).max(self.due_last)),
+        let flying = self.flying.front().map(|(due, _)| *due);
+        let sending = self.transmitter.sent_at().map(|sent| self.floor(sent + self.config.delay));
+        match (flying, sending) {
+            (Some(flying), Some(sending)) => Some(flying.min(sending)),
+            (flying, sending) => flying.or(sending),
         }
     }
 
     /// Changes what the link is like from `now` on. What is past the transmitter keeps the time it
-    /// is due; the packet in the transmitter goes on at the new rate as if it had always had it;
-    /// what waits stays, even above a smaller queue.
+    /// is due; the rest of the packet in the transmitter goes on at the new rate; what waits stays,
+    /// even above a smaller queue. A trace stays in force, and the outages do.
     pub fn reconfigure(&mut self, now: Instant, config: LinkConfig) {
         self.advance(now);
         if config.jitter != self.config.jitter {
             self.jitter.set_max(now, config.jitter, &mut self.prng);
         }
+        if config.discipline != self.config.discipline {
+            self.codel = self.codel.restarted();
+        }
+        if matches!(self.transmitter.service(), Service::Fixed(_)) {
+            self.transmitter.change(now, Service::Fixed(config.rate));
+        }
         self.config = config;
+    }
+
+    /// Gives the transmitter a trace from `now` on, or a fixed rate, which then stands in the
+    /// configuration too. While a trace is in force the configured rate says nothing. The trace
+    /// begins at [`Instant::ZERO`], whenever it is set.
+    pub fn set_service(&mut self, now: Instant, service: Service) {
+        self.advance(now);
+        if let Service::Fixed(rate) = service {
+            self.config.rate = rate;
+        }
+        self.transmitter.change(now, service);
+    }
+
+    /// Replaces the outages from `now` on. What leaves the transmitter in an outage is lost, as on a
+    /// cut link.
+    pub fn set_outages(&mut self, now: Instant, outages: Outages) {
+        self.advance(now);
+        self.outages = outages;
     }
 
     /// Cuts the link or joins it again. A cut link goes on sending, and everything is lost: the
@@ -160,6 +189,16 @@ impl<P> Link<P> {
         self.config
     }
 
+    /// What the transmitter can send when.
+    pub fn service(&self) -> &Service {
+        self.transmitter.service()
+    }
+
+    /// When the link is dead.
+    pub fn outages(&self) -> &Outages {
+        &self.outages
+    }
+
     /// What the link has done.
     pub fn counters(&self) -> LinkCounters {
         self.counters
@@ -167,61 +206,75 @@ impl<P> Link<P> {
 
     /// Bytes that wait for the transmitter.
     pub fn waiting_bytes(&self) -> u64 {
-        self.waiting_bytes
+        self.queue.bytes()
     }
 
     /// Packets inside: waiting, being sent, or on their way.
     pub fn inside_packets(&self) -> u64 {
-        (self.waiting.len() + self.flying.len() + usize::from(self.sending.is_some())) as u64
+        let sending = usize::from(self.transmitter.packet().is_some());
+        (self.queue.packets() + self.flying.len() + sending) as u64
     }
 
-    /// When the packet in the transmitter has left it; `None` when there is none or it never will.
-    fn sent_at(&self) -> Option<Instant> {
-        let (start, packet) = self.sending.as_ref()?;
-        let time = time_on_the_wire(self.config.rate, packet.bytes)?;
-        Some(*start + time)
+    /// Bytes of the packets inside.
+    pub fn inside_bytes(&self) -> u64 {
+        let sending = self.transmitter.packet().map_or(0, |packet| packet.bytes);
+        let flying = self.flying.iter().map(|(_, packet)| packet.bytes).sum::<u64>();
+        self.queue.bytes() + sending + flying
     }
 
     /// Brings transmitter and queue to `now`.
     fn advance(&mut self, now: Instant) {
-        while let Some(sent) = self.sent_at().filter(|sent| *sent <= now) {
-            let (_, packet) = self.sending.take().expect("a packet was sent, so there is one");
+        while let Some((sent, packet)) = self.transmitter.take_sent(now) {
             self.launch(sent, packet);
-            self.sending = self.waiting.pop_front().map(|next| {
-                self.waiting_bytes -= next.bytes;
-                (sent, next)
-            });
+            if let Some(next) = self.dequeue(sent) {
+                self.transmitter.follow(sent, next);
+            }
+        }
+    }
+
+    /// The next packet to send at `now`.
+    fn dequeue(&mut self, now: Instant) -> Option<Packet<P>> {
+        match self.config.discipline {
+            Discipline::DropTail => self.queue.pop().map(|(_, packet)| packet),
+            Discipline::CoDel => self.codel.dequeue(now, &mut self.queue, |packet| {
+                self.counters.dropped_codel_packets += 1;
+                self.counters.dropped_bytes += packet.bytes;
+            }),
         }
     }
 
     /// Takes a packet that left the transmitter at `sent`: lost, or on its way.
     fn launch(&mut self, sent: Instant, packet: Packet<P>) {
-        if self.cut {
-            self.counters.dropped_cut_packets += 1;
+        let lost_to = if self.cut {
+            Some(&mut self.counters.dropped_cut_packets)
+        } else if self.outages.contains(sent) {
+            Some(&mut self.counters.dropped_outage_packets)
+        } else if self.loss.is_lost(&self.config.loss, &mut self.prng) {
+            Some(&mut self.counters.dropped_loss_packets)
+        } else {
+            None
+        };
+        if let Some(counter) = lost_to {
+            *counter += 1;
+            self.counters.dropped_bytes += packet.bytes;
             return;
         }
-        if self.config.loss.happens(&mut self.prng) {
-            self.counters.dropped_loss_packets += 1;
-            return;
-        }
-        let extra = self.jitter.at(sent, &mut self.prng);
-        // A smaller delay set in mid-flight must not let a packet overtake those before it.
-        let due = (sent + self.config.delay + extra).max(self.due_last);
-        self.due_last = due;
-        self.flying.push_back((due, packet));
+        let extra = if self.config.reorder {
+            jitter::independent(self.config.jitter, &mut self.prng)
+        } else {
+            self.jitter.at(sent, &mut self.prng)
+        };
+        let due = self.floor(sent + self.config.delay + extra);
+        self.due_last = self.due_last.max(due);
+        let place = self.flying.partition_point(|(other, _)| *other <= due);
+        self.flying.insert(place, (due, packet));
     }
-}
 
-/// Time that the transmitter needs, rounded up so that the rate is never exceeded; `None` at rate
-/// zero.
-fn time_on_the_wire(rate: Rate, bytes: u64) -> Option<Duration> {
-    const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
-    if rate == Rate::ZERO {
-        return None;
+    /// `due`, or later where a smaller delay set in mid-flight must not let a packet overtake those
+    /// before it.
+    fn floor(&self, due: Instant) -> Instant {
+        if self.config.reorder { due } else { due.max(self.due_last) }
     }
-    let bit_nanos = u128::from(bytes) * BIT_NANOS_PER_BYTE;
-    let nanos = bit_nanos.div_ceil(u128::from(rate.bits_per_second()));
-    Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]

@@ -3,35 +3,47 @@
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
 
-use crate::ratio::Ratio;
+use super::loss::Loss;
+use super::queue::Discipline;
 
 /// Time that the default queue holds at the link's rate.
 pub const DEFAULT_QUEUE_TIME: Duration = Duration::from_millis(50);
 
-/// One direction of a link.
+/// One direction of a link, as far as it does not follow a course of time: a trace and outages are
+/// set on the link itself ([`Link::set_service`], [`Link::set_outages`]).
+///
+/// [`Link::set_service`]: super::Link::set_service
+/// [`Link::set_outages`]: super::Link::set_outages
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkConfig {
     /// Rate of the transmitter at the IP layer. At rate zero nothing leaves.
     pub rate: Rate,
     /// One-way propagation delay, after the transmitter.
     pub delay: Duration,
-    /// Largest extra delay: it varies slowly between zero and this, and never reorders.
+    /// Largest extra delay.
     pub jitter: Duration,
-    /// Share of packets lost at random, each on its own, after the transmitter.
-    pub loss: Ratio,
+    /// How the extra delay varies: if false, slowly, so that packets never change places; if true,
+    /// each packet has its own, uniform from zero to `jitter`, and may overtake others.
+    pub reorder: bool,
+    /// Packets lost at random, after the transmitter.
+    pub loss: Loss,
+    /// Which of the packets that wait are dropped.
+    pub discipline: Discipline,
     /// Bytes that may wait for the transmitter, the packet being sent not counted. A packet that
-    /// does not fit any more is dropped (drop-tail).
+    /// does not fit any more is dropped.
     pub queue_bytes: u64,
 }
 
 impl LinkConfig {
-    /// A link without jitter and loss whose queue holds [`DEFAULT_QUEUE_TIME`].
+    /// A link without jitter and loss whose drop-tail queue holds [`DEFAULT_QUEUE_TIME`].
     pub fn new(rate: Rate, delay: Duration) -> Self {
         Self {
             rate,
             delay,
             jitter: Duration::ZERO,
-            loss: Ratio::ZERO,
+            reorder: false,
+            loss: Loss::NONE,
+            discipline: Discipline::DropTail,
             queue_bytes: rate.bytes_in(DEFAULT_QUEUE_TIME),
         }
     }

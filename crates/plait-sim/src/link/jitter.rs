@@ -1,11 +1,13 @@
-//! The slowly varying part of a link's delay.
+//! The varying part of a link's delay.
 //!
-//! Every period a new target is drawn uniformly from 0 to the maximum, and the extra delay moves to
-//! it in a straight line. The period is 100 ms, and longer for a maximum above 10 ms, so that the
-//! delay never changes by more than a tenth of the time that passes: two packets cannot change
-//! places, and what arrives is at most a ninth faster than what was sent, for as long as the delay
-//! falls. A draw per packet would either reorder or, with the order forced, hold a whole train back
-//! behind its slowest packet.
+//! Without reordering: every period a new target is drawn uniformly from 0 to the maximum, and the
+//! extra delay moves to it in a straight line. The period is 100 ms, and longer for a maximum above
+//! 10 ms, so that the delay never changes by more than a tenth of the time that passes: two packets
+//! cannot change places, and what arrives is at most a ninth faster than what was sent, for as long
+//! as the delay falls. A draw per packet would either reorder or, with the order forced, hold a
+//! whole train back behind its slowest packet.
+//!
+//! With reordering: a draw per packet.
 
 use plait_proto::time::{Duration, Instant};
 
@@ -68,6 +70,11 @@ impl Jitter {
         self.start += Duration::from_nanos(u64::try_from(skipped).unwrap_or(u64::MAX));
         self.period = period(self.max.max(self.from));
     }
+}
+
+/// The extra delay of a packet that has its own: uniform from 0 to `max`, whatever others have.
+pub(super) fn independent(max: Duration, prng: &mut Prng) -> Duration {
+    if max.is_zero() { Duration::ZERO } else { draw(max, prng) }
 }
 
 fn draw(max: Duration, prng: &mut Prng) -> Duration {

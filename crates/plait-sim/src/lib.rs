@@ -12,4 +12,5 @@
 pub mod link;
 pub mod prng;
 pub mod ratio;
+pub mod scenario;
 pub mod tcp;

@@ -1,0 +1,332 @@
+//! Scenarios: one TOML file per experiment, read by both back-ends. `docs/guide/scenarios.md` has
+//! every option.
+//!
+//! [`Experiment::load`] applies the settings of the command line, checks everything, finds all that
+//! is wrong in one reading, and spreads the sweep out into cells. A cell's [`Scenario`] is plain
+//! data; what to make of it is a back-end's business. [`Check::evaluate`] compares what the cells
+//! found with what is expected.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use plait_proto::time::Duration;
+use toml::Value as Toml;
+
+pub mod app;
+pub mod bond;
+pub mod check;
+mod error;
+mod files;
+pub mod link;
+pub mod measure;
+pub mod metric;
+pub mod rate;
+mod reader;
+pub mod sweep;
+pub mod trace;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use app::AppSpec;
+pub use bond::BondSpec;
+pub use check::{CellResult, Check, CheckOutcome, PaperValue};
+pub use error::{Place, Problem, ScenarioError, ScenarioErrors};
+pub use files::ReadFile;
+pub use link::LinkSpec;
+pub use measure::{Capture, Measure};
+pub use reader::Span;
+pub use sweep::{Axis, Cell, Settings};
+
+use files::{Cache, Reader};
+use metric::Owners;
+use reader::{Bounds, Problems, Section};
+use sweep::Dimension;
+use tree::Table;
+
+/// A back-end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Backend {
+    /// The simulator: virtual time.
+    Sim,
+    /// Network namespaces: real processes, real time.
+    Netns,
+}
+
+impl Backend {
+    /// All back-ends by name.
+    pub const ALL: [(&'static str, Self); 2] = [("sim", Self::Sim), ("netns", Self::Netns)];
+}
+
+/// An experiment, checked.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// Folder and name, such as `002/table-loss`.
+    pub name: String,
+    /// What it is about, in a line.
+    pub title: String,
+    /// What it re-runs: paper, section, figure.
+    pub source: String,
+    /// The back-ends that it is meant for.
+    pub backends: Vec<Backend>,
+    /// How long the run lasts.
+    pub duration: Duration,
+    /// The part of it, from the start, that metrics leave out.
+    pub warmup: Duration,
+    /// Round-trip time between the provider's gateway and the server.
+    pub server_rtt: Duration,
+    /// The links, by name.
+    pub links: BTreeMap<String, LinkSpec>,
+    /// The bond, if there is one.
+    pub bond: Option<BondSpec>,
+    /// The applications.
+    pub apps: Vec<AppSpec>,
+    /// What is varied.
+    pub sweep: Vec<Axis>,
+    /// What is recorded over time.
+    pub capture: Capture,
+    /// Metrics of the scenario's own.
+    pub measures: Vec<Measure>,
+    /// The paper's figures.
+    pub paper: Vec<PaperValue>,
+    /// What the run must show.
+    pub checks: Vec<Check>,
+}
+
+impl Scenario {
+    /// Adds the scenario's measures to a result's metrics; what its series do not hold is left out.
+    pub fn measure(&self, result: &mut CellResult) {
+        for measure in &self.measures {
+            if let Some(value) = measure.value(&result.series, self.capture.interval) {
+                result.metrics.insert(measure.name.clone(), value);
+            }
+        }
+    }
+}
+
+/// A scenario and the cells of its sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Experiment {
+    /// The scenario as the file has it, with the settings of the command line.
+    pub scenario: Scenario,
+    /// One cell for each combination of the sweep's values; a single one without a sweep.
+    pub cells: Vec<Cell>,
+}
+
+impl Experiment {
+    /// Reads a scenario. `settings` are `KEY=VALUE`, as in `bond.scheduler.k=0.5`,
+    /// `app.flow.rate.mbit=20` or `links.dsl.rtt_ms=[20, 30]`; a setting of a swept key replaces
+    /// the sweep's values. `read` gives a file's text.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, each with file and line, or the setting, and what was expected.
+    pub fn load(
+        file: &Path,
+        settings: &[impl AsRef<str>],
+        read: &ReadFile<'_>,
+    ) -> Result<Self, ScenarioErrors> {
+        let only = |error| ScenarioErrors::new(vec![error]).expect("one error is not none");
+        let text = read(file).map_err(|cause| {
+            let problem = Problem::Unreadable { file: file.into(), cause: cause.to_string() };
+            let place = Place::File(file.into());
+            only(ScenarioError { place, option: String::new(), problem: Box::new(problem) })
+        })?;
+        let mut root = tree::parse(file, &text).map_err(only)?;
+        let problems = Problems::default();
+        let declared = declared_values(&root);
+        for setting in settings {
+            apply(&mut root, setting.as_ref(), &problems);
+        }
+        let cache = Cache::default();
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let files = Reader { read, cache: &cache, problems: &problems, folder };
+        let whole = Place::Line(file.into(), 1);
+        let loaded = read_scenario(&root, &whole, &declared, &files);
+        let cells = match &loaded {
+            Some((_, dimensions)) if problems.none_found() => {
+                read_cells(&root, &whole, dimensions, &declared, &files)
+            }
+            _ => Vec::new(),
+        };
+        match (ScenarioErrors::new(problems.into_found()), loaded) {
+            (None, Some((scenario, _))) => Ok(Self { scenario, cells }),
+            (Some(errors), _) => Err(errors),
+            (None, None) => unreachable!("a scenario that cannot be built has noted why"),
+        }
+    }
+}
+
+/// The values of each axis as the file has them, by the axis' name.
+fn declared_values(root: &Table) -> BTreeMap<String, Vec<Toml>> {
+    let quiet = Problems::default();
+    let mut top = Section::top(&quiet, Place::Setting("".into()), root);
+    let dimensions = sweep::read_all(top.many("sweep"), &BTreeMap::new());
+    dimensions.into_iter().map(|d| (d.axis.name.clone(), d.axis.declared)).collect()
+}
+
+/// Applies a setting of the command line.
+fn apply(root: &mut Table, setting: &str, problems: &Problems) {
+    let place = Place::Setting(setting.into());
+    let Some((key, value)) = setting.split_once('=') else {
+        let problem = Problem::conflict("no value", "write KEY=VALUE, as in bond.scheduler.k=0.5");
+        return problems.add(&place, "", problem);
+    };
+    let (key, value) = (key.trim(), tree::parse_setting_value(value.trim(), &place));
+    if let Some(axis) = sweep::axis_of(root, key) {
+        sweep::narrow(axis, value);
+    } else if let Err(problem) = tree::set(root, key, value) {
+        problems.add(&place, "", problem);
+    }
+}
+
+/// Reads a whole scenario. `None` when a problem was noted that leaves nothing to build.
+fn read_scenario(
+    root: &Table,
+    place: &Place,
+    declared: &BTreeMap<String, Vec<Toml>>,
+    files: &Reader<'_>,
+) -> Option<(Scenario, Vec<Dimension>)> {
+    let mut top = Section::top(files.problems(), place.clone(), root);
+    let name = top.required_text("name", "name = \"folder/name\"");
+    let title = top.required_text("title", "title = \"What it shows\"");
+    let source = top.required_text("source", "source = \"002 section 5.2\"");
+    let backends = read_backends(&mut top);
+    let duration = read_duration(&mut top);
+    let warmup = top.seconds("warmup_s").unwrap_or_default();
+    if duration.is_some_and(|duration| warmup >= duration) {
+        let problem =
+            Problem::conflict("it leaves nothing to measure", "let it end before duration_s");
+        top.problem("warmup_s", problem);
+    }
+    let server_rtt = top.millis("server_rtt_ms", 10_000.0).unwrap_or_default();
+    let whole = duration.unwrap_or(Duration::from_secs(86_400));
+    let Topology { links, bond, apps, link_names, app_names } =
+        read_topology(&mut top, whole, files);
+    let dimensions = sweep::read_all(top.many("sweep"), declared);
+    let sweep: Vec<Axis> = dimensions.iter().map(|dimension| dimension.axis.clone()).collect();
+    let owners = Owners { apps: &app_names, links: &link_names, measures: &[] };
+    let Expectations { capture, measures, paper, checks } =
+        read_expectations(&mut top, &sweep, owners, whole);
+    top.finish();
+    let (name, title, source, duration) = (name?, title?, source?, duration?);
+    let scenario = Scenario {
+        name,
+        title,
+        source,
+        backends,
+        duration,
+        warmup,
+        server_rtt,
+        links,
+        bond,
+        apps,
+        sweep,
+        capture,
+        measures,
+        paper,
+        checks,
+    };
+    Some((scenario, dimensions))
+}
+
+fn read_backends(top: &mut Section<'_>) -> Vec<Backend> {
+    let mut backends = Vec::new();
+    for (name, place) in top.texts("backends") {
+        match Backend::ALL.iter().find(|(known, _)| *known == name) {
+            Some((_, backend)) => backends.push(*backend),
+            None => {
+                let known = Backend::ALL.iter().map(|(known, _)| *known);
+                top.problem_at(&place, "backends", reader::unknown_choice(&name, known));
+            }
+        }
+    }
+    if backends.is_empty() { vec![Backend::Sim] } else { backends }
+}
+
+fn read_duration(top: &mut Section<'_>) -> Option<Duration> {
+    if !top.holds_any(&["duration_s"]) {
+        top.know(&["duration_s"]);
+        top.missing("duration_s", "duration_s = 40");
+        return None;
+    }
+    let bounds = Bounds::new(0.1, 86_400.0, "seconds");
+    top.number("duration_s", bounds).map(Duration::from_secs_f64)
+}
+
+/// What a run records and must show.
+struct Expectations {
+    capture: Capture,
+    measures: Vec<Measure>,
+    paper: Vec<PaperValue>,
+    checks: Vec<Check>,
+}
+
+fn read_expectations(
+    top: &mut Section<'_>,
+    axes: &[Axis],
+    owners: Owners<'_>,
+    duration: Duration,
+) -> Expectations {
+    let capture = measure::read_capture(top.single("capture"));
+    let (measures, names) = measure::read_all(top.many("measure"), &capture, owners, duration);
+    let around = check::Around { axes, owners: Owners { measures: &names, ..owners } };
+    let paper = check::read_paper(top.single("paper"), around);
+    let checks = check::read_all(top.many("check"), around, &paper);
+    Expectations { capture, measures, paper, checks }
+}
+
+/// Links, bond and applications, without those that are wrong; and the names of all.
+struct Topology<'a> {
+    links: BTreeMap<String, LinkSpec>,
+    bond: Option<BondSpec>,
+    apps: Vec<AppSpec>,
+    link_names: Vec<&'a str>,
+    app_names: Vec<String>,
+}
+
+fn read_topology<'a>(
+    top: &mut Section<'a>,
+    duration: Duration,
+    files: &Reader<'_>,
+) -> Topology<'a> {
+    let given = top.holds_any(&["links"]);
+    let sections = top.named("links");
+    if !given || (sections.is_empty() && files.problems().none_found()) {
+        top.missing("links", "[links.dsl] with rate_mbit and rtt_ms");
+    }
+    let places: BTreeMap<&str, Place> =
+        sections.iter().map(|(name, section)| (*name, section.place().clone())).collect();
+    let link_names: Vec<&str> = places.keys().copied().collect();
+    let links = link::read_all(sections, files);
+    link::check_through(&places, &links, files.problems());
+    let bond = bond::read(top.single("bond"), &links, &link_names);
+    let mtus: Vec<(&str, Option<u16>)> =
+        link_names.iter().map(|name| (*name, link::path_mtu(&links, name))).collect();
+    let inner_mtu = bond.as_ref().map(|bond| bond.inner_mtu);
+    let around = app::Around { duration, inner_mtu, links: &mtus };
+    let sections = top.many("app");
+    if !top.holds_any(&["app"]) {
+        top.missing("app", "[[app]] with name and kind");
+    }
+    let (apps, app_names) = app::read_all(sections, around);
+    Topology { links, bond, apps, link_names, app_names }
+}
+
+/// Reads every cell; those that are wrong have noted why.
+fn read_cells(
+    root: &Table,
+    place: &Place,
+    dimensions: &[Dimension],
+    declared: &BTreeMap<String, Vec<Toml>>,
+    files: &Reader<'_>,
+) -> Vec<Cell> {
+    let refuse = |place: &Place, problem| files.problems().add(place, "[[sweep]] key", problem);
+    let cells = sweep::expand(root, dimensions, refuse);
+    let cell = |(name, settings, table): (String, Settings, Table)| {
+        let (scenario, _) = read_scenario(&table, place, declared, files)?;
+        Some(Cell { name, settings, scenario })
+    };
+    cells.into_iter().filter_map(cell).collect()
+}

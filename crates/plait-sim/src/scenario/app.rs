@@ -1,0 +1,357 @@
+//! `[[app]]`: what the applications do.
+
+use plait_proto::congestion;
+use plait_proto::time::Duration;
+
+use super::error::Problem;
+use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
+use super::reader::{Bounds, SECONDS, Section, unknown_choice};
+
+/// An application: a sender at one end, a receiver at the other.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AppSpec {
+    /// Names it in metrics and series.
+    pub name: String,
+    /// Which end sends.
+    pub direction: Direction,
+    /// What its packets travel over.
+    pub via: Via,
+    /// When it starts, since the run began.
+    pub start: Duration,
+    /// When it stops to send, since the run began.
+    pub stop: Duration,
+    /// What it sends.
+    pub traffic: Traffic,
+}
+
+/// Which way the data flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Direction {
+    /// Server to customer.
+    #[default]
+    Down,
+    /// Customer to server.
+    Up,
+}
+
+/// What an application's packets travel over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Via {
+    /// The bond.
+    Bond,
+    /// The bare link of this name, beside the bond.
+    Link(String),
+}
+
+/// What an application sends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Traffic {
+    /// `udp`: packets of one size at a given load.
+    Udp(UdpSpec),
+    /// `on-off`: the same with pauses.
+    OnOff(OnOffSpec),
+    /// `voip`: a voice call.
+    Voip(VoipSpec),
+    /// `web`: pages, one after another.
+    Web(WebSpec),
+    /// `tcp`: a bulk transfer.
+    Tcp(TcpSpec),
+}
+
+/// Packets of one size at a given load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UdpSpec {
+    /// UDP payload of each packet.
+    pub payload_bytes: u32,
+    /// Offered load since the application's start.
+    pub shape: Shape,
+    /// The layer at which the scenario tells the load, for reports.
+    pub told_at: Layer,
+}
+
+/// Packets of one size at a given load, with pauses.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnOffSpec {
+    /// What is sent while on; its time runs on during the pauses.
+    pub udp: UdpSpec,
+    /// Time on: fixed, or the mean.
+    pub on: Duration,
+    /// Time off: fixed, or the mean.
+    pub off: Duration,
+    /// Whether both are drawn from an exponential distribution.
+    pub exponential: bool,
+}
+
+/// A voice call: one packet every 20 ms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VoipSpec {
+    /// The codec.
+    pub codec: Codec,
+    /// A packet that arrives later than this after it was sent is of no use.
+    pub playout: Duration,
+}
+
+/// A voice codec.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Codec {
+    /// `g711`: 160 bytes per packet.
+    G711,
+    /// `g729`: 20 bytes per packet.
+    G729,
+}
+
+impl Codec {
+    /// Payload of 20 ms of voice.
+    pub const fn payload_bytes(self) -> u32 {
+        match self {
+            Self::G711 => 160,
+            Self::G729 => 20,
+        }
+    }
+}
+
+/// Pages, one after another, each of a number of objects.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WebSpec {
+    /// Objects of a page.
+    pub objects: u32,
+    /// Smallest and largest object in bytes; sizes are spread evenly on a logarithmic scale.
+    pub object_bytes: (u64, u64),
+    /// Connections that fetch a page.
+    pub connections: u32,
+    /// Pause after a page.
+    pub think: Duration,
+    /// The senders' TCP.
+    pub tcp: TcpKind,
+}
+
+/// A bulk transfer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpSpec {
+    /// Connections, all alike.
+    pub flows: u32,
+    /// What each connection sends before it ends; `None` for as much as it can until it stops.
+    pub transfer_bytes: Option<u64>,
+    /// The sender's TCP.
+    pub tcp: TcpKind,
+}
+
+/// How a TCP sender behaves, by names that the TCP model knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TcpKind {
+    /// Congestion controller.
+    pub controller: String,
+    /// Loss recovery: one of [`RECOVERIES`].
+    pub recovery: String,
+}
+
+/// Kinds of loss recovery: RFC 6675 with a duplicate-ACK threshold of three; the same with a
+/// threshold that adapts to reordering, as Linux had it; RACK-TLP (RFC 8985).
+pub const RECOVERIES: [&str; 3] = ["rfc6675", "rfc6675-adaptive", "rack-tlp"];
+
+/// What an application is read beside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around<'a> {
+    pub(super) duration: Duration,
+    pub(super) inner_mtu: Option<u16>,
+    /// Each link's name, with its MTU where the link is right.
+    pub(super) links: &'a [(&'a str, Option<u16>)],
+}
+
+/// Reads every application; those that are wrong are left out. Gives the names of all of them too,
+/// so that what speaks of a wrong one is not wrong as well.
+pub(super) fn read_all(
+    sections: Vec<Section<'_>>,
+    around: Around<'_>,
+) -> (Vec<AppSpec>, Vec<String>) {
+    let mut apps: Vec<AppSpec> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    for mut section in sections {
+        let name = section.text("name").unwrap_or_default();
+        if !name.is_empty() && names.contains(&name) {
+            let text = format!("another [[app]] is called \"{name}\" too");
+            section.problem("name", Problem::conflict(text, "give each application its own name"));
+        }
+        names.push(name);
+        apps.extend(read(section, around));
+    }
+    (apps, names)
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Udp,
+    OnOff,
+    Voip,
+    Web,
+    Tcp,
+}
+
+const KINDS: [(&str, Kind); 5] = [
+    ("udp", Kind::Udp),
+    ("on-off", Kind::OnOff),
+    ("voip", Kind::Voip),
+    ("web", Kind::Web),
+    ("tcp", Kind::Tcp),
+];
+
+fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
+    let name = section.required_text("name", "name = \"flow\"");
+    if name.as_ref().is_some_and(|name| name.contains(['.', '=', ',', ' '])) {
+        let problem =
+            Problem::conflict("no name for an application", "use no `.`, `=`, `,`, space");
+        section.problem("name", problem);
+    }
+    let directions = [("down", Direction::Down), ("up", Direction::Up)];
+    let direction = section.choice("direction", &directions).unwrap_or_default();
+    let via = read_via(&mut section, around);
+    let start = section.seconds("start_s").unwrap_or_default();
+    let stop = section.seconds("stop_s").unwrap_or(around.duration);
+    if stop <= start || stop > around.duration {
+        let text = format!("it runs from {} to {} s", start.as_secs_f64(), stop.as_secs_f64());
+        let duration_s = around.duration.as_secs_f64();
+        let help =
+            format!("let it stop after its start, and at {duration_s} s (duration_s) at most");
+        let key = if section.holds_any(&["stop_s"]) { "stop_s" } else { "start_s" };
+        section.problem(key, Problem::conflict(text, help));
+    }
+    let is_absent = !section.holds_any(&["kind"]);
+    let kind = section.choice("kind", &KINDS);
+    if is_absent {
+        section.missing("kind", "kind = \"udp\"");
+    }
+    // Without a kind nothing can be said about the options that belong to one.
+    let traffic = read_traffic(kind?, &mut section, via.as_ref(), around);
+    section.finish();
+    Some(AppSpec { name: name?, direction, via: via?, start, stop, traffic: traffic? })
+}
+
+fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
+    let given = section.holds_any(&["via"]);
+    let name = section.text("via");
+    match name.as_deref() {
+        None if given => None,
+        None | Some("bond") if around.inner_mtu.is_some() => Some(Via::Bond),
+        None => {
+            section.missing("via", "via = \"a link's name\"");
+            None
+        }
+        Some(name) if around.links.iter().any(|(known, _)| *known == name) => {
+            Some(Via::Link(name.to_owned()))
+        }
+        Some(name) => {
+            let bond = around.inner_mtu.map(|_| "bond");
+            let links = around.links.iter().map(|(name, _)| *name);
+            let known = bond.into_iter().chain(links).map(str::to_owned).collect();
+            section.problem("via", Problem::NoSuch { kind: "link", name: name.to_owned(), known });
+            None
+        }
+    }
+}
+
+fn read_traffic(
+    kind: Kind,
+    section: &mut Section<'_>,
+    via: Option<&Via>,
+    around: Around<'_>,
+) -> Option<Traffic> {
+    Some(match kind {
+        Kind::Udp => Traffic::Udp(read_udp(section, via, around)?),
+        Kind::OnOff => Traffic::OnOff(read_on_off(section, via, around)?),
+        Kind::Voip => Traffic::Voip(read_voip(section)),
+        Kind::Web => Traffic::Web(read_web(section)),
+        Kind::Tcp => Traffic::Tcp(TcpSpec {
+            flows: section.integer("flows", (1, 1000), "").unwrap_or(1),
+            transfer_bytes: section.integer("transfer_bytes", (1, 1 << 40), "bytes"),
+            tcp: read_tcp(section),
+        }),
+    })
+}
+
+fn read_udp(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>) -> Option<UdpSpec> {
+    const PAYLOAD_BYTES: u32 = 1400;
+    let payload_bytes =
+        section.integer("payload_bytes", (16, 8900), "bytes").unwrap_or(PAYLOAD_BYTES);
+    let mtu = match via {
+        Some(Via::Bond) => around.inner_mtu,
+        Some(Via::Link(name)) => {
+            around.links.iter().find(|(known, _)| known == name).and_then(|(_, mtu)| *mtu)
+        }
+        None => None,
+    };
+    if let Some(mtu) = mtu.map(u32::from).filter(|mtu| payload_bytes + UDP_HEADER_BYTES > *mtu) {
+        let text = format!("a packet of {payload_bytes} + {UDP_HEADER_BYTES} bytes does not fit");
+        let framing = match via {
+            Some(Via::Bond) => {
+                format!(" (inside the bond, {TUNNEL_BYTES} less than the links' mtu)")
+            }
+            _ => String::new(),
+        };
+        let help = format!("write at most {}: the MTU is {mtu}{framing}", mtu - UDP_HEADER_BYTES);
+        section.problem("payload_bytes", Problem::conflict(text, help));
+    }
+    let framing = Framing::udp(payload_bytes, via == Some(&Via::Bond));
+    if !section.holds_any(&["rate"]) {
+        section.know(&["rate"]);
+        section.missing("rate", "rate = { mbit = 10, layer = \"offered\" }");
+        return None;
+    }
+    let rate = section.single("rate");
+    if !rate.is_present() {
+        return None;
+    }
+    let (shape, told_at) = rate::read(rate, framing)?;
+    Some(UdpSpec { payload_bytes, shape, told_at })
+}
+
+fn read_on_off(
+    section: &mut Section<'_>,
+    via: Option<&Via>,
+    around: Around<'_>,
+) -> Option<OnOffSpec> {
+    const TIME: Bounds = Bounds::new(0.001, 86_400.0, "seconds");
+    let udp = read_udp(section, via, around);
+    let time = |section: &mut Section<'_>, key| {
+        Duration::from_secs_f64(section.number(key, TIME).unwrap_or(1.0))
+    };
+    let (on, off) = (time(section, "on_s"), time(section, "off_s"));
+    let times = section.choice("times", &[("fixed", false), ("exponential", true)]);
+    Some(OnOffSpec { udp: udp?, on, off, exponential: times.unwrap_or(false) })
+}
+
+fn read_voip(section: &mut Section<'_>) -> VoipSpec {
+    let codecs = [("g711", Codec::G711), ("g729", Codec::G729)];
+    let codec = section.choice("codec", &codecs).unwrap_or(Codec::G711);
+    let playout = section.integer("playout_ms", (1, 2000), "milliseconds").unwrap_or(200);
+    VoipSpec { codec, playout: Duration::from_millis(playout) }
+}
+
+fn read_web(section: &mut Section<'_>) -> WebSpec {
+    let sizes = Bounds::new(1.0, 1e9, "bytes");
+    let (low, high) = section.range("object_bytes", sizes).unwrap_or((1e3, 1e6));
+    WebSpec {
+        objects: section.integer("objects", (1, 1000), "").unwrap_or(30),
+        object_bytes: (low as u64, high as u64),
+        connections: section.integer("connections", (1, 100), "").unwrap_or(6),
+        think: Duration::from_secs_f64(section.number("think_s", SECONDS).unwrap_or(2.0)),
+        tcp: read_tcp(section),
+    }
+}
+
+fn read_tcp(section: &mut Section<'_>) -> TcpKind {
+    let controllers = congestion::Algorithm::ALL.map(congestion::Algorithm::name);
+    let default = congestion::Algorithm::default().name();
+    let mut word = |key, known: &[&str], default: &str| match section.text(key) {
+        Some(word) => {
+            if !known.contains(&word.as_str()) {
+                section.problem(key, unknown_choice(&word, known.iter().copied()));
+            }
+            word
+        }
+        None => default.to_owned(),
+    };
+    TcpKind {
+        controller: word("controller", &controllers, default),
+        recovery: word("recovery", &RECOVERIES, "rack-tlp"),
+    }
+}

@@ -1,0 +1,262 @@
+//! `[paper]` and `[[check]]`: what the paper printed, and what a run must show.
+
+use super::error::Problem;
+use super::metric::{self, Owners};
+use super::reader::{Bounds, Section};
+use super::sweep::{Axis, Selector, read_selector};
+
+mod evaluate;
+
+pub use evaluate::{CellResult, CheckOutcome};
+
+/// A figure that the paper printed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PaperValue {
+    /// The metric.
+    pub metric: String,
+    /// The cells that it belongs to.
+    pub at: Selector,
+    /// The figure, in the metric's unit.
+    pub value: f64,
+    /// Where it stands in the paper; may be empty.
+    pub source: String,
+}
+
+/// Something that a run must show, or a figure for the report.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Check {
+    /// Names the check; a promise of the project such as `sim.1` may have several.
+    pub name: String,
+    /// What is computed.
+    pub kind: CheckKind,
+    /// From which metric.
+    pub metric: String,
+    /// Over which cells.
+    pub cells: Selector,
+    /// Least figure that will do; `None` for no bound.
+    pub low: Option<f64>,
+    /// Greatest figure that will do; `None` for no bound.
+    pub high: Option<f64>,
+    /// Whether the run fails when this does; otherwise the report says so and no more.
+    pub required: bool,
+    /// Where the expectation comes from.
+    pub source: String,
+    /// A remark for the report; may be empty.
+    pub note: String,
+}
+
+/// What a check computes. In a cell that ran with several seeds, a metric is their median.
+#[derive(Clone, PartialEq, Debug)]
+pub enum CheckKind {
+    /// `band`: the metric itself, in every cell; the figure is the one furthest out of the band.
+    Band,
+    /// `rms-ln-error`: root mean square, over the cells, of ln(run / paper).
+    RmsLnError,
+    /// `ordering`: the metric falls or rises along an axis. The figure counts neighbouring cells
+    /// that do not; cells that differ in another axis are not compared.
+    Ordering {
+        /// Falls instead of rises.
+        falling: bool,
+        /// The axis.
+        along: String,
+        /// A step the wrong way counts only if larger than this share of the value.
+        slack: f64,
+    },
+    /// `larger`: the smallest value of the cells over the largest of some other cells.
+    Larger {
+        /// The other cells.
+        than: Selector,
+    },
+    /// `ratio`: the median over the cells, over the median of another metric or of other cells.
+    Ratio {
+        /// The other metric.
+        to_metric: String,
+        /// The other cells.
+        to: Selector,
+    },
+    /// `spread`: the largest value of the cells over the smallest.
+    Spread,
+    /// `best-fit`: splits the cells by some axes and finds the combination with the smallest rms
+    /// ln-error against the paper, which is the figure. The check fails when another combination
+    /// than the expected one fits best.
+    BestFit {
+        /// The axes that tell the readings apart.
+        by: Vec<String>,
+        /// The reading that should fit best; any when it chooses every cell.
+        expected: Selector,
+    },
+}
+
+/// What the section `[paper]` and the checks are read beside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around<'a> {
+    pub(super) axes: &'a [Axis],
+    pub(super) owners: Owners<'a>,
+}
+
+const ANY: Bounds = Bounds::new(-1e12, 1e12, "");
+
+/// Reads `[[paper.value]]`.
+pub(super) fn read_paper(mut paper: Section<'_>, around: Around<'_>) -> Vec<PaperValue> {
+    let mut values = Vec::new();
+    for mut section in paper.many("value") {
+        let metric = metric::read(&mut section, "metric", around.owners);
+        let at = read_selector(&mut section, "at", around.axes);
+        if !section.holds_any(&["value"]) {
+            section.missing("value", "value = 6.25");
+        }
+        let value = section.number("value", ANY);
+        let source = section.text("source").unwrap_or_default();
+        section.finish();
+        if let Some((metric, value)) = metric.zip(value) {
+            values.push(PaperValue { metric, at, value, source });
+        }
+    }
+    paper.finish();
+    values
+}
+
+/// Reads every check; those that are wrong are left out.
+pub(super) fn read_all(
+    sections: Vec<Section<'_>>,
+    around: Around<'_>,
+    paper: &[PaperValue],
+) -> Vec<Check> {
+    let mut checks: Vec<Check> = Vec::new();
+    for section in sections {
+        checks.extend(read(section, around, paper));
+    }
+    checks
+}
+
+fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> Option<Check> {
+    let name = section.required_text("name", "name = \"loss-falls\"");
+    let metric = metric::read(&mut section, "metric", around.owners);
+    let source = section.required_text("source", "source = \"002 Table 1\"");
+    let cells = read_selector(&mut section, "where", around.axes);
+    let kind = read_kind(&mut section, around, metric.as_deref());
+    let against_paper = matches!(kind, Some(CheckKind::RmsLnError | CheckKind::BestFit { .. }));
+    if let Some(metric) = metric.as_ref().filter(|_| against_paper)
+        && !paper.iter().any(|value| value.metric == *metric)
+        && section.is_right_so_far()
+    {
+        let text = format!("the paper has no value of {metric}");
+        section.problem("metric", Problem::conflict(text, "add [[paper.value]] sections"));
+    }
+    let (low_default, high_default) = match kind {
+        Some(CheckKind::Ordering { .. }) => (None, Some(0.0)),
+        Some(CheckKind::Larger { .. }) => (Some(1.0), None),
+        _ => (None, None),
+    };
+    let low = section.number("low", ANY).or(low_default);
+    let high = section.number("high", ANY).or(high_default);
+    if let Some((low, high)) = low.zip(high).filter(|(low, high)| low > high) {
+        let text = format!("the band from {low} to {high} is empty");
+        section.problem("low", Problem::conflict(text, "let low be at most high"));
+    }
+    let required = section.boolean("required").unwrap_or(true);
+    let note = section.text("note").unwrap_or_default();
+    section.finish();
+    let (name, kind, metric, source) = (name?, kind?, metric?, source?);
+    Some(Check { name, kind, metric, cells, low, high, required, source, note })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Band,
+    RmsLnError,
+    Ordering,
+    Larger,
+    Ratio,
+    Spread,
+    BestFit,
+}
+
+const KINDS: [(&str, Kind); 7] = [
+    ("band", Kind::Band),
+    ("rms-ln-error", Kind::RmsLnError),
+    ("ordering", Kind::Ordering),
+    ("larger", Kind::Larger),
+    ("ratio", Kind::Ratio),
+    ("spread", Kind::Spread),
+    ("best-fit", Kind::BestFit),
+];
+
+/// Options that belong to one kind: kind, options, words for the message.
+const OF_KIND: &[(Kind, &[&str], &str)] = &[
+    (Kind::Ordering, &["order", "along", "slack"], "kind = \"ordering\""),
+    (Kind::Larger, &["than"], "kind = \"larger\""),
+    (Kind::Ratio, &["to_metric", "to"], "kind = \"ratio\""),
+    (Kind::BestFit, &["by", "expected"], "kind = \"best-fit\""),
+];
+
+fn read_kind(
+    section: &mut Section<'_>,
+    around: Around<'_>,
+    metric: Option<&str>,
+) -> Option<CheckKind> {
+    let given = section.holds_any(&["kind"]);
+    let kind = section.choice("kind", &KINDS).or((!given).then_some(Kind::Band));
+    for (owner, options, belongs_to) in OF_KIND {
+        section.know(options);
+        if kind.is_some_and(|kind| kind != *owner) {
+            let name = KINDS.iter().find(|(_, known)| Some(*known) == kind).map(|(name, _)| *name);
+            let setting = format!("kind = \"{}\"", name.expect("every kind has a name"));
+            section.no_effect(options, &setting, belongs_to);
+        }
+    }
+    Some(match kind? {
+        Kind::Band => CheckKind::Band,
+        Kind::RmsLnError => CheckKind::RmsLnError,
+        Kind::Spread => CheckKind::Spread,
+        Kind::Ordering => read_ordering(section, around.axes)?,
+        Kind::Larger => {
+            if !section.holds_any(&["than"]) {
+                section.missing("than", "than = { k = [0.5, 1.0] }");
+            }
+            CheckKind::Larger { than: read_selector(section, "than", around.axes) }
+        }
+        Kind::Ratio => {
+            if !section.holds_any(&["to_metric", "to"]) {
+                section.missing("to", "to = { k = 0.1 }");
+            }
+            let to_metric = if section.holds_any(&["to_metric"]) {
+                metric::read(section, "to_metric", around.owners)?
+            } else {
+                metric?.to_owned()
+            };
+            let key = if section.holds_any(&["to"]) { "to" } else { "where" };
+            CheckKind::Ratio { to_metric, to: read_selector(section, key, around.axes) }
+        }
+        Kind::BestFit => CheckKind::BestFit {
+            by: read_axes(section, "by", around.axes),
+            expected: read_selector(section, "expected", around.axes),
+        },
+    })
+}
+
+fn read_ordering(section: &mut Section<'_>, axes: &[Axis]) -> Option<CheckKind> {
+    for (key, example) in [("order", "order = \"falling\""), ("along", "along = \"t_dwd_ms\"")] {
+        if !section.holds_any(&[key]) {
+            section.missing(key, example);
+        }
+    }
+    let falling = section.choice("order", &[("falling", true), ("rising", false)]);
+    let along = read_axes(section, "along", axes).into_iter().next();
+    let slack = section.number("slack", Bounds::new(0.0, 1.0, "")).unwrap_or(0.0);
+    Some(CheckKind::Ordering { falling: falling?, along: along?, slack })
+}
+
+fn read_axes(section: &mut Section<'_>, key: &'static str, axes: &[Axis]) -> Vec<String> {
+    let mut named = Vec::new();
+    for (name, place) in section.texts(key) {
+        if axes.iter().any(|axis| axis.name == name) {
+            named.push(name);
+        } else {
+            let known = axes.iter().map(|axis| axis.name.clone()).collect();
+            let problem = Problem::NoSuch { kind: "axis of a [[sweep]]", name, known };
+            section.problem_at(&place, key, problem);
+        }
+    }
+    named
+}

@@ -1,0 +1,348 @@
+//! `[links.NAME]`: what each link is like.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plait_proto::time::Duration;
+use plait_proto::units::Rate;
+
+use super::error::{Place, Problem};
+use super::files::Reader;
+use super::reader::{Bounds, Problems, Section, Span, millis};
+use super::tree::{Node, Table, Value};
+use crate::link::Trace;
+use crate::ratio::Ratio;
+
+/// A link between customer and provider.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LinkSpec {
+    /// What it is, for people; may be empty.
+    pub title: String,
+    /// Where its numbers come from; may be empty.
+    pub source: String,
+    /// Customer to provider.
+    pub up: DirectionSpec,
+    /// Provider to customer.
+    pub down: DirectionSpec,
+    /// Largest IP packet in bytes.
+    pub mtu: u16,
+    /// Price class in the bond; cheapest first.
+    pub price: u8,
+    /// Static weight for the `fixed` scheduler.
+    pub weight: u16,
+    /// Another link that this one's packets cross too, between it and the provider; it is shared by
+    /// all that name it.
+    pub through: Option<String>,
+}
+
+/// One direction of a link.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DirectionSpec {
+    /// How much passes.
+    pub capacity: Capacity,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// Largest extra delay.
+    pub jitter: Duration,
+    /// Whether the extra delay may reorder packets.
+    pub reorder: bool,
+    /// Packets lost at random.
+    pub loss: LossSpec,
+    /// Packets that wait for the transmitter.
+    pub queue: QueueSpec,
+    /// When the link is cut.
+    pub outages: Vec<Span>,
+}
+
+/// How much passes through a link, at the IP layer.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Capacity {
+    /// A transmitter of fixed rate.
+    Fixed(Rate),
+    /// A recorded capacity.
+    Trace(Arc<Trace>),
+}
+
+impl Capacity {
+    /// The rate, or a trace's mean.
+    pub fn mean_rate(&self) -> Rate {
+        match self {
+            Self::Fixed(rate) => *rate,
+            Self::Trace(trace) => trace.mean_rate(),
+        }
+    }
+}
+
+/// Packets lost at random, after the transmitter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossSpec {
+    /// Each on its own.
+    Bernoulli(Ratio),
+    /// A chain of two states (Gilbert 1960, Elliott 1963), which moves once per packet.
+    GilbertElliott {
+        /// Probability of leaving the good state.
+        good_to_bad: Ratio,
+        /// Probability of leaving the bad state.
+        bad_to_good: Ratio,
+        /// Loss in the good state.
+        loss_good: Ratio,
+        /// Loss in the bad state.
+        loss_bad: Ratio,
+    },
+}
+
+/// The queue before the transmitter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueSpec {
+    /// What does not fit is dropped.
+    DropTail {
+        /// Room in bytes.
+        bytes: u64,
+    },
+    /// CoDel with RFC 8289's target and interval.
+    CoDel {
+        /// Room in bytes; what does not fit is dropped.
+        bytes: u64,
+    },
+}
+
+/// Time that a drop-tail queue holds at the link's rate unless told otherwise, in milliseconds.
+const DROP_TAIL_MS: f64 = 50.0;
+/// The same of CoDel, which keeps its queue short by itself.
+const CODEL_MS: f64 = 1000.0;
+/// Room for a full packet and the tunnel's framing.
+const MTU_BYTES: u16 = 1600;
+const RTT_MAX_MS: f64 = 10_000.0;
+
+/// Options of which one excludes the others.
+const CAPACITY: &[&str] = &["rate_mbit", "trace"];
+const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes"];
+const EXCLUSIVE: [&[&str]; 2] = [CAPACITY, QUEUE_ROOM];
+/// Options that a direction may have for itself.
+const OF_DIRECTION: &[&str] = &[
+    "rate_mbit",
+    "trace",
+    "queue",
+    "queue_ms",
+    "queue_bytes",
+    "loss",
+    "reorder",
+    "outages_s",
+    "delay_ms",
+];
+
+/// Reads every link; those that are wrong are left out.
+pub(super) fn read_all(
+    sections: Vec<(&str, Section<'_>)>,
+    files: &Reader<'_>,
+) -> BTreeMap<String, LinkSpec> {
+    let mut links = BTreeMap::new();
+    for (name, section) in sections {
+        let name_bytes_max = plait_proto::config::LinkConfig::NAME_BYTES_MAX;
+        if name.is_empty() || name.len() > name_bytes_max || name.contains(['.', '=', ',']) {
+            let text = format!("\"{name}\" is no name for a link");
+            let help = format!("use 1 to {name_bytes_max} bytes without `.`, `=` and `,`");
+            section.problem("", Problem::conflict(text, help));
+        }
+        if let Some(link) = read_like(section, files) {
+            links.insert(name.to_owned(), link);
+        }
+    }
+    links
+}
+
+/// The largest IP packet that crosses a link and the one that it runs through, in bytes; `None`
+/// when there is no such link.
+pub(super) fn path_mtu(links: &BTreeMap<String, LinkSpec>, name: &str) -> Option<u16> {
+    let link = links.get(name)?;
+    let through = link.through.as_ref().and_then(|through| links.get(through));
+    Some(through.map_or(link.mtu, |through| link.mtu.min(through.mtu)))
+}
+
+/// Checks what links say of each other.
+pub(super) fn check_through(
+    places: &BTreeMap<&str, Place>,
+    links: &BTreeMap<String, LinkSpec>,
+    problems: &Problems,
+) {
+    for (name, link) in links {
+        let Some(through) = &link.through else { continue };
+        let add = |problem| {
+            problems.add(&places[name.as_str()], format!("[links.{name}] through"), problem);
+        };
+        let others = places.keys().filter(|other| **other != name.as_str());
+        let known: Vec<String> = others.map(|other| (*other).to_owned()).collect();
+        if !known.contains(through) {
+            add(Problem::NoSuch { kind: "other link", name: through.clone(), known });
+        } else if links.get(through).is_some_and(|other| other.through.is_some()) {
+            let text = format!("\"{through}\" itself runs through another link");
+            add(Problem::conflict(text, "name a link that runs through none"));
+        }
+    }
+}
+
+/// Reads a link that may begin from a file of named conditions.
+fn read_like(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
+    let place = section.place_of("like");
+    let Some(like) = section.text("like") else { return read(section, files) };
+    let base = match files.table(&place, &like) {
+        Ok(base) => base,
+        Err(error) => {
+            section.problem_of_file("like", error);
+            return None;
+        }
+    };
+    if let Some(nested) = base.get("like") {
+        let problem = Problem::conflict(
+            "a file of link conditions that is like another",
+            "write all of its options in this file",
+        );
+        section.problem_at(&nested.key_place, "like", problem);
+    }
+    let merged = overlay(base, section.entries()?);
+    read(section.with_entries(&merged), files)
+}
+
+/// The base with the section's own options in the place of the base's.
+fn overlay(mut base: Table, own: &Table) -> Table {
+    for group in EXCLUSIVE {
+        if group.iter().any(|key| own.contains_key(*key)) {
+            base.retain(|key, _| !group.contains(&key.as_str()));
+        }
+    }
+    for (key, entry) in own {
+        let both = (base.get_mut(key).map(|entry| &mut entry.node.value), &entry.node.value);
+        match both {
+            (Some(Value::Table(under)), Value::Table(over))
+                if ["up", "down"].contains(&key.as_str()) =>
+            {
+                *under = overlay(std::mem::take(under), over);
+            }
+            _ => {
+                base.insert(key.clone(), entry.clone());
+            }
+        }
+    }
+    base
+}
+
+fn read(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
+    section.know(&["like"]);
+    section.know(OF_DIRECTION);
+    let title = section.text("title").unwrap_or_default();
+    let source = section.text("source").unwrap_or_default();
+    let rtt = section.range("rtt_ms", Bounds::new(0.0, RTT_MAX_MS, "milliseconds"));
+    let mtu = section.integer("mtu", (576, 9000), "bytes").unwrap_or(MTU_BYTES);
+    let price = section.integer("price", (0, 255), "").unwrap_or(0);
+    let weight = section.integer("weight", (1, 65_535), "").unwrap_or(1);
+    let through = section.text("through");
+    let (up, down) = (section.single("up"), section.single("down"));
+    let delays_are_given = [&up, &down].iter().all(|own| own.holds_any(&["delay_ms"]));
+    if !section.holds_any(&["rtt_ms", "delay_ms"]) && !delays_are_given {
+        section.missing("rtt_ms", "rtt_ms = 20");
+    }
+    let up = read_direction(up, &mut section, rtt, files);
+    let down = read_direction(down, &mut section, rtt, files);
+    section.finish();
+    let (up, down) = up.zip(down)?;
+    Some(LinkSpec { title, source, up, down, mtu, price, weight, through })
+}
+
+/// Reads one direction; an option that stands in `own` wins over the link's.
+fn read_direction<'a>(
+    mut own: Section<'a>,
+    link: &mut Section<'a>,
+    rtt: Option<(f64, f64)>,
+    files: &Reader<'_>,
+) -> Option<DirectionSpec> {
+    own.know(OF_DIRECTION);
+    let capacity = read_capacity(pick(&mut own, link, CAPACITY), files);
+    let mean = capacity.as_ref().map_or(Rate::ZERO, Capacity::mean_rate);
+    let codel = pick(&mut own, link, &["queue"])
+        .choice("queue", &[("drop-tail", false), ("codel", true)])
+        .unwrap_or(false);
+    let queue = read_queue(pick(&mut own, link, QUEUE_ROOM), mean, codel);
+    let loss = read_loss(pick(&mut own, link, &["loss"]));
+    let reorder = pick(&mut own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
+    let outages = pick(&mut own, link, &["outages_s"]).spans("outages_s").unwrap_or_default();
+    let one_way = pick(&mut own, link, &["delay_ms"])
+        .range("delay_ms", Bounds::new(0.0, RTT_MAX_MS / 2.0, "milliseconds"));
+    let one_way = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)));
+    own.finish();
+    let (low, high) = one_way?;
+    let (delay, jitter) = (millis(low), millis(high - low));
+    Some(DirectionSpec { capacity: capacity?, delay, jitter, reorder, loss, queue, outages })
+}
+
+/// Where to read a group of options: in the direction's own section if it holds any of them.
+fn pick<'s, 'a>(
+    own: &'s mut Section<'a>,
+    link: &'s mut Section<'a>,
+    group: &[&str],
+) -> &'s mut Section<'a> {
+    if own.holds_any(group) { own } else { link }
+}
+
+fn read_capacity(section: &mut Section<'_>, files: &Reader<'_>) -> Option<Capacity> {
+    if section.holds_any(&["trace"]) {
+        section.no_effect(&["rate_mbit"], "trace", "links without a trace");
+        let place = section.place_of("trace");
+        let file = section.text("trace")?;
+        return match files.trace(&place, &file) {
+            Ok(trace) => Some(Capacity::Trace(trace)),
+            Err(error) => {
+                section.problem_of_file("trace", error);
+                None
+            }
+        };
+    }
+    if !section.holds_any(&["rate_mbit"]) {
+        section.missing("rate_mbit", "rate_mbit = 50");
+        return None;
+    }
+    let mbit = section.number("rate_mbit", Bounds::new(0.001, 100_000.0, "Mbit/s"))?;
+    Some(Capacity::Fixed(Rate::from_bits_per_second((mbit * 1e6).round() as u64)))
+}
+
+fn read_queue(section: &mut Section<'_>, rate: Rate, codel: bool) -> QueueSpec {
+    let bytes = if section.holds_any(&["queue_bytes"]) {
+        section.no_effect(&["queue_ms"], "queue_bytes", "links without queue_bytes");
+        section.integer("queue_bytes", (0, 1 << 32), "bytes")
+    } else {
+        let default_ms = if codel { CODEL_MS } else { DROP_TAIL_MS };
+        let time = section.millis("queue_ms", 60_000.0).unwrap_or(millis(default_ms));
+        Some(rate.bytes_in(time))
+    };
+    let bytes = bytes.unwrap_or(0);
+    if codel { QueueSpec::CoDel { bytes } } else { QueueSpec::DropTail { bytes } }
+}
+
+const SHARE: Bounds = Bounds::new(0.0, 1.0, "");
+
+fn read_loss(section: &mut Section<'_>) -> LossSpec {
+    let none = LossSpec::Bernoulli(Ratio::ZERO);
+    let chain = matches!(section.get("loss"), Some(Node { value: Value::Table(_), .. }));
+    if !chain {
+        return section.number("loss", SHARE).map_or(none, |p| LossSpec::Bernoulli(ratio(p)));
+    }
+    let mut section = section.single("loss");
+    for (key, example) in [("p_good_bad", "p_good_bad = 0.01"), ("p_bad_good", "p_bad_good = 0.3")]
+    {
+        if !section.holds_any(&[key]) {
+            section.missing(key, example);
+        }
+    }
+    let mut share = |key, default| ratio(section.number(key, SHARE).unwrap_or(default));
+    let loss = LossSpec::GilbertElliott {
+        good_to_bad: share("p_good_bad", 0.0),
+        bad_to_good: share("p_bad_good", 1.0),
+        loss_good: share("good", 0.0),
+        loss_bad: share("bad", 1.0),
+    };
+    section.finish();
+    loss
+}
+
+fn ratio(share: f64) -> Ratio {
+    Ratio::from_ppm((share * 1e6).round() as u32)
+}

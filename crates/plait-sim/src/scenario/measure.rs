@@ -1,0 +1,272 @@
+//! `[[measure]]`: a metric of the scenario's own, made from captured series.
+
+use std::collections::BTreeMap;
+
+use plait_proto::time::Duration;
+
+use super::error::Problem;
+use super::metric::{self, METRICS, Owners, SERIES};
+use super::reader::{Bounds, SECONDS, Section, Span, unknown_choice};
+
+/// `[capture]`: what a run records over time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Capture {
+    /// One sample of each series covers this time.
+    pub interval: Duration,
+    /// Kinds of series to record, for every application or link that has one: names of
+    /// [`SERIES`].
+    pub series: Vec<String>,
+}
+
+/// Reads the section.
+pub(super) fn read_capture(mut section: Section<'_>) -> Capture {
+    let interval = section.integer("interval_ms", (1, 60_000), "milliseconds").unwrap_or(100);
+    let known = SERIES.iter().map(|(name, _)| *name);
+    let mut series = Vec::new();
+    for (name, place) in section.texts("series") {
+        if known.clone().any(|known| known == name) {
+            series.push(name);
+        } else {
+            section.problem_at(&place, "series", unknown_choice(&name, known.clone()));
+        }
+    }
+    section.finish();
+    Capture { interval: Duration::from_millis(interval), series }
+}
+
+/// A metric made from captured series.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measure {
+    /// Its name among the metrics.
+    pub name: String,
+    /// The series, by full name; several are added up, sample by sample.
+    pub series: Vec<String>,
+    /// From series to figure.
+    pub reduce: Reduce,
+    /// Only samples that lie wholly within this span.
+    pub within: Span,
+    /// But not those that touch one of these.
+    pub except: Vec<Span>,
+}
+
+/// From series to figure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Reduce {
+    /// `mean` of the samples.
+    Mean,
+    /// `sum` of the samples.
+    Sum,
+    /// `max` of the samples.
+    Max,
+    /// `min` of the samples.
+    Min,
+    /// `per-minute`: sum of the samples over the time that they cover.
+    PerMinute,
+    /// `time-until`: seconds from the start of the span to the first sample at or below this.
+    TimeUntil(f64),
+}
+
+impl Measure {
+    /// The figure; `None` when a series was not captured or no sample lies in the span.
+    pub fn value(&self, series: &BTreeMap<String, Vec<f64>>, interval: Duration) -> Option<f64> {
+        let interval_s = interval.as_secs_f64();
+        let all: Option<Vec<&Vec<f64>>> = self.series.iter().map(|name| series.get(name)).collect();
+        let all = all?;
+        let length = all.iter().map(|samples| samples.len()).min()?;
+        let samples: Vec<(f64, f64)> = (0..length)
+            .map(|i| (i as f64 * interval_s, all.iter().map(|samples| samples[i]).sum()))
+            .filter(|(start_s, _)| self.takes(*start_s, interval_s))
+            .collect();
+        let values = samples.iter().map(|(_, value)| *value);
+        let sum: f64 = values.clone().sum();
+        let count = samples.len() as f64;
+        if samples.is_empty() {
+            return None;
+        }
+        match self.reduce {
+            Reduce::Mean => Some(sum / count),
+            Reduce::Sum => Some(sum),
+            Reduce::Max => values.reduce(f64::max),
+            Reduce::Min => values.reduce(f64::min),
+            Reduce::PerMinute => Some(sum * 60.0 / (count * interval_s)),
+            Reduce::TimeUntil(at_most) => samples
+                .iter()
+                .find(|(_, value)| *value <= at_most)
+                .map(|(start_s, _)| start_s - self.within.start.as_secs_f64()),
+        }
+    }
+
+    fn takes(&self, start_s: f64, interval_s: f64) -> bool {
+        // A sample's bounds are multiples of the interval, computed in floats.
+        let slack_s = interval_s * 1e-6;
+        let end_s = start_s + interval_s;
+        let (from_s, to_s) = (self.within.start.as_secs_f64(), self.within.end.as_secs_f64());
+        let apart = |span: &Span| {
+            end_s <= span.start.as_secs_f64() + slack_s
+                || start_s >= span.end.as_secs_f64() - slack_s
+        };
+        start_s >= from_s - slack_s && end_s <= to_s + slack_s && self.except.iter().all(apart)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Mean,
+    Sum,
+    Max,
+    Min,
+    PerMinute,
+    TimeUntil,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("mean", Kind::Mean),
+    ("sum", Kind::Sum),
+    ("max", Kind::Max),
+    ("min", Kind::Min),
+    ("per-minute", Kind::PerMinute),
+    ("time-until", Kind::TimeUntil),
+];
+
+/// Reads every measure; those that are wrong are left out. Gives the names of all of them too.
+pub(super) fn read_all(
+    sections: Vec<Section<'_>>,
+    capture: &Capture,
+    owners: Owners<'_>,
+    duration: Duration,
+) -> (Vec<Measure>, Vec<String>) {
+    let (mut measures, mut names) = (Vec::new(), Vec::new());
+    for mut section in sections {
+        let name = section.text("name").unwrap_or_default();
+        let taken = METRICS.iter().any(|(known, _)| *known == name);
+        if taken || (!name.is_empty() && names.contains(&name)) {
+            let text = format!("another metric is called \"{name}\" too");
+            section.problem("name", Problem::conflict(text, "give the measure its own name"));
+        }
+        names.push(name);
+        measures.extend(read(section, capture, owners, duration));
+    }
+    (measures, names)
+}
+
+fn read(
+    mut section: Section<'_>,
+    capture: &Capture,
+    owners: Owners<'_>,
+    duration: Duration,
+) -> Option<Measure> {
+    let name = section.required_text("name", "name = \"shift_s\"");
+    let series = read_series(&mut section, capture, owners);
+    let reduce = read_reduce(&mut section);
+    let start = section.seconds("from_s").unwrap_or_default();
+    let end = section.seconds("to_s").unwrap_or(duration);
+    if end <= start || end > duration {
+        let text = format!("it spans {} to {} s", start.as_secs_f64(), end.as_secs_f64());
+        let duration_s = duration.as_secs_f64();
+        let help = format!("let to_s be after from_s, and {duration_s} s (duration_s) at most");
+        let key = if section.holds_any(&["to_s"]) { "to_s" } else { "from_s" };
+        section.problem(key, Problem::conflict(text, help));
+    }
+    let except = section.spans("except_s").unwrap_or_default();
+    section.finish();
+    let within = Span { start, end };
+    Some(Measure { name: name?, series: series?, reduce: reduce?, within, except })
+}
+
+fn read_series(
+    section: &mut Section<'_>,
+    capture: &Capture,
+    owners: Owners<'_>,
+) -> Option<Vec<String>> {
+    if !section.holds_any(&["series"]) {
+        section.know(&["series"]);
+        section.missing("series", "series = \"losses\"");
+        return None;
+    }
+    let mut series = Vec::new();
+    for (name, place) in section.texts("series") {
+        let head = name.split('.').next().unwrap_or_default();
+        if let Err(problem) = metric::check(&name, SERIES, Owners { measures: &[], ..owners }) {
+            section.problem_at(&place, "series", problem);
+        } else if !capture.series.iter().any(|captured| captured == head) {
+            let text = format!("\"{head}\" is not captured");
+            let help = format!("add \"{head}\" to [capture] series");
+            section.problem_at(&place, "series", Problem::conflict(text, help));
+        }
+        series.push(name);
+    }
+    Some(series)
+}
+
+fn read_reduce(section: &mut Section<'_>) -> Option<Reduce> {
+    let given = section.holds_any(&["reduce"]);
+    let kind = section.choice("reduce", &KINDS);
+    if !given {
+        section.missing("reduce", "reduce = \"mean\"");
+    }
+    if kind.is_some_and(|kind| kind != Kind::TimeUntil) {
+        let setting = "this reduce";
+        section.no_effect(&["at_most"], setting, "reduce = \"time-until\"");
+    }
+    Some(match kind? {
+        Kind::Mean => Reduce::Mean,
+        Kind::Sum => Reduce::Sum,
+        Kind::Max => Reduce::Max,
+        Kind::Min => Reduce::Min,
+        Kind::PerMinute => Reduce::PerMinute,
+        Kind::TimeUntil => {
+            let bounds = Bounds::new(0.0, SECONDS.high * 1e6, "");
+            Reduce::TimeUntil(section.number("at_most", bounds).unwrap_or(0.0))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measure(reduce: Reduce, within_s: (f64, f64), except_s: &[(f64, f64)]) -> Option<f64> {
+        let span = |(start, end)| Span {
+            start: Duration::from_secs_f64(start),
+            end: Duration::from_secs_f64(end),
+        };
+        let measure = Measure {
+            name: "x".into(),
+            series: vec!["a".into(), "b".into()],
+            reduce,
+            within: span(within_s),
+            except: except_s.iter().copied().map(span).collect(),
+        };
+        let series = BTreeMap::from([
+            ("a".to_owned(), vec![1.0, 2.0, 3.0, 4.0, 5.0]),
+            ("b".to_owned(), vec![9.0, 7.0, 5.0, 3.0, -5.0, 1.0]),
+        ]);
+        measure.value(&series, Duration::from_millis(100))
+    }
+
+    #[test]
+    fn series_are_added_and_reduced() {
+        // The sum of both: 10, 9, 8, 7, 0.
+        let all = (0.0, 0.5);
+        for (reduce, expected) in [
+            (Reduce::Sum, 34.0),
+            (Reduce::Mean, 6.8),
+            (Reduce::Max, 10.0),
+            (Reduce::Min, 0.0),
+            (Reduce::PerMinute, 34.0 * 120.0),
+            (Reduce::TimeUntil(7.5), 0.3),
+        ] {
+            let value = measure(reduce, all, &[]).unwrap();
+            assert!((value - expected).abs() < 1e-9, "{reduce:?} {value}");
+        }
+    }
+
+    #[test]
+    fn only_whole_samples_within_the_span_count() {
+        assert_eq!(measure(Reduce::Sum, (0.1, 0.4), &[]), Some(24.0));
+        assert_eq!(measure(Reduce::Sum, (0.05, 0.35), &[]), Some(17.0));
+        assert_eq!(measure(Reduce::Sum, (0.0, 0.5), &[(0.1, 0.35)]), Some(10.0));
+        assert_eq!(measure(Reduce::Sum, (0.42, 0.45), &[]), None);
+        assert_eq!(measure(Reduce::TimeUntil(-1.0), (0.0, 0.5), &[]), None);
+    }
+}

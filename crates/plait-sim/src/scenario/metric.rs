@@ -1,0 +1,172 @@
+//! Names of metrics and series, shared by both back-ends, the checks and the report.
+
+use super::error::Problem;
+use super::reader::{Section, unknown_choice};
+
+/// What a metric or a series belongs to; the last part of its full name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Of {
+    /// The run as a whole: `jain_index`.
+    Run,
+    /// An application: `goodput_mbit.APP`.
+    App,
+    /// A link: `utilisation_percent.LINK`.
+    Link,
+}
+
+/// The metrics of a run. Means are over the time from `warmup_s` to the end, of an application over
+/// its own time within that. `docs/guide/scenarios.md` defines each.
+pub const METRICS: &[(&str, Of)] = &[
+    ("loss_percent", Of::Run),
+    ("lost_packets", Of::Run),
+    ("late_packets", Of::Run),
+    ("offered_mbit", Of::Run),
+    ("goodput_mbit", Of::Run),
+    ("bond_goodput_mbit", Of::Run),
+    ("beside_goodput_mbit", Of::Run),
+    ("tcp_goodput_mbit", Of::Run),
+    ("udp_goodput_mbit", Of::Run),
+    ("aggregation_ratio", Of::Run),
+    ("aggregation_benefit", Of::Run),
+    ("jain_index", Of::Run),
+    ("wait_p95_ms", Of::Run),
+    ("loss_percent", Of::App),
+    ("offered_mbit", Of::App),
+    ("goodput_mbit", Of::App),
+    ("delay_p50_ms", Of::App),
+    ("delay_p95_ms", Of::App),
+    ("retransmitted_percent", Of::App),
+    ("timeouts", Of::App),
+    ("mos", Of::App),
+    ("page_load_p50_s", Of::App),
+    ("link_throughput_mbit", Of::Link),
+    ("link_loss_percent", Of::Link),
+    ("utilisation_percent", Of::Link),
+    ("bond_share_percent", Of::Link),
+    ("bond_path_percent", Of::Link),
+];
+
+/// The series that a run can capture.
+pub const SERIES: &[(&str, Of)] = &[
+    ("link_throughput", Of::Link),
+    ("drops", Of::Link),
+    ("queue_ms", Of::Link),
+    ("weight", Of::Link),
+    ("rtt_ms", Of::Link),
+    ("offered", Of::App),
+    ("goodput", Of::App),
+    ("delay_ms", Of::App),
+    ("cwnd", Of::App),
+    ("losses", Of::Run),
+    ("waiting", Of::Run),
+];
+
+/// The unit in which a metric is told, by the end of its name; empty for a plain number.
+pub fn unit_of(metric: &str) -> &'static str {
+    const UNITS: &[(&str, &str)] = &[
+        ("_percent", "%"),
+        ("_mbit", "Mbit/s"),
+        ("_ms", "ms"),
+        ("_s", "s"),
+        ("_packets", "packets"),
+        ("_packets_per_minute", "packets/min"),
+    ];
+    let name = metric.split_once('.').map_or(metric, |(name, _)| name);
+    UNITS.iter().find(|(end, _)| name.ends_with(end)).map_or("", |(_, unit)| unit)
+}
+
+/// What full names may end in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owners<'a> {
+    pub(super) apps: &'a [String],
+    pub(super) links: &'a [&'a str],
+    /// Metrics of the scenario's own: its measures.
+    pub(super) measures: &'a [String],
+}
+
+/// Reads the name of a metric.
+pub(super) fn read(
+    section: &mut Section<'_>,
+    key: &'static str,
+    owners: Owners<'_>,
+) -> Option<String> {
+    let name = section.required_text(key, "metric = \"loss_percent\"")?;
+    if !owners.measures.contains(&name)
+        && let Err(problem) = check(&name, METRICS, owners)
+    {
+        section.problem(key, problem);
+    }
+    Some(name)
+}
+
+/// Whether a full name is one of the table's, with an owner that exists.
+pub(super) fn check(
+    name: &str,
+    table: &[(&'static str, Of)],
+    owners: Owners<'_>,
+) -> Result<(), Problem> {
+    let (head, owner) = name.split_once('.').map_or((name, None), |(head, of)| (head, Some(of)));
+    let mut kinds = table.iter().filter(|(known, _)| *known == head).map(|(_, of)| *of).peekable();
+    if kinds.peek().is_none() {
+        let known = table.iter().map(|(known, _)| *known);
+        let mut known: Vec<&str> =
+            known.chain(owners.measures.iter().map(String::as_str)).collect();
+        known.dedup();
+        return Err(unknown_choice(name, known.into_iter()));
+    }
+    let kinds: Vec<Of> = kinds.collect();
+    let owner_known = kinds.iter().any(|of| match (of, owner) {
+        (Of::Run, owner) => owner.is_none(),
+        (Of::App, Some(owner)) => owners.apps.iter().any(|app| app == owner),
+        (Of::Link, Some(owner)) => owners.links.contains(&owner),
+        (Of::App | Of::Link, None) => false,
+    });
+    if owner_known {
+        return Ok(());
+    }
+    let full = |of: &Of| match of {
+        Of::Run => vec![head.to_owned()],
+        Of::App => owners.apps.iter().map(|app| format!("{head}.{app}")).collect(),
+        Of::Link => owners.links.iter().map(|link| format!("{head}.{link}")).collect(),
+    };
+    let known: Vec<String> = kinds.iter().flat_map(full).collect();
+    let (kind, name) = ("figure", name.to_owned());
+    Err(Problem::NoSuch { kind, name, known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_unit() {
+        for (name, unit) in [
+            ("loss_percent.flow", "%"),
+            ("tcp_one_mbit", "Mbit/s"),
+            ("shift_s", "s"),
+            ("losses_packets_per_minute", "packets/min"),
+            ("jain_index", ""),
+        ] {
+            assert_eq!(unit_of(name), unit, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_needs_its_owner() {
+        let apps = ["flow".to_owned()];
+        let owners = Owners { apps: &apps, links: &["dsl"], measures: &[] };
+        for (name, right) in [
+            ("jain_index", true),
+            ("jain_index.flow", false),
+            ("loss_percent", true),
+            ("loss_percent.flow", true),
+            ("loss_percent.dsl", false),
+            ("delay_p95_ms", false),
+            ("utilisation_percent.dsl", true),
+            ("utilisation_percent.lte", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(check(name, METRICS, owners).is_ok(), right, "{name}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What must be refused, with the exact words. `bad.txt` holds them all; when words change, put the
+//! text that the test prints in its place.
+
+use super::*;
+
+/// Name, what to replace in the sound scenario, by what (at its end when there is nothing to
+/// replace), and settings of the command line.
+type Case = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+const CASES: &[Case] = &[
+    ("not TOML", "rtt_ms = 13", "rtt_ms = 13 14", &[]),
+    ("a key given twice", "rtt_ms = 13", "rtt_ms = 13\nrtt_ms = 13", &[]),
+    ("unknown section", "[bond.scheduler]", "[bonds]\n[bond.scheduler]", &[]),
+    ("unknown option", "payload_bytes", "payload_byte", &[]),
+    ("unknown option without a resemblance", "mbit = 50", "mbit = 50, colour = 1", &[]),
+    ("empty name", "name = \"x\"", "name = \"\"", &[]),
+    ("no duration", "duration_s = 10\n", "", &[]),
+    ("negative rate", "rate_mbit = 64", "rate_mbit = -64", &[]),
+    ("no rate", "rate_mbit = 64\n", "", &[]),
+    ("no delay", "rtt_ms = 13\n", "", &[]),
+    ("a text for a number", "rtt_ms = 13", "rtt_ms = \"13\"", &[]),
+    ("a range upside down", "[25, 45]", "[45, 25]", &[]),
+    ("a range of three", "[25, 45]", "[25, 35, 45]", &[]),
+    ("rate and trace", "rate_mbit = 64", "rate_mbit = 64\ntrace = \"good.mahi\"", &[]),
+    ("no such trace", "rate_mbit = 64", "trace = \"absent.mahi\"", &[]),
+    ("trace out of order", "rate_mbit = 64", "trace = \"disorder.mahi\"", &[]),
+    ("trace with words", "rate_mbit = 64", "trace = \"words.mahi\"", &[]),
+    ("no such conditions", "rate_mbit = 64", "like = \"absent.toml\"", &[]),
+    ("wrong conditions", "rate_mbit = 64", "like = \"wrong.toml\"", &[]),
+    ("nested conditions", "rate_mbit = 64", "like = \"nested.toml\"", &[]),
+    ("loss above one", "rtt_ms = 13", "rtt_ms = 13\nloss = 2", &[]),
+    ("half a loss chain", "rtt_ms = 13", "rtt_ms = 13\nloss = { p_good_bad = 0.1 }", &[]),
+    ("outages out of order", "rtt_ms = 13", "rtt_ms = 13\noutages_s = [[3, 4], [1, 2]]", &[]),
+    ("unknown queue", "rtt_ms = 13", "rtt_ms = 13\nqueue = \"coddle\"", &[]),
+    (
+        "a delay for the whole in a direction",
+        "rtt_ms = 13",
+        "rtt_ms = 13\nup = { rtt_ms = 5 }",
+        &[],
+    ),
+    ("a link name with a dot", "[links.dsl]", "[links.\"d.l\"]", &[]),
+    ("through itself", "rtt_ms = 13", "rtt_ms = 13\nthrough = \"dsl\"", &[]),
+    (
+        "through a chain",
+        "rtt_ms = 13",
+        "rtt_ms = 13\nthrough = \"lte\"\n[links.x]\n\
+      rate_mbit = 1\nrtt_ms = 1\nthrough = \"dsl\"",
+        &[],
+    ),
+    ("missing link", "links = [\"dsl\", \"lte\"]", "links = [\"dsl\", \"lta\"]", &[]),
+    ("the same link twice", "links = [\"dsl\", \"lte\"]", "links = [\"dsl\", \"dsl\"]", &[]),
+    ("a bond without links", "links = [\"dsl\", \"lte\"]", "", &[]),
+    ("unknown scheduler", "\"adaptive-wrr\"", "\"adaptive-wwr\"", &[]),
+    ("options of another scheduler", "\"adaptive-wrr\"", "\"min-rtt\"\nk = 0.5", &[]),
+    ("initial weight too large", "\"adaptive-wrr\"", "\"adaptive-wrr\"\ninitial_weight = 51", &[]),
+    ("timeout of an adaptive timer", "[[app]]", "[bond.resequencer]\ntimeout_ms = 5\n[[app]]", &[]),
+    ("unknown kind", "kind = \"udp\"", "kind = \"upd\"", &[]),
+    ("no kind", "kind = \"udp\"\n", "", &[]),
+    ("no layer", ", layer = \"wire\"", "", &[]),
+    ("unknown layer", "\"wire\"", "\"ip\"", &[]),
+    ("no rate of an application", "rate = { mbit = 50, layer = \"wire\" }\n", "", &[]),
+    ("another shape's options", "mbit = 50", "shape = \"ramp-002\", mbit = 50, low_mbit = 9", &[]),
+    ("steps out of order", "mbit = 50", "shape = \"steps\", steps = [[1, 5], [0, 5]]", &[]),
+    ("a falling ramp", "mbit = 50", "shape = \"ramp-002\", low_mbit = 9, high_mbit = 8", &[]),
+    ("packet too long", "payload_bytes = 1460", "payload_bytes = 1473", &[]),
+    ("stops before it starts", "[[app]]", "[[app]]\nstart_s = 5\nstop_s = 5", &[]),
+    ("stops after the end", "[[app]]", "[[app]]\nstop_s = 11", &[]),
+    ("via nothing", "[[app]]", "[[app]]\nvia = \"wifi\"", &[]),
+    ("two of one name", "", "[[app]]\nname = \"flow\"\nkind = \"tcp\"\n", &[]),
+    (
+        "unknown controller",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"cubik\"\n",
+        &[],
+    ),
+    ("sweep of an unknown key", "", "[[sweep]]\nkey = \"bond.scheduler.kk\"\nvalues = [1]\n", &[]),
+    ("sweep through a value", "", "[[sweep]]\nkey = \"title.x\"\nvalues = [1]\n", &[]),
+    (
+        "sweep of a wrong value",
+        "",
+        "[[sweep]]\nkey = \"bond.scheduler.k\"\nvalues = [1,\n-1]\n",
+        &[],
+    ),
+    ("sweep without values", "", "[[sweep]]\nkey = \"bond.scheduler.k\"\n", &[]),
+    (
+        "sweep twice",
+        "",
+        "[[sweep]]\nkey = \"title\"\nvalues = [\"a\", \"a\"]\n\
+      [[sweep]]\nkey = \"title\"\nvalues = [\"b\"]\n",
+        &[],
+    ),
+    ("sweep of no values", "", "[[sweep]]\nkey = \"app.9.x\"\nvalues = []\n", &[]),
+    ("sweep of no application", "", "[[sweep]]\nkey = \"app.glow.rate\"\nvalues = [1]\n", &[]),
+    (
+        "sweep too large",
+        "",
+        "[[sweep]]\nkey = \"duration_s\"\nvalues = \
+         [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,\
+         17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33]\n\
+         [[sweep]]\nkey = \"links.dsl.rate_mbit\"\nvalues = \
+         [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,\
+         17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33]\n\
+         [[sweep]]\nkey = \"links.dsl.price\"\nvalues = [0, 1, 2, 3]\n",
+        &[],
+    ),
+    (
+        "a wrong application beside a sound check",
+        "mbit = 50",
+        "mbit = 0",
+        &["check=[{name=\"c\", source=\"s\", metric=\"goodput_mbit.flow\"}]"],
+    ),
+    (
+        "labels of another number",
+        "",
+        "[[sweep]]\nkey = \"title\"\nvalues = [\"a\"]\n\
+      labels = [\"b\", \"c\"]\n",
+        &[],
+    ),
+    ("unknown series", "", "[capture]\nseries = [\"weights\"]\n", &[]),
+    (
+        "a series not captured",
+        "",
+        "[[measure]]\nname = \"m\"\nreduce = \"sum\"\n\
+      series = \"goodput.flow\"\n",
+        &[],
+    ),
+    (
+        "a series of nobody",
+        "",
+        "[capture]\nseries = \"goodput\"\n[[measure]]\nname = \"m\"\n\
+      reduce = \"sum\"\nseries = \"goodput.glow\"\n",
+        &[],
+    ),
+    (
+        "a measure that ends after the run",
+        "",
+        "[capture]\nseries = \"losses\"\n[[measure]]\n\
+      name = \"m\"\nreduce = \"sum\"\nseries = \"losses\"\nto_s = 11\n",
+        &[],
+    ),
+    (
+        "unknown metric",
+        "",
+        "[[check]]\nname = \"c\"\nsource = \"s\"\nmetric = \"loss_percant\"\n",
+        &[],
+    ),
+    (
+        "metric of nobody",
+        "",
+        "[[check]]\nname = \"c\"\nsource = \"s\"\n\
+      metric = \"goodput_mbit.dsl\"\n",
+        &[],
+    ),
+    (
+        "check without a paper",
+        "",
+        "[[check]]\nname = \"c\"\nsource = \"s\"\n\
+      kind = \"rms-ln-error\"\nmetric = \"loss_percent\"\n",
+        &[],
+    ),
+    (
+        "check of another kind's option",
+        "",
+        "[[check]]\nname = \"c\"\nsource = \"s\"\n\
+      metric = \"loss_percent\"\nalong = \"k\"\nlow = 2\nhigh = 1\n",
+        &[],
+    ),
+    (
+        "check of an unknown axis and value",
+        "",
+        "[[sweep]]\nkey = \"bond.scheduler.k\"\n\
+      values = [1]\n[[check]]\nname = \"c\"\nsource = \"s\"\nmetric = \"loss_percent\"\n\
+      where = { k = [1, 2], kk = 1 }\n",
+        &[],
+    ),
+    ("setting without a value", "", "", &["duration_s"]),
+    ("setting of an unknown section", "", "", &["bnd.scheduler.k=1"]),
+    ("setting of an unknown option", "", "", &["bond.scheduler.w_maxx=1"]),
+    ("setting of a wrong value", "", "", &["bond.scheduler.k=2000"]),
+    ("setting of an unknown application", "", "", &["app.glow.rate.mbit=1"]),
+    ("many at once", "mbit = 50", "mbit = 0", &["duration_s=-1", "links.lte.mtu=9"]),
+];
+
+const BESIDE: &[(&str, &str)] = &[
+    ("good.mahi", "1\n2\n"),
+    ("disorder.mahi", "1\n7\n5\n"),
+    ("words.mahi", "# a trace\n1\n"),
+    ("wrong.toml", "rate_mbit = 1\nrtt_ms = 5\nrtt = 5\n"),
+    ("nested.toml", "rate_mbit = 1\nlike = \"wrong.toml\"\n"),
+];
+
+#[test]
+fn what_is_wrong_is_told_in_exact_words() {
+    let mut told = String::new();
+    for (name, what, by, settings) in CASES {
+        let text = if what.is_empty() {
+            format!("{SOUND}{by}")
+        } else {
+            assert!(SOUND.contains(what), "{name}");
+            SOUND.replacen(what, by, 1)
+        };
+        let loaded = load_beside(&text, settings, BESIDE);
+        let errors = loaded.expect_err(name);
+        told += &format!("# {name}\n{}", words(&errors));
+    }
+    let expected = include_str!("bad.txt");
+    let differs = told.lines().zip(expected.lines()).find(|(told, expected)| told != expected);
+    assert_eq!(told, expected, "first difference: {differs:?}\n{told}");
+}
+
+#[test]
+fn an_absent_file_is_named() {
+    let none: [&str; 0] = [];
+    let read = |_: &Path| Err(io::Error::new(io::ErrorKind::NotFound, "no such file"));
+    let errors = Experiment::load(Path::new("a/b.toml"), &none, &read).unwrap_err();
+    let told = words(&errors);
+    assert!(told.starts_with("a/b.toml: cannot read a/b.toml: no such file\n"), "{told}");
+}
+
+#[test]
+fn every_error_has_a_place_that_exists() {
+    for (name, what, by, settings) in CASES {
+        let text =
+            if what.is_empty() { format!("{SOUND}{by}") } else { SOUND.replacen(what, by, 1) };
+        for error in load_beside(&text, settings, BESIDE).expect_err(name).iter() {
+            if let Place::Line(file, line) = &error.place {
+                let beside = BESIDE.iter().find(|(name, _)| Path::new(name) == &**file);
+                let text = beside.map_or(text.as_str(), |(_, text)| text);
+                assert!((1..=text.lines().count() + 1).contains(line), "{name}: {error}");
+            }
+        }
+    }
+}

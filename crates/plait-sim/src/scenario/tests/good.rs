@@ -1,0 +1,214 @@
+//! What a sound scenario means.
+
+use plait_proto::config::{LossDetection, Order};
+use plait_proto::resequencer::Timer;
+use plait_proto::scheduler::{Algorithm, DwdMode};
+use plait_proto::units::Rate;
+
+use super::*;
+use crate::ratio::Ratio;
+use crate::scenario::app::{Traffic, Via};
+use crate::scenario::link::{Capacity, LossSpec, QueueSpec};
+use crate::scenario::rate::{Layer, Shape};
+
+fn sound(text: &str, settings: &[&str]) -> Experiment {
+    load(text, settings).unwrap_or_else(|errors| panic!("\n{}", words(&errors)))
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let Experiment { scenario, cells } = sound(SOUND, &[]);
+    assert_eq!((scenario.duration, scenario.warmup), (ms(10_000), ms(0)));
+    assert_eq!(scenario.backends, [Backend::Sim]);
+    let lte = &scenario.links["lte"];
+    assert_eq!(lte.up, lte.down);
+    assert_eq!((lte.up.delay, lte.up.jitter, lte.mtu), (ms(12) + ms(1) / 2, ms(10), 1600));
+    assert_eq!(lte.up.queue, QueueSpec::DropTail { bytes: 375_000 });
+    assert_eq!(lte.up.loss, LossSpec::Bernoulli(Ratio::ZERO));
+    let bond = scenario.bond.as_ref().unwrap();
+    assert_eq!(bond.scheduler, Algorithm::AdaptiveWrr.into());
+    assert_eq!((bond.order, bond.loss_detection), (Order::Flow, LossDetection::Known));
+    assert_eq!((bond.report_interval, bond.inner_mtu), (ms(50), 1500));
+    let app = &scenario.apps[0];
+    assert_eq!((app.start, app.stop, &app.via), (ms(0), ms(10_000), &Via::Bond));
+    let Traffic::Udp(udp) = &app.traffic else { panic!("{app:?}") };
+    assert_eq!(udp.told_at, Layer::Wire);
+    // 1460 bytes of payload travel in 1548.
+    let offered = Rate::from_bits_per_second(47_157_623);
+    assert_eq!(udp.shape.at(ms(5)), offered);
+    assert_eq!((cells.len(), cells[0].name.as_str()), (1, "base"));
+    assert_eq!(cells[0].scenario, scenario);
+}
+
+#[test]
+fn settings_of_the_paper_are_taken() {
+    let file = root().join("002/table-loss.toml");
+    let none: [&str; 0] = [];
+    let Experiment { scenario, cells } = Experiment::load(&file, &none, &read_file).unwrap();
+    let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "k=0.1,t_dwd_ms=50",
+            "k=0.1,t_dwd_ms=250",
+            "k=0.1,t_dwd_ms=500",
+            "k=0.5,t_dwd_ms=50",
+            "k=0.5,t_dwd_ms=250",
+            "k=0.5,t_dwd_ms=500",
+            "k=1,t_dwd_ms=50",
+            "k=1,t_dwd_ms=250",
+            "k=1,t_dwd_ms=500",
+        ]
+    );
+    for cell in &cells {
+        let bond = cell.scenario.bond.as_ref().unwrap();
+        let wrr = bond.scheduler.adaptive_wrr;
+        assert_eq!(Toml::Float(wrr.k), cell.settings["k"]);
+        assert_eq!(Toml::Integer(wrr.t_dwd_ms.into()), cell.settings["t_dwd_ms"]);
+        assert_eq!((wrr.w_max, wrr.dwd_mode), (45, DwdMode::PerTdwd));
+        assert_eq!((bond.order, bond.loss_detection), (Order::Bond, LossDetection::Timer));
+        assert_eq!(bond.resequencer.timer, Timer::Fixed(ms(50)));
+        assert!(!bond.resequencer.count_known_lost && !bond.resequencer.release_known_lost);
+        let printed = scenario.paper.iter().filter(|value| value.at.chooses(&cell.settings));
+        assert_eq!(printed.count(), 1, "{}", cell.name);
+    }
+    let Traffic::Udp(udp) = &scenario.apps[0].traffic else { panic!("a ramp") };
+    let Shape::Ramp(ramp) = &udp.shape else { panic!("{:?}", udp.shape) };
+    assert_eq!((ramp.length(), ramp.step), (scenario.duration, ms(200)));
+}
+
+#[test]
+fn directions_differ_where_they_say_so() {
+    let text = SOUND.replace(
+        "[links.lte]\n",
+        "up = { rate_mbit = 10, queue_bytes = 3000, delay_ms = [1, 3] }\n\
+         down = { loss = { p_good_bad = 0.01, p_bad_good = 0.3, bad = 0.5 } }\n[links.lte]\n\
+         queue = \"codel\"\nreorder = true\noutages_s = [[1, 2], [4, 4.5]]\n",
+    );
+    let scenario = sound(&text, &[]).scenario;
+    let (up, down) = (&scenario.links["dsl"].up, &scenario.links["dsl"].down);
+    assert_eq!(up.capacity, Capacity::Fixed(Rate::from_mbit(10)));
+    assert_eq!((up.delay, up.jitter), (ms(1), ms(2)));
+    assert_eq!(up.queue, QueueSpec::DropTail { bytes: 3000 });
+    assert_eq!(down.capacity, Capacity::Fixed(Rate::from_mbit(64)));
+    assert_eq!(down.queue, QueueSpec::DropTail { bytes: 400_000 });
+    let ppm = Ratio::from_ppm;
+    let chain = LossSpec::GilbertElliott {
+        good_to_bad: ppm(10_000),
+        bad_to_good: ppm(300_000),
+        loss_good: ppm(0),
+        loss_bad: ppm(500_000),
+    };
+    assert_eq!((down.loss, up.loss), (chain, LossSpec::Bernoulli(Ratio::ZERO)));
+    let lte = &scenario.links["lte"].down;
+    assert_eq!(lte.queue, QueueSpec::CoDel { bytes: 7_500_000 });
+    assert!(lte.reorder && lte.outages.len() == 2);
+    assert_eq!(lte.outages[1], Span { start: ms(4000), end: ms(4500) });
+}
+
+#[test]
+fn a_shared_link_bounds_the_packets_of_those_behind_it() {
+    let core = "[links.core]\nrate_mbit = 9\nrtt_ms = 1\nmtu = 1000\n[bond]";
+    let text = SOUND
+        .replace("rtt_ms = 13", "rtt_ms = 13\nthrough = \"core\"")
+        .replace("[bond]", core)
+        .replace("1460", "900");
+    let scenario = sound(&text, &[]).scenario;
+    assert_eq!(scenario.links["dsl"].through.as_deref(), Some("core"));
+    assert_eq!(scenario.bond.unwrap().inner_mtu, 940);
+    assert!(load(&text.replace("900", "913"), &[]).is_err());
+}
+
+#[test]
+fn a_link_may_begin_from_named_conditions_and_a_trace() {
+    let text = SOUND.replace("rate_mbit = 64\n", "like = \"links/a.toml\"\nqueue_ms = 10\n");
+    let conditions = "title = \"A\"\ntrace = \"a.mahi\"\nrtt_ms = 99\nqueue_bytes = 7\nmtu = 1700\n\
+                      up = { rate_mbit = 1, reorder = true }\n";
+    let beside = [("links/a.toml", conditions), ("links/a.mahi", "5\n10\n")];
+    let own = text.replace("queue_ms = 10\n", "queue_ms = 10\nup = { rate_mbit = 2 }\n");
+    for (text, up_mbit) in [(&text, 1), (&own, 2)] {
+        let scenario = load_beside(text, &[], &beside).unwrap().scenario;
+        let link = &scenario.links["dsl"];
+        assert_eq!((link.title.as_str(), link.mtu), ("A", 1700));
+        let Capacity::Trace(trace) = &link.down.capacity else { panic!("{link:?}") };
+        assert_eq!(trace.opportunities_ms(), [5, 10]);
+        assert_eq!(link.down.queue, QueueSpec::DropTail { bytes: 3000 });
+        assert_eq!(link.down.delay, ms(6) + ms(1) / 2);
+        assert_eq!(link.up.capacity, Capacity::Fixed(Rate::from_mbit(up_mbit)));
+        assert!(link.up.reorder && !link.down.reorder);
+    }
+}
+
+#[test]
+fn settings_replace_values_and_narrow_sweeps() {
+    let swept = format!(
+        "{SOUND}[[sweep]]\nkey = \"bond.scheduler.k\"\nvalues = [0.1, 1]\n[[sweep]]\n\
+         name = \"size\"\nkey = \"app.flow.payload_bytes\"\nvalues = [100, 200]\n\
+         labels = [\"small\", \"large\"]\n"
+    );
+    let names = |settings: &[&str]| {
+        let cells = sound(&swept, settings).cells;
+        cells.into_iter().map(|cell| cell.name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&[]), "k=0.1,size=small k=0.1,size=large k=1,size=small k=1,size=large");
+    assert_eq!(names(&["k=2", "size=50"]), "k=2,size=50");
+    assert_eq!(names(&["k=2", "size=large"]), "k=2,size=large");
+    assert_eq!(names(&["bond.scheduler.k=[3.0,4]", "size=50"]), "k=3,size=50 k=4,size=50");
+    let experiment = sound(
+        SOUND,
+        &[
+            "bond.scheduler.w_max=45",
+            "links.dsl.rate_mbit = 32",
+            "app.flow.name=other",
+            "bond.resequencer.order=none",
+        ],
+    );
+    let bond = experiment.scenario.bond.as_ref().unwrap();
+    assert_eq!((bond.scheduler.adaptive_wrr.w_max, bond.order), (45, Order::None));
+    let dsl = &experiment.scenario.links["dsl"].up.capacity;
+    assert_eq!(*dsl, Capacity::Fixed(Rate::from_mbit(32)));
+    assert_eq!(experiment.scenario.apps[0].name, "other");
+}
+
+#[test]
+fn a_sweep_may_vary_whole_sections() {
+    let text = SOUND.replace("[bond.scheduler]\nalgorithm = \"adaptive-wrr\"\n", "").to_owned()
+        + "[[sweep]]\nkey = \"bond.scheduler\"\nlabels = [\"wrr\", \"rtt\"]\nvalues = [\n\
+           { algorithm = \"adaptive-wrr\", k = 2 }, { algorithm = \"min-rtt\" } ]\n";
+    let cells = sound(&text, &[]).cells;
+    let of = |cell: &Cell| {
+        let scheduler = &cell.scenario.bond.as_ref().unwrap().scheduler;
+        (cell.name.clone(), scheduler.algorithm)
+    };
+    assert_eq!(
+        cells.iter().map(of).collect::<Vec<_>>(),
+        [
+            ("scheduler=wrr".to_owned(), Algorithm::AdaptiveWrr),
+            ("scheduler=rtt".to_owned(), Algorithm::MinRtt),
+        ]
+    );
+}
+
+#[test]
+fn every_kind_of_application_is_read() {
+    let text = SOUND.to_owned()
+        + "[[app]]\nname = \"a\"\nkind = \"on-off\"\nvia = \"lte\"\ntimes = \"exponential\"\n\
+           rate = { shape = \"steps\", steps = [[0, 1], [2, 0]], layer = \"goodput\" }\n\
+           [[app]]\nname = \"b\"\nkind = \"voip\"\ncodec = \"g729\"\ndirection = \"up\"\n\
+           [[app]]\nname = \"c\"\nkind = \"web\"\nobject_bytes = [10, 20]\n\
+           [[app]]\nname = \"d\"\nkind = \"tcp\"\nflows = 2\nrecovery = \"rfc6675\"\nstop_s = 5\n";
+    let apps = sound(&text, &[]).scenario.apps;
+    let Traffic::OnOff(on_off) = &apps[1].traffic else { panic!("{:?}", apps[1]) };
+    assert!(on_off.exponential && apps[1].via == Via::Link("lte".into()));
+    assert_eq!(on_off.udp.shape, Shape::Steps(vec![(ms(0), 1e6), (ms(2000), 0.0)]));
+    let Traffic::Voip(voip) = apps[2].traffic else { panic!("{:?}", apps[2]) };
+    assert_eq!((voip.codec.payload_bytes(), voip.playout), (20, ms(200)));
+    let Traffic::Web(web) = &apps[3].traffic else { panic!("{:?}", apps[3]) };
+    assert_eq!((web.object_bytes, web.tcp.controller.as_str()), ((10, 20), "cubic"));
+    let Traffic::Tcp(tcp) = &apps[4].traffic else { panic!("{:?}", apps[4]) };
+    assert_eq!((tcp.flows, tcp.tcp.recovery.as_str(), apps[4].stop), (2, "rfc6675", ms(5000)));
+}

@@ -196,8 +196,8 @@ impl Egress {
         match header.kind {
             Kind::Data => {
                 let (prefix, packet) = DataPrefix::read(text).ok_or(DropReason::BadInnerPacket)?;
-                self.account(now, header, number, ip_bytes, prefix.sent);
-                self.account_data(now, header, number);
+                let gap = self.account(now, header, number, ip_bytes, prefix.sent);
+                self.account_data(now, header, gap);
                 self.resequence(now, header.path, prefix, packet);
                 Ok(Opened::Data)
             }
@@ -213,7 +213,7 @@ impl Egress {
         }
     }
 
-    /// What every authentic datagram tells, data or control.
+    /// What every authentic datagram tells, data or control. Says whether it left a gap below itself.
     fn account(
         &mut self,
         now: Instant,
@@ -221,10 +221,15 @@ impl Egress {
         number: PacketNumber,
         ip_bytes: u32,
         sent: SendTimestamp,
-    ) {
+    ) -> bool {
+        let mut gap = false;
         let path = self.paths.entry(header.path).or_default();
         path.received_bytes += u64::from(ip_bytes);
         if let Some(epoch) = epoch_path(&mut self.sessions, header) {
+            gap = epoch.ranges.insert(number);
+            if epoch.ranges.largest() == Some(number) {
+                epoch.largest_at = now;
+            }
             if epoch.base == u64::MAX {
                 epoch.base = path.next_number;
             }
@@ -243,13 +248,11 @@ impl Egress {
                 self.resequencer.set_timeout(timeout);
             }
         }
+        gap
     }
 
     /// What data adds: acknowledgements and reports become due.
-    fn account_data(&mut self, now: Instant, header: Header, number: PacketNumber) {
-        let Some(epoch) = epoch_path(&mut self.sessions, header) else { return };
-        epoch.largest_at = now;
-        let gap = epoch.ranges.insert(number);
+    fn account_data(&mut self, now: Instant, header: Header, gap: bool) {
         let Some(path) = self.paths.get_mut(&header.path) else { return };
         path.received_packets += 1;
         path.ack_session = Some(header.session);

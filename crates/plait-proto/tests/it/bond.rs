@@ -112,6 +112,20 @@ fn a_spoofed_inner_source_is_dropped_and_counted() {
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::SourceNotAllowed), 1);
 }
 
+/// Control datagrams share the packet numbers of data. They must not pass for gaps, each of which
+/// would ask for an acknowledgement at once.
+#[test]
+fn regression_control_datagrams_are_no_gaps() {
+    let mut world = World::connected(Setup::default());
+    let before = world.captured.len();
+    exchange(&mut world, 1000, 1);
+    let sent = &world.captured[before..];
+    let control = sent.iter().filter(|datagram| datagram.bytes[0] == 0x15).count();
+    // In a second, each way and path: an acknowledgement every 5 ms, a probe and its echo; each way
+    // a loss report every 50 ms.
+    assert!(control <= 4 * (200 + 4) + 2 * 25, "{control} control datagrams");
+}
+
 #[test]
 fn what_has_no_peer_or_is_no_packet_is_counted() {
     let mut world = World::connected(Setup::default());

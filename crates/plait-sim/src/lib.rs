@@ -2,6 +2,9 @@
 //! randomness comes from a seed, so that one seed gives one run.
 //!
 //! - [`link`]: one direction of a link, as a state machine.
+//! - [`world`]: customer, provider, links and gateways as one course of events.
+//! - [`app`]: the applications at both ends.
+//! - [`run`]: a scenario and a seed in, metrics and series out.
 //! - [`ratio`]: probabilities as integers.
 //! - [`tcp`]: a TCP sender and receiver, segment by segment.
 //! - [`prng`]: the seeded generator.
@@ -9,8 +12,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod app;
 pub mod link;
 pub mod prng;
 pub mod ratio;
+pub mod run;
 pub mod scenario;
 pub mod tcp;
+pub mod world;

@@ -1,4 +1,9 @@
-//! Whole tunnels over modelled links, in virtual time.
+//! Whole runs of the world in virtual time: scenarios in, metrics out.
 
-mod tunnel;
+mod apps;
+mod paper_002;
+mod scenarios;
+mod speed;
+mod topology;
+mod trace;
 mod udp;

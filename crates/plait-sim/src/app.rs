@@ -1,0 +1,128 @@
+//! Applications: each is both of its ends, without I/O and without a clock.
+//!
+//! Contract: [`App::handle_packet`] and [`App::handle_timeout`] put something in and may put
+//! packets into the outbox; [`App::poll_timeout`] says when to come again. Times given must not
+//! decrease. A world carries each packet of the outbox to the end that it names, or loses it.
+
+use core::fmt::Debug;
+
+use plait_proto::time::Instant;
+
+use crate::scenario::app::{Direction, Traffic, Via};
+use crate::scenario::{AppSpec, Scenario};
+use crate::world::{End, Packet, WorldError};
+
+mod bulk;
+mod cbr;
+mod connection;
+mod delays;
+pub mod e_model;
+mod shape;
+mod tally;
+mod voip;
+mod web;
+
+pub use delays::Delays;
+pub use tally::{Span, Tally};
+
+/// Packets on their way out of an application.
+pub type Outbox = Vec<Packet>;
+
+/// What an application can tell about itself.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// Its TCP senders' windows together, in full segments; `None` without TCP.
+    pub cwnd_segments: Option<f64>,
+    /// Data segments sent by its TCP senders, retransmissions included.
+    pub segments: u64,
+    /// Those of them that were sent before.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// A call's quality on a scale from 1 to 4.5 (ITU-T G.107).
+    pub mos: Option<f64>,
+    /// How long the pages took that were finished within the measured span, in seconds.
+    pub page_loads_s: Vec<f64>,
+}
+
+/// An application.
+pub trait App: Debug {
+    /// When to call [`App::handle_timeout`].
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Does what is due at `now`.
+    fn handle_timeout(&mut self, now: Instant, out: &mut Outbox);
+
+    /// Takes a packet that arrived at the end that it names.
+    fn handle_packet(&mut self, now: Instant, packet: &Packet, out: &mut Outbox);
+
+    /// What was sent and what arrived.
+    fn tally(&self) -> &Tally;
+
+    /// What else there is to know.
+    fn observe(&self) -> Observation;
+}
+
+/// Makes the scenario's application number `at`. `zero` is the scenario's start, `span` the time
+/// that metrics cover.
+///
+/// # Errors
+///
+/// A TCP controller or a loss recovery that the model does not know.
+pub(crate) fn build(
+    scenario: &Scenario,
+    at: usize,
+    zero: Instant,
+    span: Span,
+    seed: u64,
+) -> Result<Box<dyn App>, WorldError> {
+    let spec = &scenario.apps[at];
+    let place = Place::new(scenario, spec, at, zero, span);
+    Ok(match &spec.traffic {
+        Traffic::Udp(udp) => Box::new(cbr::Cbr::new(place, udp)),
+        Traffic::OnOff(on_off) => Box::new(cbr::Cbr::on_off(place, on_off, seed)),
+        Traffic::Voip(voip) => Box::new(voip::Voip::new(place, *voip)),
+        Traffic::Web(web) => Box::new(web::Web::new(place, web, seed)?),
+        Traffic::Tcp(tcp) => Box::new(bulk::Bulk::new(place, tcp)?),
+    })
+}
+
+/// What every application is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    name: String,
+    app: usize,
+    /// Where its data goes.
+    data_to: End,
+    start: Instant,
+    stop: Instant,
+    /// Longest packet that its way takes.
+    mtu: u16,
+    span: Span,
+}
+
+impl Place {
+    fn new(scenario: &Scenario, spec: &AppSpec, app: usize, zero: Instant, span: Span) -> Self {
+        let mtu = match (&spec.via, &scenario.bond) {
+            (Via::Link(name), _) => scenario.links[name].mtu,
+            (Via::Bond, bond) => {
+                bond.as_ref().expect("a checked scenario's bond exists when it is used").inner_mtu
+            }
+        };
+        Self {
+            name: spec.name.clone(),
+            app,
+            data_to: match spec.direction {
+                Direction::Down => End::Customer,
+                Direction::Up => End::Server,
+            },
+            start: zero + spec.start,
+            stop: zero + spec.stop,
+            mtu: mtu.min(ETHERNET_MTU_BYTES),
+            span,
+        }
+    }
+}
+
+/// Hosts are on Ethernet, whatever the links take.
+const ETHERNET_MTU_BYTES: u16 = 1500;

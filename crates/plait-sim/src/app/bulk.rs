@@ -1,0 +1,106 @@
+//! Bulk transfers over TCP.
+
+use plait_proto::time::Instant;
+
+use super::connection::{Connection, is_tallied, sender_config};
+use super::tally::Tally;
+use super::{App, Observation, Outbox, Place};
+use crate::scenario::app::TcpSpec;
+use crate::tcp::{SenderConfig, Source, TcpSender};
+use crate::world::{Packet, WorldError};
+
+/// Some connections, all alike, that begin together.
+#[derive(Debug)]
+pub(super) struct Bulk {
+    place: Place,
+    config: SenderConfig,
+    flow_count: u32,
+    /// Empty before the start.
+    flows: Vec<Connection>,
+    stopped: bool,
+    tally: Tally,
+}
+
+impl Bulk {
+    pub(super) fn new(place: Place, spec: &TcpSpec) -> Result<Self, WorldError> {
+        let source = spec.transfer_bytes.map_or(Source::Endless, Source::Bytes);
+        Ok(Self {
+            config: sender_config(&place, &spec.tcp, source)?,
+            flow_count: spec.flows,
+            flows: Vec::new(),
+            stopped: false,
+            tally: Tally::new(place.span),
+            place,
+        })
+    }
+
+    fn start(&mut self) {
+        let (place, config) = (&self.place, self.config);
+        let flow = |at: u32| Connection::new(place.app, 2 * at, place.data_to, config);
+        self.flows = (0..self.flow_count).map(flow).collect();
+    }
+
+    fn drain(&mut self, now: Instant, at: usize, out: &mut Outbox) {
+        let bytes = self.flows[at].drain(now, &mut self.tally, out);
+        self.tally.on_goodput(now, bytes);
+    }
+}
+
+impl App for Bulk {
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.stopped {
+            return None;
+        }
+        if self.flows.is_empty() {
+            return Some(self.place.start);
+        }
+        let timers = self.flows.iter().filter_map(Connection::poll_timeout);
+        Some(timers.fold(self.place.stop, Ord::min))
+    }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
+        if now >= self.place.stop {
+            self.stopped = true;
+        } else if self.flows.is_empty() {
+            self.start();
+            (0..self.flows.len()).for_each(|at| self.drain(now, at, out));
+        } else {
+            for at in 0..self.flows.len() {
+                let connection = &mut self.flows[at];
+                if connection.poll_timeout().is_some_and(|due| due <= now) {
+                    connection.handle_timeout(now);
+                    self.drain(now, at, out);
+                }
+            }
+        }
+    }
+
+    fn handle_packet(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
+        if is_tallied(packet) {
+            self.tally.on_received(now, packet.sent_at);
+        }
+        if !self.stopped {
+            let at = packet.stream as usize / 2;
+            self.flows[at].handle_packet(now, packet);
+            self.drain(now, at, out);
+        }
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn observe(&self) -> Observation {
+        let senders = || self.flows.iter().map(Connection::sender);
+        let counters = || senders().map(TcpSender::counters);
+        let window_bytes: u64 =
+            if self.stopped { 0 } else { senders().map(TcpSender::window_bytes).sum() };
+        Observation {
+            cwnd_segments: Some(window_bytes as f64 / self.config.segment_bytes as f64),
+            segments: counters().map(|counters| counters.segments_sent).sum(),
+            retransmits: counters().map(|counters| counters.retransmits).sum(),
+            timeouts: counters().map(|counters| counters.rtos).sum(),
+            ..Observation::default()
+        }
+    }
+}

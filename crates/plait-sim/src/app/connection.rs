@@ -1,0 +1,163 @@
+//! A TCP connection with data in one direction: both of its ends, and the segments between them.
+
+use std::collections::BTreeMap;
+
+use plait_proto::congestion::ControllerConfig;
+use plait_proto::time::{Duration, Instant};
+
+use super::tally::Tally;
+use super::{Outbox, Place};
+use crate::scenario::app::TcpKind;
+use crate::tcp::{
+    DupThreshold, ReceiverConfig, Recovery, Segment, SenderConfig, Source, TcpReceiver, TcpSender,
+};
+use crate::world::{End, Packet, Protocol, WorldError};
+
+/// IPv4 and TCP headers with timestamps.
+const HEADERS_BYTES: u64 = 52;
+/// Segments that did not arrive are forgotten after this time: longer than any queue holds them.
+const SEGMENT_LIFE: Duration = Duration::from_secs(120);
+
+/// What a scenario's words mean for the sender; `source` is what it has to send.
+pub(super) fn sender_config(
+    place: &Place,
+    kind: &TcpKind,
+    source: Source,
+) -> Result<SenderConfig, WorldError> {
+    let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
+    let algorithm = kind.controller.parse();
+    let controller = ControllerConfig {
+        algorithm: algorithm.map_err(|error| wrong(format!("{error}")))?,
+        ..ControllerConfig::default()
+    };
+    // The scenario names the RFC, the model the threshold.
+    let recovery = match kind.recovery.as_str() {
+        "rfc6675" => Recovery::Sack { dup_threshold: DupThreshold::Fixed(3) },
+        "rfc6675-adaptive" => Recovery::Sack { dup_threshold: DupThreshold::Adaptive },
+        other => other.parse().map_err(|error| wrong(format!("{error}")))?,
+    };
+    let segment_bytes = u64::from(place.mtu) - HEADERS_BYTES;
+    Ok(SenderConfig { segment_bytes, controller, recovery, source, ..SenderConfig::default() })
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    app: usize,
+    /// Data travels in stream `stream`, acknowledgements in the one after it.
+    stream: u32,
+    data_to: End,
+    sender: TcpSender,
+    receiver: TcpReceiver,
+    /// Data segments and acknowledgements on their way.
+    on_the_way: [OnTheWay; 2],
+}
+
+impl Connection {
+    /// A connection that opens when it is first drained. `stream` is even.
+    pub(super) fn new(app: usize, stream: u32, data_to: End, config: SenderConfig) -> Self {
+        let segment_bytes = config.segment_bytes;
+        let receiver = ReceiverConfig { segment_bytes, ..ReceiverConfig::default() };
+        Self {
+            app,
+            stream,
+            data_to,
+            sender: TcpSender::new(config),
+            receiver: TcpReceiver::new(receiver),
+            on_the_way: [OnTheWay::default(), OnTheWay::default()],
+        }
+    }
+
+    pub(super) fn sender(&self) -> &TcpSender {
+        &self.sender
+    }
+
+    pub(super) fn write(&mut self, bytes: u64) {
+        self.sender.write(bytes);
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        [self.sender.poll_timeout(), self.receiver.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Does what is due at `now`.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.sender.poll_timeout().is_some_and(|at| at <= now) {
+            self.sender.handle_timeout(now);
+        }
+        if self.receiver.poll_timeout().is_some_and(|at| at <= now) {
+            self.receiver.handle_timeout(now);
+        }
+    }
+
+    /// Takes a packet that arrived. A second copy does nothing.
+    pub(super) fn handle_packet(&mut self, now: Instant, packet: &Packet) {
+        let acknowledgement = packet.stream != self.stream;
+        let on_the_way = &mut self.on_the_way[usize::from(acknowledgement)];
+        let Some(segment) = on_the_way.take(packet.number) else { return };
+        if acknowledgement {
+            self.sender.handle_segment(now, &segment);
+        } else {
+            self.receiver.handle_segment(now, &segment);
+        }
+    }
+
+    /// Takes out what both ends have to send, and gives the bytes that came into order.
+    pub(super) fn drain(&mut self, now: Instant, tally: &mut Tally, out: &mut Outbox) -> u64 {
+        while let Some(segment) = self.sender.poll_transmit(now) {
+            let packet = self.packet(now, segment, false);
+            if is_tallied(&packet) {
+                tally.on_sent(now, segment.len);
+            }
+            out.push(packet);
+        }
+        while let Some(segment) = self.receiver.poll_transmit(now) {
+            out.push(self.packet(now, segment, true));
+        }
+        let in_order = core::iter::from_fn(|| self.receiver.poll_deliver());
+        in_order.map(|range| range.len()).sum()
+    }
+
+    fn packet(&mut self, now: Instant, segment: Segment, acknowledgement: bool) -> Packet {
+        let bytes = u16::try_from(segment.ip_bytes());
+        Packet {
+            app: self.app,
+            stream: self.stream + u32::from(acknowledgement),
+            number: self.on_the_way[usize::from(acknowledgement)].put(now, segment),
+            sent_at: now,
+            bytes: bytes.expect("a segment fits the MTU"),
+            protocol: Protocol::Tcp,
+            to: if acknowledgement { self.data_to.other() } else { self.data_to },
+        }
+    }
+}
+
+/// Whether a packet counts as sent and received: it goes the way of the data and carries its time.
+pub(super) fn is_tallied(packet: &Packet) -> bool {
+    packet.stream.is_multiple_of(2) && packet.bytes >= Packet::TIMED_TCP_BYTES_MIN
+}
+
+/// Segments on their way, by number: packets carry the number alone.
+#[derive(Debug, Default)]
+struct OnTheWay {
+    segments: BTreeMap<u32, (Instant, Segment)>,
+    next_number: u32,
+}
+
+impl OnTheWay {
+    fn put(&mut self, now: Instant, segment: Segment) -> u32 {
+        while let Some(first) = self.segments.first_entry()
+            && now.since(first.get().0) > SEGMENT_LIFE
+        {
+            first.remove();
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        self.segments.insert(number, (now, segment));
+        number
+    }
+
+    fn take(&mut self, number: u32) -> Option<Segment> {
+        self.segments.remove(&number).map(|(_, segment)| segment)
+    }
+}

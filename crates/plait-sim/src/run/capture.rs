@@ -1,0 +1,130 @@
+//! Series: one sample per interval of what changed since the one before.
+
+use std::collections::BTreeMap;
+
+use plait_proto::stats::PeerStatus;
+
+use super::mbit;
+use crate::scenario::Scenario;
+use crate::world::{Way, World};
+
+/// Counts at the end of an interval, from the start on.
+#[derive(Clone, Debug, Default)]
+struct Totals {
+    /// For each application: payload offered, payload in order, packets arrived, their delays.
+    apps: Vec<[u64; 4]>,
+    /// For each link: bytes that came out, packets dropped.
+    links: Vec<[u64; 2]>,
+    /// Packets that the receiving gateway counted lost, and those of them that came after all.
+    lost_packets: u64,
+    late_packets: u64,
+}
+
+/// The series of a run under way.
+#[derive(Debug)]
+pub(super) struct Captures {
+    way: Way,
+    kinds: Vec<String>,
+    last: Totals,
+    series: BTreeMap<String, Vec<f64>>,
+}
+
+impl Captures {
+    pub(super) fn new(scenario: &Scenario, way: Way, world: &mut World) -> Self {
+        let last = totals(scenario, way, world);
+        let kinds = scenario.capture.series.clone();
+        Self { way, kinds, last, series: BTreeMap::new() }
+    }
+
+    pub(super) fn finish(self) -> BTreeMap<String, Vec<f64>> {
+        self.series
+    }
+
+    /// Takes a sample of everything that is captured.
+    pub(super) fn sample(&mut self, scenario: &Scenario, world: &mut World) {
+        if self.kinds.is_empty() {
+            return;
+        }
+        let totals = totals(scenario, self.way, world);
+        let last = core::mem::replace(&mut self.last, totals);
+        self.sample_apps(scenario, world, &last);
+        self.sample_links(scenario, world, &last);
+        // A packet may come after all in a later interval than that in which it counted as lost.
+        let lost = self.last.lost_packets.saturating_sub(last.lost_packets) as f64;
+        let late = self.last.late_packets.saturating_sub(last.late_packets) as f64;
+        self.put("losses", None, lost - late);
+        if let Some(status) = world.bond_receiver(self.way) {
+            self.put("waiting", None, status.resequencer.waiting_now_packets as f64);
+        }
+        if let Some(status) = world.bond_sender(self.way) {
+            self.sample_paths(scenario, &status);
+        }
+    }
+
+    fn sample_apps(&mut self, scenario: &Scenario, world: &World, last: &Totals) {
+        let interval = scenario.capture.interval;
+        for (at, spec) in scenario.apps.iter().enumerate() {
+            let grown = |what: usize| self.last.apps[at][what] - last.apps[at][what];
+            let (offered, goodput) = (mbit(grown(0), interval), mbit(grown(1), interval));
+            let (arrived, delay_us) = (grown(2), grown(3));
+            self.put("offered", Some(&spec.name), offered);
+            self.put("goodput", Some(&spec.name), goodput);
+            let delay_ms = if arrived > 0 { delay_us as f64 / arrived as f64 / 1e3 } else { 0.0 };
+            self.put("delay_ms", Some(&spec.name), delay_ms);
+            if let Some(segments) = world.app(at).observe().cwnd_segments {
+                self.put("cwnd", Some(&spec.name), segments);
+            }
+        }
+    }
+
+    fn sample_links(&mut self, scenario: &Scenario, world: &World, last: &Totals) {
+        for (at, name) in scenario.links.keys().enumerate() {
+            let grown = |what: usize| self.last.links[at][what] - last.links[at][what];
+            let (throughput, drops) = (mbit(grown(0), scenario.capture.interval), grown(1));
+            let view = world.link(at, self.way);
+            let queueing = view.mean_rate.time_for(view.queue_bytes);
+            self.put("link_throughput", Some(name), throughput);
+            self.put("drops", Some(name), drops as f64);
+            self.put("queue_ms", Some(name), queueing.as_secs_f64() * 1e3);
+        }
+    }
+
+    /// A path that is away has no weight and no round-trip time: both are zero then.
+    fn sample_paths(&mut self, scenario: &Scenario, status: &PeerStatus) {
+        let names = scenario.bond.iter().flat_map(|bond| &bond.links);
+        for name in names {
+            let path = status.paths.iter().find(|path| path.name == *name);
+            let weight = path.and_then(|path| path.weight).unwrap_or(0);
+            let rtt_us = path.and_then(|path| path.srtt_us).unwrap_or(0);
+            self.put("weight", Some(name), f64::from(weight));
+            self.put("rtt_ms", Some(name), rtt_us as f64 / 1e3);
+        }
+    }
+
+    fn put(&mut self, kind: &str, owner: Option<&str>, value: f64) {
+        if !self.kinds.iter().any(|known| known == kind) {
+            return;
+        }
+        let name = owner.map_or(kind.to_owned(), |owner| format!("{kind}.{owner}"));
+        self.series.entry(name).or_default().push(value);
+    }
+}
+
+fn totals(scenario: &Scenario, way: Way, world: &mut World) -> Totals {
+    let apps = (0..scenario.apps.len()).map(|at| {
+        let tally = world.app(at).tally();
+        let arrived = [tally.received_packets, tally.delay_total_us];
+        [tally.offered_bytes, tally.goodput_bytes, arrived[0], arrived[1]]
+    });
+    let apps = apps.collect();
+    let links = (0..scenario.links.len()).map(|at| {
+        let counters = world.link(at, way).counters;
+        [counters.out_bytes, counters.dropped_packets()]
+    });
+    let links = links.collect();
+    let status = world.bond_receiver(way);
+    let paths = || status.iter().flat_map(|status| &status.paths);
+    let lost_packets = paths().map(|path| path.lost_packets).sum();
+    let late_packets = paths().map(|path| path.late_packets).sum();
+    Totals { apps, links, lost_packets, late_packets }
+}

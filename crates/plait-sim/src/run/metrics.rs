@@ -1,0 +1,296 @@
+//! Metrics of the measured time.
+
+use std::collections::BTreeMap;
+
+use plait_proto::resequencer::{ResequencerStats, WAITING_BUCKETS_MS};
+
+use super::{mbit, own_time};
+use crate::app::{Observation, Tally};
+use crate::scenario::Scenario;
+use crate::scenario::app::{Direction, Traffic, Via};
+use crate::scenario::rate::TUNNEL_BYTES;
+use crate::world::{LinkView, Way, World};
+
+type Metrics = BTreeMap<String, f64>;
+
+/// Counts of links and bond at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    links: Vec<LinkView>,
+    lost_packets: u64,
+    late_packets: u64,
+    resequencer: ResequencerStats,
+}
+
+impl Snapshot {
+    pub(super) fn take(scenario: &Scenario, way: Way, world: &mut World) -> Self {
+        let status = world.bond_receiver(way);
+        let paths = || status.iter().flat_map(|status| &status.paths);
+        Self {
+            links: (0..scenario.links.len()).map(|at| world.link(at, way)).collect(),
+            lost_packets: paths().map(|path| path.lost_packets).sum(),
+            late_packets: paths().map(|path| path.late_packets).sum(),
+            resequencer: status.as_ref().map(|s| s.resequencer).unwrap_or_default(),
+        }
+    }
+}
+
+/// All metrics of a run that has ended. `before` and `after` are the ends of the measured time.
+pub(super) fn compute(
+    scenario: &Scenario,
+    way: Way,
+    world: &World,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Metrics {
+    let mut metrics = Metrics::new();
+    for (at, spec) in scenario.apps.iter().enumerate() {
+        let time = own_time(scenario, at, world.zero());
+        let app = world.app(at);
+        of_app(&mut metrics, &spec.name, app.tally(), &app.observe(), time);
+    }
+    of_run(&mut metrics, scenario, world);
+    of_links(&mut metrics, scenario, before, after);
+    if scenario.bond.is_some() {
+        let late = after.late_packets.saturating_sub(before.late_packets);
+        let lost = after.lost_packets.saturating_sub(before.lost_packets);
+        metrics.insert("late_packets".into(), late as f64);
+        metrics.insert("lost_packets".into(), lost as f64);
+        if let Some(wait) = wait_p95_ms(&before.resequencer, &after.resequencer) {
+            metrics.insert("wait_p95_ms".into(), wait);
+        }
+        of_aggregation(&mut metrics, scenario, way, world);
+    }
+    metrics
+}
+
+fn of_app(
+    metrics: &mut Metrics,
+    name: &str,
+    tally: &Tally,
+    observation: &Observation,
+    time: core::time::Duration,
+) {
+    let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
+    let (sent, received) = (tally.measured_sent_packets, tally.measured_received_packets);
+    put("loss_percent", percent(sent - received, sent));
+    put("offered_mbit", mbit(tally.measured_offered_bytes, time));
+    put("goodput_mbit", mbit(tally.measured_goodput_bytes, time));
+    for (metric, share) in [("delay_p50_ms", 0.5), ("delay_p95_ms", 0.95)] {
+        if let Some(delay) = tally.delays.quantile_ms(share) {
+            put(metric, delay);
+        }
+    }
+    if observation.cwnd_segments.is_some() {
+        put("retransmitted_percent", percent(observation.retransmits, observation.segments));
+        put("timeouts", observation.timeouts as f64);
+    }
+    if let Some(mos) = observation.mos {
+        put("mos", mos);
+    }
+    if let Some(load) = median(&observation.page_loads_s) {
+        put("page_load_p50_s", load);
+    }
+}
+
+fn of_run(metrics: &mut Metrics, scenario: &Scenario, world: &World) {
+    let time = crate::world::measured_span(scenario, world.zero()).length();
+    let apps = || scenario.apps.iter().enumerate().map(|(at, spec)| (spec, world.app(at)));
+    let sum = |count: fn(&Tally) -> u64| apps().map(|(_, app)| count(app.tally())).sum::<u64>();
+    let is_tcp = |traffic: &Traffic| matches!(traffic, Traffic::Tcp(_) | Traffic::Web(_));
+    let goodput = |takes: &dyn Fn(&crate::scenario::AppSpec) -> bool| {
+        let taken = apps().filter(|(spec, _)| takes(spec));
+        mbit(taken.map(|(_, app)| app.tally().measured_goodput_bytes).sum(), time)
+    };
+    let has_udp = apps().any(|(spec, _)| !is_tcp(&spec.traffic));
+    let counted = apps().filter(|(spec, _)| !has_udp || !is_tcp(&spec.traffic));
+    let (sent, lost) = counted.fold((0, 0), |(sent, lost), (_, app)| {
+        let tally = app.tally();
+        let arrived = tally.measured_received_packets;
+        (sent + tally.measured_sent_packets, lost + tally.measured_sent_packets - arrived)
+    });
+    let shares: Vec<f64> = apps()
+        .enumerate()
+        .map(|(at, (_, app))| {
+            mbit(app.tally().measured_goodput_bytes, own_time(scenario, at, world.zero()))
+        })
+        .collect();
+    for (metric, value) in [
+        ("loss_percent", percent(lost, sent)),
+        ("offered_mbit", mbit(sum(|tally| tally.measured_offered_bytes), time)),
+        ("goodput_mbit", goodput(&|_| true)),
+        ("bond_goodput_mbit", goodput(&|spec| spec.via == Via::Bond)),
+        ("beside_goodput_mbit", goodput(&|spec| spec.via != Via::Bond)),
+        ("tcp_goodput_mbit", goodput(&|spec| is_tcp(&spec.traffic))),
+        ("udp_goodput_mbit", goodput(&|spec| !is_tcp(&spec.traffic))),
+    ] {
+        metrics.insert(metric.into(), value);
+    }
+    if let Some(jain) = jain_index(&shares) {
+        metrics.insert("jain_index".into(), jain);
+    }
+}
+
+fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after: &Snapshot) {
+    let time = scenario.duration - scenario.warmup;
+    let bond_bytes =
+        |at: usize| after.links[at].carried.bond_bytes - before.links[at].carried.bond_bytes;
+    let in_bond =
+        |name: &String| scenario.bond.as_ref().is_some_and(|bond| bond.links.contains(name));
+    let paths = scenario.links.keys().enumerate().filter(|(_, name)| in_bond(name));
+    let bond_total: u64 = paths.map(|(at, _)| bond_bytes(at)).sum();
+    for (at, name) in scenario.links.keys().enumerate() {
+        let (then, now) = (&before.links[at], &after.links[at]);
+        let bytes = now.counters.out_bytes - then.counters.out_bytes;
+        let dropped = now.counters.dropped_packets() - then.counters.dropped_packets();
+        let given = now.counters.in_packets - then.counters.in_packets;
+        let throughput = mbit(bytes, time);
+        let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
+        put("link_throughput_mbit", throughput);
+        put("link_loss_percent", percent(dropped, given));
+        let rate = now.mean_rate.bits_per_second() as f64 / 1e6;
+        put("utilisation_percent", throughput / rate * 100.0);
+        put("bond_share_percent", percent(bond_bytes(at), bytes));
+        if in_bond(name) {
+            put("bond_path_percent", percent(bond_bytes(at), bond_total));
+        }
+    }
+}
+
+/// 003's A_r and A_b of the applications that send the main way through the bond.
+fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, world: &World) {
+    let main = if way == Way::Down { Direction::Down } else { Direction::Up };
+    let (mut payload, mut wire, mut goodput) = (0, 0, 0);
+    for (at, spec) in scenario.apps.iter().enumerate() {
+        if spec.via != Via::Bond || spec.direction != main {
+            continue;
+        }
+        let headers = match spec.traffic {
+            Traffic::Tcp(_) | Traffic::Web(_) => 52,
+            Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => 28,
+        };
+        let tally = world.app(at).tally();
+        let framing = tally.measured_sent_packets * (headers + u64::from(TUNNEL_BYTES));
+        payload += tally.measured_offered_bytes;
+        wire += tally.measured_offered_bytes + framing;
+        goodput += tally.measured_goodput_bytes;
+    }
+    if wire == 0 {
+        return;
+    }
+    let time = scenario.duration - scenario.warmup;
+    let share = payload as f64 / wire as f64;
+    let names = scenario.bond.iter().flat_map(|bond| &bond.links);
+    let capacities: Vec<f64> = names
+        .map(|name| {
+            let link = &scenario.links[name];
+            let spec = if way == Way::Down { &link.down } else { &link.up };
+            spec.capacity.mean_rate().bits_per_second() as f64 / 1e6 * share
+        })
+        .collect();
+    let sum: f64 = capacities.iter().sum();
+    let best = capacities.iter().copied().fold(0.0, f64::max);
+    let x = mbit(goodput, time);
+    metrics.insert("aggregation_ratio".into(), x / sum);
+    let room = if x >= best { sum - best } else { best };
+    if room > 0.0 {
+        metrics.insert("aggregation_benefit".into(), (x - best) / room);
+    }
+}
+
+/// Counts beside the metrics.
+pub(super) fn counters(scenario: &Scenario, world: &mut World) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    for (at, spec) in scenario.apps.iter().enumerate() {
+        let tally = world.app(at).tally();
+        for (name, value) in [
+            ("sent_packets", tally.sent_packets),
+            ("received_packets", tally.received_packets),
+            ("repeated_packets", tally.repeated_packets),
+            ("reordered_packets", tally.reordered_packets),
+        ] {
+            counters.insert(format!("{name}.{}", spec.name), value);
+        }
+    }
+    counters.insert("trace_events".into(), world.trace().events());
+    counters.insert("gateway_drops".into(), world.gateway_drops());
+    counters
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// Jain, Chiu, Hawe, "A quantitative measure of fairness", 1984: 1 when all are equal, 1/n when one
+/// has all. `None` when nobody has anything.
+fn jain_index(shares: &[f64]) -> Option<f64> {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share.powi(2)).sum();
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let high = *sorted.get(middle)?;
+    Some(if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + high) / 2.0 } else { high })
+}
+
+/// The bound of the bucket in which the 95th percentile lies; waiting beyond the last bound counts
+/// as that bound.
+fn wait_p95_ms(before: &ResequencerStats, after: &ResequencerStats) -> Option<f64> {
+    let at_once = after.at_once.saturating_sub(before.at_once);
+    let waited: Vec<u64> = after
+        .waiting_histogram
+        .iter()
+        .zip(before.waiting_histogram)
+        .map(|(after, before)| after.saturating_sub(before))
+        .collect();
+    let total = at_once + waited.iter().sum::<u64>();
+    if total == 0 {
+        return None;
+    }
+    let rank = (total as f64 * 0.95).ceil() as u64;
+    let mut passed = at_once;
+    if passed >= rank {
+        return Some(0.0);
+    }
+    let bucket = waited.iter().position(|count| {
+        passed += count;
+        passed >= rank
+    });
+    let last = WAITING_BUCKETS_MS.len() - 1;
+    Some(WAITING_BUCKETS_MS[bucket.unwrap_or(last).min(last)] as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_is_one_for_equals_and_a_share_for_one() {
+        assert_eq!(jain_index(&[5.0; 3]), Some(1.0));
+        assert_eq!(jain_index(&[7.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain_index(&[0.0; 2]), None);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn waiting_counts_those_that_did_not() {
+        let before = ResequencerStats { at_once: 1000, ..Default::default() };
+        let mut after = ResequencerStats { at_once: 1090, ..Default::default() };
+        after.waiting_histogram[3] = 4;
+        after.waiting_histogram[5] = 6;
+        assert_eq!(wait_p95_ms(&before, &after), Some(50.0));
+        after.at_once = 2000;
+        assert_eq!(wait_p95_ms(&before, &after), Some(0.0));
+        assert_eq!(wait_p95_ms(&before, &before), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! A customer, a provider, the links between them, and the applications at both ends, in virtual
+//! time. The gateways are the core as it is.
+//!
+//! ```text
+//! host ── gateway ══ link, link … ══ (shared link) ══ gateway ── wire ── server
+//! ```
+//!
+//! An application's packets go through the bond or over one bare link beside it; both then wait in
+//! the same queues. The wire between provider and server has a delay and no end of room.
+//!
+//! Everything that happens is an event of one queue, and every draw comes from generators that are
+//! seeded from one number: a scenario and a seed are a run.
+
+use std::collections::VecDeque;
+
+use plait_proto::stats::PeerStatus;
+use plait_proto::time::{Duration, Instant};
+
+use crate::app::{self, App, Outbox, Span};
+use crate::prng::Prng;
+use crate::scenario::Scenario;
+use crate::scenario::app::Via;
+
+mod course;
+mod error;
+mod gateways;
+mod link_config;
+mod network;
+mod packet;
+mod queue;
+
+pub use course::Trace;
+pub use error::WorldError;
+pub(crate) use network::LinkView;
+pub use network::{Carried, Way};
+pub use packet::{End, Packet, Protocol};
+
+use course::Course;
+use gateways::{CUSTOMER, Gateways, PROVIDER};
+use network::{Load, Network};
+use queue::{Alarm, Event};
+
+/// Gateways are given this long to open all paths before a scenario starts, and at least
+/// [`SETTLE_TIME`].
+const BOND_UP_MAX: Duration = Duration::from_secs(30);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+struct Slot {
+    app: Box<dyn App>,
+    /// The bare link that it uses; `None` for the bond.
+    link: Option<usize>,
+    alarm: Alarm,
+}
+
+/// One way of the wire between provider and server.
+#[derive(Debug, Default)]
+struct ServerWire {
+    packets: VecDeque<(Instant, Packet)>,
+    alarm: Alarm,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub struct World {
+    course: Course,
+    network: Network,
+    gateways: Option<Gateways>,
+    /// Whether a gateway was given something and has not been drained.
+    undrained: [bool; 2],
+    server_delay: Duration,
+    /// To the customer, to the server.
+    server_wires: [ServerWire; 2],
+    slots: Vec<Slot>,
+    /// When the scenario starts: the bond is up.
+    zero: Instant,
+    /// Packets that applications have sent and nobody has carried yet.
+    outbox: Outbox,
+    /// Packets that came out of gateways and links on their receiver's side.
+    delivered: Vec<Packet>,
+}
+
+impl World {
+    /// A world at the start of its scenario, with the bond up and the applications silent.
+    ///
+    /// # Errors
+    ///
+    /// What the simulator does not have, or gateways that do not reach each other.
+    pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, WorldError> {
+        if scenario.apps.len() > Packet::APPS_MAX {
+            let (count, max) = (scenario.apps.len(), Packet::APPS_MAX);
+            return Err(WorldError::Apps { count, max });
+        }
+        let mut prng = Prng::new(seed);
+        let network = Network::new(scenario, &mut prng);
+        let spec = scenario.bond.as_ref();
+        let mut world = Self {
+            course: Course::default(),
+            network,
+            gateways: spec.map(|spec| Gateways::new(scenario, spec, &mut prng)),
+            undrained: [false; 2],
+            server_delay: scenario.server_rtt / 2,
+            server_wires: Default::default(),
+            slots: Vec::new(),
+            zero: Instant::ZERO,
+            outbox: Outbox::new(),
+            delivered: Vec::new(),
+        };
+        world.bring_bond_up()?;
+        world.zero = world.course.now;
+        world.network.set_outages(scenario, world.zero)?;
+        world.add_apps(scenario, &mut prng)?;
+        Ok(world)
+    }
+
+    /// When the scenario started.
+    pub fn zero(&self) -> Instant {
+        self.zero
+    }
+
+    /// Lets everything happen that happens until `end`, that moment included.
+    pub fn run_until(&mut self, end: Instant) {
+        while let Some((at, event)) = self.course.step(end) {
+            self.handle(at, event);
+            self.settle();
+        }
+        self.course.now = self.course.now.max(end);
+    }
+
+    /// The digest of all that has happened.
+    pub fn trace(&self) -> Trace {
+        self.course.trace
+    }
+
+    /// The application of this number.
+    pub fn app(&self, at: usize) -> &dyn App {
+        &*self.slots[at].app
+    }
+
+    pub(crate) fn link(&self, link: usize, way: Way) -> LinkView {
+        self.network.observe(link, way)
+    }
+
+    /// What the gateway that sends this way says; `None` without a bond.
+    pub(crate) fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
+        let side = if way == Way::Down { PROVIDER } else { CUSTOMER };
+        Some(self.gateways.as_mut()?.status(self.course.now, side))
+    }
+
+    /// What the gateway that receives this way says; `None` without a bond.
+    pub(crate) fn bond_receiver(&mut self, way: Way) -> Option<PeerStatus> {
+        self.bond_sender(if way == Way::Down { Way::Up } else { Way::Down })
+    }
+
+    /// Packets that both gateways dropped, for whatever reason.
+    pub(crate) fn gateway_drops(&self) -> u64 {
+        self.gateways.iter().map(|gateways| gateways.drops(0) + gateways.drops(1)).sum()
+    }
+
+    fn bring_bond_up(&mut self) -> Result<(), WorldError> {
+        let Some(gateways) = &mut self.gateways else { return Ok(()) };
+        gateways.start(self.course.now);
+        self.undrained[CUSTOMER] = true;
+        self.settle();
+        let mut waited = SETTLE_TIME;
+        loop {
+            self.run_until(Instant::ZERO + waited);
+            let now = self.course.now;
+            if self.gateways.as_mut().is_some_and(|gateways| gateways.are_up(now)) {
+                return Ok(());
+            }
+            if waited >= BOND_UP_MAX {
+                return Err(WorldError::NoBond { waited_s: BOND_UP_MAX.as_secs() });
+            }
+            waited += SETTLE_TIME;
+        }
+    }
+
+    fn add_apps(&mut self, scenario: &Scenario, prng: &mut Prng) -> Result<(), WorldError> {
+        let span = measured_span(scenario, self.zero);
+        for (at, spec) in scenario.apps.iter().enumerate() {
+            let app = app::build(scenario, at, self.zero, span, prng.next_u64())?;
+            let link = match &spec.via {
+                Via::Bond => None,
+                Via::Link(name) => scenario.links.keys().position(|known| known == name),
+            };
+            let mut alarm = Alarm::default();
+            alarm.set(app.poll_timeout(), Event::App(at), &mut self.course.queue);
+            self.slots.push(Slot { app, link, alarm });
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, at: Instant, event: Event) {
+        match event {
+            Event::Link(direction) => {
+                if self.network.rings(direction, at) {
+                    self.empty_link(direction);
+                }
+            }
+            Event::ServerWire(wire) => {
+                if self.server_wires[wire].alarm.rings(at) {
+                    self.empty_server_wire(wire);
+                }
+            }
+            Event::Gateway(side) => {
+                if let Some(gateways) = &mut self.gateways {
+                    let rings = gateways.handle_timeout(self.course.now, at, side);
+                    self.undrained[side] |= rings;
+                }
+            }
+            Event::App(number) => {
+                let Slot { app, alarm, .. } = &mut self.slots[number];
+                if alarm.rings(at) {
+                    if app.poll_timeout().is_some_and(|due| due <= self.course.now) {
+                        app.handle_timeout(self.course.now, &mut self.outbox);
+                    }
+                    alarm.set(app.poll_timeout(), Event::App(number), &mut self.course.queue);
+                }
+            }
+        }
+    }
+
+    /// Carries on until nobody has anything left to do at this moment.
+    fn settle(&mut self) {
+        loop {
+            let mut outbox = core::mem::take(&mut self.outbox);
+            outbox.drain(..).for_each(|packet| self.leave(packet));
+            self.outbox = outbox;
+            for side in [CUSTOMER, PROVIDER] {
+                if core::mem::take(&mut self.undrained[side])
+                    && let Some(gateways) = &mut self.gateways
+                {
+                    let (course, network) = (&mut self.course, &mut self.network);
+                    gateways.drain(course, side, network, &mut self.delivered);
+                }
+            }
+            let mut delivered = core::mem::take(&mut self.delivered);
+            delivered.drain(..).for_each(|packet| self.approach(packet));
+            self.delivered = delivered;
+            if self.outbox.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn empty_link(&mut self, direction: usize) {
+        while let Some((link, way, load)) = self.network.poll(&mut self.course, direction) {
+            match load {
+                Load::Plain(packet) => self.delivered.push(packet),
+                Load::Datagram(mut datagram) => {
+                    let side = if way == Way::Down { CUSTOMER } else { PROVIDER };
+                    if let Some(gateways) = &mut self.gateways {
+                        gateways.handle_datagram(self.course.now, side, link, &mut datagram);
+                        self.undrained[side] = true;
+                    }
+                    self.network.reuse(datagram);
+                }
+            }
+        }
+    }
+
+    fn empty_server_wire(&mut self, wire: usize) {
+        let now = self.course.now;
+        loop {
+            let packets = &mut self.server_wires[wire].packets;
+            if packets.front().is_none_or(|(due, _)| *due > now) {
+                break;
+            }
+            let Some((_, packet)) = packets.pop_front() else { break };
+            match packet.to {
+                End::Customer => self.enter(packet),
+                End::Server => self.arrive(packet),
+            }
+        }
+        let ServerWire { packets, alarm } = &mut self.server_wires[wire];
+        let next = packets.front().map(|(due, _)| *due);
+        alarm.set(next, Event::ServerWire(wire), &mut self.course.queue);
+    }
+
+    /// A packet leaves its host.
+    fn leave(&mut self, packet: Packet) {
+        self.note(&packet);
+        match packet.to {
+            End::Customer => self.cross_server_wire(packet),
+            End::Server => self.enter(packet),
+        }
+    }
+
+    /// A packet comes out of gateway or link on its receiver's side.
+    fn approach(&mut self, packet: Packet) {
+        match packet.to {
+            End::Customer => self.arrive(packet),
+            End::Server => self.cross_server_wire(packet),
+        }
+    }
+
+    fn cross_server_wire(&mut self, packet: Packet) {
+        if self.server_delay.is_zero() {
+            return match packet.to {
+                End::Customer => self.enter(packet),
+                End::Server => self.arrive(packet),
+            };
+        }
+        let wire = usize::from(packet.to == End::Server);
+        let due = self.course.now + self.server_delay;
+        let ServerWire { packets, alarm } = &mut self.server_wires[wire];
+        packets.push_back((due, packet));
+        alarm.set(Some(due), Event::ServerWire(wire), &mut self.course.queue);
+    }
+
+    /// A packet reaches the gateway or the bare link on its sender's side.
+    fn enter(&mut self, packet: Packet) {
+        let (side, way) = match packet.to {
+            End::Customer => (PROVIDER, Way::Down),
+            End::Server => (CUSTOMER, Way::Up),
+        };
+        match (self.slots[packet.app].link, &mut self.gateways) {
+            (Some(link), _) => {
+                self.network.send(&mut self.course, link, way, Load::Plain(packet));
+            }
+            (None, Some(gateways)) => {
+                gateways.handle_packet(self.course.now, side, &packet);
+                self.undrained[side] = true;
+            }
+            (None, None) => unreachable!("a checked scenario uses a bond only if there is one"),
+        }
+    }
+
+    /// A packet reaches its application.
+    fn arrive(&mut self, packet: Packet) {
+        self.note(&packet);
+        let Slot { app, alarm, .. } = &mut self.slots[packet.app];
+        app.handle_packet(self.course.now, &packet, &mut self.outbox);
+        alarm.set(app.poll_timeout(), Event::App(packet.app), &mut self.course.queue);
+    }
+
+    fn note(&mut self, packet: &Packet) {
+        let stream = (packet.app as u64) << 32 | u64::from(packet.stream);
+        let words = [stream, packet.number.into(), packet.bytes.into()];
+        self.course.trace.note(self.course.now, words);
+    }
+}
+
+/// The time that metrics cover.
+pub(crate) fn measured_span(scenario: &Scenario, zero: Instant) -> Span {
+    Span { start: zero + scenario.warmup, end: zero + scenario.duration }
+}

@@ -1,0 +1,39 @@
+//! Why a world cannot be made.
+
+/// What a scenario asks for and the simulator does not have.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WorldError {
+    /// A list of outages that the link model refuses.
+    #[error("links.{link}: {cause}")]
+    Link {
+        /// The link.
+        link: String,
+        /// What is wrong, and what would be right.
+        cause: String,
+    },
+    /// A TCP sender's words.
+    #[error("app.{app}: {cause}")]
+    Tcp {
+        /// The application.
+        app: String,
+        /// What is wrong, and what would be right.
+        cause: String,
+    },
+    /// Too many applications.
+    #[error("{count} applications: the simulator takes {max} at most, make two scenarios of it")]
+    Apps {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// The gateways did not find each other.
+    #[error(
+        "the bond was not up with all its paths after {waited_s} s: look at the links' rates, \
+         losses and outages at the start"
+    )]
+    NoBond {
+        /// How long the gateways tried.
+        waited_s: u64,
+    },
+}

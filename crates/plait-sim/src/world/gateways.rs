@@ -1,0 +1,216 @@
+//! The two gateways: the core as it is, without a change.
+
+use std::net::{IpAddr, SocketAddr};
+
+use plait_proto::config::{
+    BondConfig, EndpointConfig, LinkConfig as EndpointLink, PeerConfig, Prefix, RekeyLimits,
+    SocketId,
+};
+use plait_proto::endpoint::Endpoint;
+use plait_proto::path::Route;
+use plait_proto::rng::Rng;
+use plait_proto::session::{PresharedKey, PrivateKey};
+use plait_proto::stats::{PathState, PeerStatus};
+use plait_proto::time::{Duration, Instant};
+
+use super::course::Course;
+use super::network::{Network, Way};
+use super::packet::{CUSTOMER_IP, Packet, SERVER_IP};
+use super::queue::{Alarm, Event};
+use crate::prng::Prng;
+use crate::scenario::{BondSpec, Scenario};
+
+/// The gateway at the customer's end.
+pub(super) const CUSTOMER: usize = 0;
+/// The gateway at the provider's end.
+pub(super) const PROVIDER: usize = 1;
+
+const WALL_CLOCK_AT_ZERO: Duration = Duration::from_secs(1_700_000_000);
+const KEEPALIVE: Duration = Duration::from_secs(25);
+
+#[derive(Debug)]
+struct Side {
+    endpoint: Endpoint,
+    alarm: Alarm,
+}
+
+/// Both gateways.
+#[derive(Debug)]
+pub(super) struct Gateways {
+    sides: [Side; 2],
+    /// The bond's links, as numbers of the network, in the bond's order: a path's socket at the
+    /// customer's end is its place here.
+    links: Vec<usize>,
+    scratch: Vec<u8>,
+}
+
+impl Gateways {
+    /// Gateways that know each other and have not spoken yet.
+    pub(super) fn new(scenario: &Scenario, spec: &BondSpec, prng: &mut Prng) -> Self {
+        let number = |name: &String| {
+            let known = scenario.links.keys().position(|known| known == name);
+            known.expect("a checked scenario's bond names links of the scenario")
+        };
+        let keys = [1, 2].map(|byte| PrivateKey::from_bytes([byte; 32]));
+        let sides = [CUSTOMER, PROVIDER].map(|side| Side {
+            endpoint: endpoint(scenario, spec, side, &keys, prng),
+            alarm: Alarm::default(),
+        });
+        let links = spec.links.iter().map(number).collect();
+        Self { sides, links, scratch: Vec::new() }
+    }
+
+    /// The customer's gateway calls the provider's.
+    pub(super) fn start(&mut self, now: Instant) {
+        self.sides[CUSTOMER].endpoint.start(now);
+    }
+
+    /// A packet from the host behind a gateway.
+    pub(super) fn handle_packet(&mut self, now: Instant, side: usize, packet: &Packet) {
+        let bytes = packet.write(&mut self.scratch);
+        self.sides[side].endpoint.handle_packet(now, bytes);
+    }
+
+    /// A datagram that arrived over a link.
+    pub(super) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        side: usize,
+        link: usize,
+        datagram: &mut [u8],
+    ) {
+        let at = self.links.iter().position(|known| *known == link);
+        let at = at.expect("datagrams travel on the bond's links only");
+        let (socket, remote) = match side {
+            CUSTOMER => (socket(at), provider_address()),
+            _ => (SocketId(0), customer_address(at)),
+        };
+        let route = Route { socket, remote, local: None };
+        let stride = datagram.len();
+        self.sides[side].endpoint.handle_datagrams(now, route, stride, datagram);
+    }
+
+    /// Does what is due at an event of a gateway's timer that was queued for `at`. Says whether
+    /// the event was not stale, so that the gateway is to be drained.
+    pub(super) fn handle_timeout(&mut self, now: Instant, at: Instant, side: usize) -> bool {
+        let Side { endpoint, alarm } = &mut self.sides[side];
+        let rings = alarm.rings(at);
+        if rings && endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
+            endpoint.handle_timeout(now);
+        }
+        rings
+    }
+
+    /// Takes out all that a gateway has for links and host after any call.
+    pub(super) fn drain(
+        &mut self,
+        course: &mut Course,
+        side: usize,
+        network: &mut Network,
+        delivered: &mut Vec<Packet>,
+    ) {
+        let Side { endpoint, alarm } = &mut self.sides[side];
+        while let Some(transmit) = endpoint.poll_transmit() {
+            let (at, way) = match side {
+                CUSTOMER => (usize::from(transmit.socket.0), Way::Up),
+                _ => (path_to(transmit.remote), Way::Down),
+            };
+            let size = transmit.segment_size.unwrap_or(transmit.contents.len());
+            for datagram in transmit.contents.chunks(size.max(1)) {
+                network.send_datagram(course, self.links[at], way, datagram);
+            }
+        }
+        while let Some(packet) = endpoint.poll_deliver() {
+            delivered.push(Packet::read(packet));
+        }
+        while endpoint.poll_event().is_some() {}
+        alarm.set(endpoint.poll_timeout(course.now), Event::Gateway(side), &mut course.queue);
+    }
+
+    /// Whether both gateways have all their paths up.
+    pub(super) fn are_up(&mut self, now: Instant) -> bool {
+        let paths = self.links.len();
+        [CUSTOMER, PROVIDER].iter().all(|side| {
+            let status = self.status(now, *side);
+            status.paths.len() == paths
+                && status.paths.iter().all(|path| path.state == PathState::Up)
+        })
+    }
+
+    /// What a gateway says of the bond.
+    pub(super) fn status(&mut self, now: Instant, side: usize) -> PeerStatus {
+        let mut status = self.sides[side].endpoint.status(now);
+        status.peers.pop().expect("each gateway was given one peer")
+    }
+
+    /// Packets that a gateway dropped, for whatever reason.
+    pub(super) fn drops(&self, side: usize) -> u64 {
+        self.sides[side].endpoint.drop_total()
+    }
+}
+
+fn provider_address() -> SocketAddr {
+    ([192, 0, 2, 1], 7788).into()
+}
+
+fn customer_address(at: usize) -> SocketAddr {
+    let at = u8::try_from(at).expect("a checked scenario's bond has at most 32 links");
+    ([10, at, 0, 1], 1000).into()
+}
+
+fn path_to(remote: SocketAddr) -> usize {
+    match remote.ip() {
+        IpAddr::V4(ip) => usize::from(ip.octets()[1]),
+        IpAddr::V6(_) => unreachable!("the customer's addresses are IPv4"),
+    }
+}
+
+fn socket(at: usize) -> SocketId {
+    SocketId(u16::try_from(at).expect("a checked scenario's bond has at most 32 links"))
+}
+
+fn endpoint(
+    scenario: &Scenario,
+    spec: &BondSpec,
+    side: usize,
+    keys: &[PrivateKey; 2],
+    prng: &mut Prng,
+) -> Endpoint {
+    let own_links = spec.links.iter().enumerate().map(|(at, name)| EndpointLink {
+        socket: socket(at),
+        name: name.clone(),
+        price: scenario.links[name].price,
+        weight: scenario.links[name].weight,
+    });
+    let config = EndpointConfig {
+        private_key: keys[side].clone(),
+        wall_clock_at_zero: WALL_CLOCK_AT_ZERO,
+        links: if side == CUSTOMER { own_links.collect() } else { Vec::new() },
+        bond: bond_config(spec),
+    };
+    let peer_ip = if side == CUSTOMER { SERVER_IP } else { CUSTOMER_IP };
+    let peer = PeerConfig {
+        public_key: keys[1 - side].public_key(),
+        preshared_key: PresharedKey::default(),
+        endpoints: if side == CUSTOMER { vec![provider_address()] } else { Vec::new() },
+        allowed_ips: vec![Prefix { address: IpAddr::from(peer_ip), length: 32 }],
+        keepalive: KEEPALIVE,
+    };
+    let mut seed = [0; 32];
+    for word in seed.chunks_mut(8) {
+        word.copy_from_slice(&prng.next_u64().to_be_bytes());
+    }
+    Endpoint::new(config, vec![peer], Rng::from_seed(seed))
+}
+
+fn bond_config(spec: &BondSpec) -> BondConfig {
+    BondConfig {
+        scheduler: spec.scheduler.clone(),
+        order: spec.order,
+        resequencer: spec.resequencer,
+        loss_detection: spec.loss_detection,
+        report_interval: spec.report_interval,
+        inner_mtu: spec.inner_mtu,
+        rekey: RekeyLimits::default(),
+    }
+}

@@ -1,0 +1,214 @@
+//! The links between customer and provider, and what travels on them.
+
+use plait_proto::time::Instant;
+use plait_proto::units::Rate;
+
+use super::course::Course;
+use super::error::WorldError;
+use super::link_config;
+use super::packet::Packet;
+use super::queue::{Alarm, Event};
+use crate::link::{Link, LinkCounters, Verdict};
+use crate::prng::Prng;
+use crate::scenario::Scenario;
+
+/// IPv4 and UDP headers around a datagram of the gateways.
+const DATAGRAM_HEADERS_BYTES: u64 = 28;
+/// Buffers kept for later.
+const SPARE_BUFFERS_MAX: usize = 1024;
+
+/// A direction of travel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Way {
+    /// Provider to customer.
+    Down,
+    /// Customer to provider.
+    Up,
+}
+
+impl Way {
+    pub(super) const BOTH: [Self; 2] = [Self::Down, Self::Up];
+}
+
+/// What a link carries.
+#[derive(Debug)]
+pub(super) enum Load {
+    /// A datagram between the gateways.
+    Datagram(Vec<u8>),
+    /// A packet beside the bond.
+    Plain(Packet),
+}
+
+#[derive(Debug)]
+struct Cargo {
+    /// The link that it takes between the customer and the provider or a shared link.
+    link: usize,
+    load: Load,
+}
+
+/// What one direction of a link has done, seen from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Carried {
+    /// Bytes of the bond's datagrams that came out.
+    pub bond_bytes: u64,
+    /// Bytes of packets beside the bond that came out.
+    pub plain_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Direction {
+    link: Link<Cargo>,
+    mean_rate: Rate,
+    carried: Carried,
+    alarm: Alarm,
+}
+
+/// All links, each with its two directions.
+#[derive(Debug)]
+pub(super) struct Network {
+    /// Two for each link, in the order of [`Way`].
+    directions: Vec<Direction>,
+    /// For each link, the one behind it on the provider's side.
+    through: Vec<Option<usize>>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Network {
+    /// The scenario's links, in the order of their names.
+    pub(super) fn new(scenario: &Scenario, prng: &mut Prng) -> Self {
+        let mut directions = Vec::new();
+        for spec in scenario.links.values() {
+            for spec in [&spec.down, &spec.up] {
+                directions.push(Direction {
+                    link: link_config::link(spec, prng.next_u64()),
+                    mean_rate: spec.capacity.mean_rate(),
+                    carried: Carried::default(),
+                    alarm: Alarm::default(),
+                });
+            }
+        }
+        let at = |name: &String| scenario.links.keys().position(|known| known == name);
+        let through = scenario.links.values().map(|link| link.through.as_ref().and_then(at));
+        Self { directions, through: through.collect(), spare: Vec::new() }
+    }
+
+    /// Sends a datagram of the gateways over a link.
+    pub(super) fn send_datagram(
+        &mut self,
+        course: &mut Course,
+        link: usize,
+        way: Way,
+        datagram: &[u8],
+    ) {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.extend_from_slice(datagram);
+        self.send(course, link, way, Load::Datagram(buffer));
+    }
+
+    /// Sends a load over a link, and over the link behind it if there is one.
+    pub(super) fn send(&mut self, course: &mut Course, link: usize, way: Way, load: Load) {
+        let first = match (way, self.through[link]) {
+            (Way::Down, Some(through)) => through,
+            _ => link,
+        };
+        self.enter(course, index(first, way), Cargo { link, load });
+    }
+
+    /// Takes back the buffer of a datagram that has arrived.
+    pub(super) fn reuse(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < SPARE_BUFFERS_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Whether an event of this direction is not stale.
+    pub(super) fn rings(&mut self, direction: usize, at: Instant) -> bool {
+        self.directions[direction].alarm.rings(at)
+    }
+
+    /// The next load that has arrived over this direction, and the link that it took; loads that
+    /// have another link before them go there. To be called until it gives `None`.
+    pub(super) fn poll(
+        &mut self,
+        course: &mut Course,
+        direction: usize,
+    ) -> Option<(usize, Way, Load)> {
+        loop {
+            let this = &mut self.directions[direction];
+            let Some(cargo) = this.link.poll(course.now) else {
+                this.alarm.set(this.link.next_event(), Event::Link(direction), &mut course.queue);
+                return None;
+            };
+            match &cargo.load {
+                Load::Datagram(bytes) => this.carried.bond_bytes += datagram_bytes(bytes),
+                Load::Plain(packet) => this.carried.plain_bytes += u64::from(packet.bytes),
+            }
+            let way = Way::BOTH[direction % 2];
+            let at_own_link = direction / 2 == cargo.link;
+            let next = match way {
+                Way::Down if !at_own_link => Some(cargo.link),
+                Way::Up if at_own_link => self.through[cargo.link],
+                _ => None,
+            };
+            match next {
+                Some(link) => self.enter(course, index(link, way), cargo),
+                None => return Some((cargo.link, way, cargo.load)),
+            }
+        }
+    }
+
+    /// Lets the outages begin that a scenario has, which starts at `zero`.
+    pub(super) fn set_outages(
+        &mut self,
+        scenario: &Scenario,
+        zero: Instant,
+    ) -> Result<(), WorldError> {
+        let specs = scenario.links.iter();
+        let specs = specs.flat_map(|(name, spec)| [(name, &spec.down), (name, &spec.up)]);
+        for (this, (name, spec)) in self.directions.iter_mut().zip(specs) {
+            this.link.set_outages(zero, link_config::outages(name, spec, zero)?);
+        }
+        Ok(())
+    }
+
+    /// What a direction of a link has carried, has counted, and holds.
+    pub(super) fn observe(&self, link: usize, way: Way) -> LinkView {
+        let this = &self.directions[index(link, way)];
+        LinkView {
+            carried: this.carried,
+            counters: this.link.counters(),
+            queue_bytes: this.link.waiting_bytes(),
+            mean_rate: this.mean_rate,
+        }
+    }
+
+    fn enter(&mut self, course: &mut Course, direction: usize, cargo: Cargo) {
+        let this = &mut self.directions[direction];
+        let bytes = match &cargo.load {
+            Load::Datagram(bytes) => datagram_bytes(bytes),
+            Load::Plain(packet) => u64::from(packet.bytes),
+        };
+        let verdict = this.link.send(course.now, bytes, cargo);
+        let taken = u64::from(verdict == Verdict::Accepted);
+        course.trace.note(course.now, [direction as u64, bytes, taken]);
+        this.alarm.set(this.link.next_event(), Event::Link(direction), &mut course.queue);
+    }
+}
+
+/// One direction of a link, seen from outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkView {
+    pub(crate) carried: Carried,
+    pub(crate) counters: LinkCounters,
+    pub(crate) queue_bytes: u64,
+    pub(crate) mean_rate: Rate,
+}
+
+fn index(link: usize, way: Way) -> usize {
+    2 * link + usize::from(way == Way::Up)
+}
+
+fn datagram_bytes(datagram: &[u8]) -> u64 {
+    datagram.len() as u64 + DATAGRAM_HEADERS_BYTES
+}

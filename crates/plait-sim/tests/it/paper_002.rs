@@ -1,0 +1,60 @@
+//! 002's scenarios as they stand in the repository.
+
+use plait_sim::run::run_cell;
+use plait_sim::scenario::CellResult;
+
+use crate::scenarios::repository;
+
+fn run_all(name: &str, settings: &[&str], seed: u64) -> Vec<CellResult> {
+    let experiment = repository(name, settings);
+    let run = |cell| run_cell(cell, seed).expect("the simulator has all that 002 asks for");
+    let results: Vec<CellResult> = experiment.cells.iter().map(run).collect();
+    for check in &experiment.scenario.checks {
+        let outcome = check.evaluate(&results, &experiment.scenario.paper);
+        println!("{:16} {:?} {}", outcome.name, outcome.value, outcome.words);
+    }
+    results
+}
+
+/// ALGORITHMS' own packet simulation of Table 1: weights rounded to integers, lowered by one per
+/// T_dwd.
+const OTHER_SIMULATION: [f64; 9] = [3.52, 3.72, 3.46, 1.38, 0.49, 0.38, 1.11, 0.23, 0.11];
+
+#[test]
+fn table_loss_runs_and_shows_what_it_must() {
+    let experiment = repository("002/table-loss.toml", &[]);
+    let results = run_all("002/table-loss.toml", &[], 1);
+    println!("{:28} {:>6} {:>6} {:>9}", "cell", "run", "paper", "other sim");
+    for (at, result) in results.iter().enumerate() {
+        let paper = experiment.scenario.paper[at].value;
+        let loss = result.metrics["loss_percent"];
+        println!("{:28} {loss:6.2} {paper:6.2} {:9.2}", result.cell, OTHER_SIMULATION[at]);
+    }
+    for check in experiment.scenario.checks.iter().filter(|check| check.required) {
+        let outcome = check.evaluate(&results, &experiment.scenario.paper);
+        assert!(outcome.ok, "{}: {}", outcome.name, outcome.words);
+    }
+}
+
+/// Prints the table for other seeds: how much of a cell is chance.
+#[test]
+#[ignore = "takes a minute; for people"]
+fn table_loss_over_seeds() {
+    for seed in 2..=5 {
+        let results = run_all("002/table-loss.toml", &[], seed);
+        let losses = results.iter().map(|result| result.metrics["loss_percent"]);
+        println!("seed {seed}: {:.2?}", losses.collect::<Vec<_>>());
+    }
+}
+
+/// Runs the others once and prints their verdicts.
+#[test]
+#[ignore = "takes minutes; for people"]
+fn the_other_scenarios_run() {
+    for name in ["002/multi-flow.toml", "002/tcp-sharing.toml", "002/tcp-udp.toml"] {
+        println!("{name}");
+        for result in run_all(name, &[], 1) {
+            println!("{:20} {:#?}", result.cell, result.metrics);
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
 /// that vanish with the program. Needs root or unprivileged user namespaces.
@@ -24,6 +26,12 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Measure the cost of plait on links without a limit: what the machine can carry.
     Bench(BenchArgs),
+    /// Print the scenarios that can be run.
+    List(ListArgs),
+    /// Run a scenario: every cell of its sweep, with every seed.
+    Run(RunArgs),
+    /// Read results again: tables, and one page with plots.
+    Report(ReportArgs),
     /// Remove what a killed lab has left.
     Clean,
     /// Run one of the lab's own tests.
@@ -56,7 +64,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) quick: bool,
     /// Write what was measured into the table of promises in this file.
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
-    pub(crate) readme: Option<std::path::PathBuf>,
+    pub(crate) readme: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -64,6 +72,57 @@ pub(crate) struct BenchArgs {
     /// One run of 2 seconds each instead of the median of three of 5 seconds.
     #[arg(long)]
     pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The folder of scenarios [default: scenarios/ of this folder or of one above it].
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The scenario, such as 002/table-loss, or a file that ends in .toml.
+    pub(crate) name: String,
+    /// Where to run it: in virtual time, or with real processes in namespaces.
+    #[arg(long)]
+    pub(crate) on: On,
+    /// Replace a value of the scenario, or a sweep's values; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// Run each cell this many times, with seeds that follow each other.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the results here, as JSON Lines.
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a page with tables and plots here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// The folder of scenarios [default: scenarios/ of this folder or of one above it].
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// A back-end of the scenarios.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum On {
+    Sim,
+    Netns,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Results of `plait-lab run --out` or `plait-lab run --json`.
+    #[arg(required = true, value_name = "FILE.jsonl")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write a page with tables and plots here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[cfg(test)]

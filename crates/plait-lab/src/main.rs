@@ -10,10 +10,13 @@ mod demo;
 mod emulator;
 mod figure;
 mod gateway;
+mod list;
 mod machine;
 mod measure;
 mod output;
 mod process;
+mod report;
+mod run;
 mod scratch;
 mod selftest;
 mod site;
@@ -32,7 +35,7 @@ use crate::output::{Output, Verdict};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(&cli) {
+    match execute(&cli) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -42,10 +45,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<ExitCode> {
+fn execute(cli: &Cli) -> Result<ExitCode> {
     let output = Output::new(cli.json);
-    if let Command::Clean = cli.command {
-        return clean::run(&output).map(Verdict::exit_code);
+    let outside = match &cli.command {
+        Command::Clean => Some(clean::run(&output)),
+        Command::List(args) => Some(list::run(args, &output)),
+        Command::Run(args) => Some(run::run(args, &output)),
+        Command::Report(args) => Some(report::run(args, &output)),
+        _ => None,
+    };
+    if let Some(verdict) = outside {
+        return verdict.map(Verdict::exit_code);
     }
     if let Command::Verify(args) = &cli.command
         && args.list
@@ -61,7 +71,9 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Command::Verify(args) => verify::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
-        Command::Clean => unreachable!("clean works outside and has returned"),
+        Command::Clean | Command::List(_) | Command::Run(_) | Command::Report(_) => {
+            unreachable!("these work outside and have returned")
+        }
     };
     verdict.map(Verdict::exit_code)
 }

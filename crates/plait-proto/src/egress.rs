@@ -213,7 +213,8 @@ impl Egress {
         }
     }
 
-    /// What every authentic datagram tells, data or control. Says whether it left a gap below itself.
+    /// What every authentic datagram tells, data or control. Says whether it left a gap below
+    /// itself.
     fn account(
         &mut self,
         now: Instant,

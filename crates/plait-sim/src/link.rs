@@ -1,6 +1,6 @@
-//! One direction of a link: a queue, a transmitter, random loss and outages, and a propagation delay
-//! that may vary. The simulator drives it with virtual time, the lab's emulator with real time
-//! between two TUN devices. What each part does and where it comes from: `link-model.md` in
+//! One direction of a link: a queue, a transmitter, random loss and outages, and a propagation
+//! delay that may vary. The simulator drives it with virtual time, the lab's emulator with real
+//! time between two TUN devices. What each part does and where it comes from: `link-model.md` in
 //! `docs/algorithms`.
 //!
 //! Contract: [`Link::send`] puts a packet in, [`Link::poll`] takes out what is due, until it gives
@@ -170,8 +170,8 @@ impl<P> Link<P> {
         self.transmitter.change(now, service);
     }
 
-    /// Replaces the outages from `now` on. What leaves the transmitter in an outage is lost, as on a
-    /// cut link.
+    /// Replaces the outages from `now` on. What leaves the transmitter in an outage is lost, as on
+    /// a cut link.
     pub fn set_outages(&mut self, now: Instant, outages: Outages) {
         self.advance(now);
         self.outages = outages;

@@ -1,7 +1,7 @@
 //! What a link has done.
 
-/// Counts since the link was made. In packets and in bytes, `in` = `dropped` + `out` + what is still
-/// inside.
+/// Counts since the link was made. In packets and in bytes, `in` = `dropped` + `out` + what is
+/// still inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkCounters {
     /// Packets given to the link.

@@ -1,0 +1,190 @@
+//! `plait-lab list`, and where scenarios are found.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use plait_sim::scenario::{Backend, Experiment, Scenario, ScenarioErrors};
+use serde::Serialize;
+
+use crate::cli::ListArgs;
+use crate::figure::Summary;
+use crate::output::{self, Align, Output, Table, Verdict};
+
+const FOLDER: &str = "scenarios";
+/// The folder of link conditions, which are no scenarios.
+const CONDITIONS: &str = "links";
+
+/// A folder of scenarios. A scenario's name is its file's path in it, without the ending.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    folder: PathBuf,
+}
+
+impl Catalogue {
+    /// The folder given, or else `scenarios/` of the current folder or of one above it.
+    pub(crate) fn find(given: Option<&Path>) -> Result<Self> {
+        if let Some(folder) = given {
+            ensure!(
+                folder.is_dir(),
+                "{}: no such folder; give --folder one that holds scenarios",
+                folder.display()
+            );
+            return Ok(Self { folder: folder.to_owned() });
+        }
+        let current = std::env::current_dir().context("while looking for scenarios/")?;
+        let mut folder = PathBuf::from(FOLDER);
+        for _ in current.ancestors() {
+            if folder.is_dir() {
+                return Ok(Self { folder });
+            }
+            folder = Path::new("..").join(folder);
+        }
+        bail!("no folder scenarios/ here or above; go to a checkout of plait, or give --folder")
+    }
+
+    /// The names of all scenarios, sorted.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.collect(&self.folder, "", &mut names)
+            .with_context(|| format!("{}: cannot be read", self.folder.display()))?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn collect(&self, folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> {
+        const DEPTH_MAX: usize = 4;
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
+            let name = format!("{prefix}{stem}");
+            let is_conditions = prefix.is_empty() && stem == CONDITIONS;
+            if path.is_dir() && !is_conditions && name.split('/').count() < DEPTH_MAX {
+                self.collect(&path, &format!("{name}/"), names)?;
+            } else if path.is_file() && path.extension().is_some_and(|ending| ending == "toml") {
+                names.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the scenario of this name, with settings of the command line.
+    pub(crate) fn load(&self, name: &str, settings: &[String]) -> Result<Experiment> {
+        let file = self.folder.join(format!("{name}.toml"));
+        if !file.is_file() {
+            bail!("{}", self.unknown(name)?);
+        }
+        let experiment = load_file(&file, settings)?;
+        let inside = &experiment.scenario.name;
+        ensure!(
+            inside == name,
+            "{}: name: \"{inside}\" is not the file's own; write name = \"{name}\", or rename the \
+             file",
+            file.display()
+        );
+        Ok(experiment)
+    }
+
+    fn unknown(&self, name: &str) -> Result<String> {
+        let names = self.names()?;
+        let (folder, wanted) = name.rsplit_once('/').unwrap_or(("", name));
+        let beside = |known: &str| known.rsplit_once('/').is_some_and(|(its, _)| its == folder);
+        let near: Vec<&str> = names
+            .iter()
+            .map(String::as_str)
+            .filter(|known| beside(known) || (!wanted.is_empty() && known.contains(wanted)))
+            .collect();
+        let help = match near.as_slice() {
+            [] => "`plait-lab list` shows all".to_owned(),
+            near => format!("did you mean one of: {}?", near.join(", ")),
+        };
+        Ok(format!("no scenario is called \"{name}\" in {}; {help}", self.folder.display()))
+    }
+}
+
+/// Reads a scenario's file, wherever it is.
+pub(crate) fn load_file(file: &Path, settings: &[String]) -> Result<Experiment> {
+    let read = |file: &Path| fs::read_to_string(file);
+    Ok(Experiment::load(file, settings, &read).map_err(WrongScenario)?)
+}
+
+/// All that is wrong with a scenario, each with its remedy.
+#[derive(Debug)]
+pub(crate) struct WrongScenario(ScenarioErrors);
+
+impl fmt::Display for WrongScenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let new_line = if index == 0 { "" } else { "\n" };
+            write!(f, "{new_line}{error}\n  help: {}", error.help())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for WrongScenario {}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    title: &'a str,
+    source: &'a str,
+    backends: Vec<&'static str>,
+    cells: usize,
+}
+
+impl<'a> Row<'a> {
+    fn of(experiment: &'a Experiment) -> Self {
+        let Scenario { name, title, source, backends, .. } = &experiment.scenario;
+        let cells = experiment.cells.len();
+        Self { name, title, source, backends: backend_names(backends), cells }
+    }
+}
+
+/// The back-ends by name.
+pub(crate) fn backend_names(backends: &[Backend]) -> Vec<&'static str> {
+    let known = Backend::ALL.iter();
+    known.filter(|(_, backend)| backends.contains(backend)).map(|(name, _)| *name).collect()
+}
+
+/// Prints every scenario; those that are wrong are told after the others.
+pub(crate) fn run(args: &ListArgs, output: &Output) -> Result<Verdict> {
+    let catalogue = Catalogue::find(args.folder.as_deref())?;
+    let names = catalogue.names()?;
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("title", Align::Left),
+        ("source", Align::Left),
+        ("on", Align::Left),
+        ("cells", Align::Right),
+    ]);
+    let mut wrong = Vec::new();
+    for name in &names {
+        let experiment = match catalogue.load(name, &[]) {
+            Ok(experiment) => experiment,
+            Err(error) => {
+                wrong.push(error);
+                continue;
+            }
+        };
+        let row = Row::of(&experiment);
+        output.record("scenario", &row)?;
+        let backends = row.backends.join(", ");
+        let texts = [row.name, row.title, row.source, &backends].map(str::to_owned);
+        table.row(texts.into_iter().chain([row.cells.to_string()]));
+    }
+    for line in table.lines() {
+        output.line(line)?;
+    }
+    for error in &wrong {
+        output::print_error(error);
+    }
+    if !wrong.is_empty() {
+        bail!("{} of {} scenarios cannot be read: correct them", wrong.len(), names.len());
+    }
+    let count = serde_json::json!({ "scenarios": names.len() });
+    output.record("summary", &Summary::new("list", &[], count))?;
+    Ok(Verdict::Good)
+}

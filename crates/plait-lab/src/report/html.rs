@@ -1,0 +1,323 @@
+//! Results as one HTML page that needs nothing else: style and plots are inside.
+
+use super::matrix::{self, Matrix};
+use super::panel::{self, Drawn, Key};
+use super::svg::escape;
+use super::words;
+use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
+
+const STYLE: &str = include_str!("page.css");
+/// Cells whose plots a page shows; a browser would be slow with more.
+const PLOTTED_CELLS_MAX: usize = 60;
+
+/// The page for some experiments.
+pub(super) fn page(all: &[Results]) -> String {
+    let of = |summary: &SummaryRecord| escape(&format!("{}: {}", summary.name, summary.title));
+    let title = match all {
+        [one] => of(&one.summary),
+        many => format!("plait: {} experiments", many.len()),
+    };
+    let section = |results| experiment(results, all.len() > 1);
+    let body: Vec<String> = all.iter().map(section).collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
+         {}</body>\n</html>\n",
+        body.join("\n")
+    )
+}
+
+fn experiment(results: &Results, is_one_of_many: bool) -> String {
+    let summary = &results.summary;
+    let title = if is_one_of_many {
+        format!("<h2>{}: {}</h2>\n", escape(&summary.name), escape(&summary.title))
+    } else {
+        String::new()
+    };
+    let parts = [head(summary), checks(summary), figures(results), plots(results), origin(results)];
+    format!("<section>\n{title}{}</section>\n", parts.concat())
+}
+
+fn head(summary: &SummaryRecord) -> String {
+    let (class, badge) = if summary.is_simulated() {
+        ("badge simulated", "Simulated: virtual time, no real network")
+    } else {
+        ("badge", "Measured in network namespaces, over emulated links")
+    };
+    let mood = if summary.ok { "good" } else { "bad" };
+    format!(
+        "<p class=\"dim\">Source: {}</p>\n<p><span class=\"{class}\">{badge}</span></p>\n\
+         <p class=\"verdict {mood}\">{}</p>\n",
+        escape(&summary.source),
+        escape(&words::verdict_sentence(summary)),
+    )
+}
+
+fn checks(summary: &SummaryRecord) -> String {
+    if summary.checks.is_empty() {
+        return String::new();
+    }
+    let row = |check: &CheckFigure| {
+        let verdict = words::verdict(check);
+        let class = match verdict {
+            "holds" => "good",
+            "FAILS" => "bad",
+            "not measured" if check.required && check.expected => "bad",
+            _ => "name",
+        };
+        format!(
+            "<tr><td class=\"name\">{}</td><td class=\"{class}\">{verdict}</td>\
+             <td class=\"number\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
+            escape(&check.name),
+            escape(&words::check_figure(check)),
+            escape(&words::band(check)),
+            escape(&check.words),
+            escape(&check.source),
+        )
+    };
+    let rows: String = summary.checks.iter().map(row).collect();
+    format!(
+        "<h3>Checks</h3>\n<div class=\"scroll\"><table class=\"checks\">\n\
+         <tr><th>check</th><th>verdict</th>\
+         <th class=\"number\">figure</th><th>band</th><th>what was found</th><th>source</th></tr>\n\
+         {rows}</table></div>\n"
+    )
+}
+
+/// The cells' figures: a matrix for two axes, otherwise a list.
+fn figures(results: &Results) -> String {
+    let axes = &results.summary.axes;
+    let matrices = matrix::matrices(axes, &results.cells);
+    let tables: String = match axes.as_slice() {
+        [first, second] => matrices.iter().map(|matrix| grid(matrix, first, second)).collect(),
+        _ => list(results),
+    };
+    if tables.is_empty() {
+        return String::new();
+    }
+    format!("<h3>Figures</h3>\n{tables}")
+}
+
+fn grid(matrix: &Matrix<'_>, first: &str, second: &str) -> String {
+    let has_paper = matrix.figures.iter().flatten().flatten().any(|figure| figure.paper.is_some());
+    let heads: String =
+        matrix.columns.iter().map(|value| format!("<th>{}</th>", escape(value))).collect();
+    let cell = |figure: &Option<&CellFigure>| match figure {
+        Some(figure) => format!("<td>{}</td>", in_grid(figure)),
+        None => "<td></td>".to_owned(),
+    };
+    let row = |(name, figures): (&String, &Vec<Option<&CellFigure>>)| {
+        let cells: String = figures.iter().map(cell).collect();
+        format!("<tr><th>{}</th>{cells}</tr>\n", escape(name))
+    };
+    let rows: String = matrix.rows.iter().zip(&matrix.figures).map(row).collect();
+    let unit = if matrix.unit.is_empty() { String::new() } else { format!(", {}", matrix.unit) };
+    let paper = if has_paper { "; in parentheses the paper's" } else { "" };
+    format!(
+        "<p>{}{}{paper}</p>\n<div class=\"scroll\"><table class=\"matrix\">\n\
+         <tr><th>{} \\ {}</th>{heads}</tr>\n{rows}</table></div>\n",
+        escape(matrix.metric),
+        escape(&unit),
+        escape(first),
+        escape(second),
+    )
+}
+
+fn in_grid(figure: &CellFigure) -> String {
+    let run = words::number(figure.median);
+    match figure.paper {
+        Some(paper) => format!("{run} <span class=\"dim\">({})</span>", words::number(paper)),
+        None => run,
+    }
+}
+
+fn list(results: &Results) -> String {
+    let (has_ranges, has_paper) = (words::has_ranges(results), words::has_paper(results));
+    let shown = |is_shown: bool, tag: &str, class: &str, text: &str| {
+        if is_shown { format!("<{tag} class=\"{class}\">{text}</{tag}>") } else { String::new() }
+    };
+    let mut rows = String::new();
+    for cell in &results.cells {
+        for (index, figure) in cell.figures.iter().enumerate() {
+            let name = if index == 0 { escape(&cell.cell) } else { String::new() };
+            let paper = figure.paper.map(|paper| words::with_unit(paper, &figure.unit));
+            rows.push_str(&format!(
+                "<tr>{}{}{}{}{}{}{}</tr>\n",
+                shown(true, "td", "name", &name),
+                shown(true, "td", "name", &escape(&figure.metric)),
+                shown(
+                    true,
+                    "td",
+                    "number",
+                    &escape(&words::with_unit(figure.median, &figure.unit))
+                ),
+                shown(has_ranges, "td", "number", &words::range(figure, cell.seeds.len())),
+                shown(has_paper, "td", "number", &escape(&paper.unwrap_or_default())),
+                shown(has_paper, "td", "number", &words::against_paper(figure)),
+                shown(has_paper, "td", "dim", &escape(&figure.paper_source)),
+            ));
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = [
+        shown(has_ranges, "th", "number", "over the seeds"),
+        shown(has_paper, "th", "number", "paper"),
+        shown(has_paper, "th", "number", "run / paper"),
+        shown(has_paper, "th", "name", "in the paper"),
+    ];
+    format!(
+        "<div class=\"scroll\"><table>\n<tr><th>cell</th><th>figure</th>\
+         <th class=\"number\">run</th>{}</tr>\n{rows}</table></div>\n",
+        heads.concat()
+    )
+}
+
+/// The series of each cell's first run.
+fn plots(results: &Results) -> String {
+    let first_of = |cell: &CellRecord| results.runs.iter().find(|run| run.cell == cell.cell);
+    let runs: Vec<&RunRecord> =
+        results.cells.iter().filter_map(first_of).take(PLOTTED_CELLS_MAX).collect();
+    let drawn = panel::draw(&runs, results.summary.duration_s);
+    if drawn.iter().all(Vec::is_empty) {
+        return String::new();
+    }
+    let together = drawn.iter().flatten().map(|plot| plot.samples_per_point).max().unwrap_or(1);
+    let mut note = format!("One run of each cell, seed {}. ", results.summary.seed);
+    note.push_str("The same plot has the same axes in every cell.");
+    if together > 1 {
+        note.push_str(&format!(" Each point is the mean of up to {together} samples."));
+    }
+    if results.cells.len() > runs.len() {
+        note.push_str(&format!(" Shown are {} of {} cells.", runs.len(), results.cells.len()));
+    }
+    let cells: String = runs.iter().zip(&drawn).map(|(run, drawn)| cell(run, drawn)).collect();
+    format!("<h3>Over time</h3>\n<p class=\"dim\">{note}</p>\n{cells}")
+}
+
+fn cell(run: &RunRecord, drawn: &[Drawn]) -> String {
+    let plots: String = drawn.iter().map(figure).collect();
+    format!(
+        "<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n\
+         <p class=\"dim\">Repeat this run: <code>{}</code></p>\n",
+        escape(&run.cell),
+        escape(&run.command),
+    )
+}
+
+fn figure(drawn: &Drawn) -> String {
+    let keys: String = drawn.keys.iter().map(key).collect();
+    format!(
+        "<figure><figcaption><b>{}</b><br>{keys}</figcaption>{}</figure>\n",
+        drawn.title, drawn.svg
+    )
+}
+
+fn key(key: &Key) -> String {
+    let dashed = if key.is_dashed { " dashed" } else { "" };
+    format!(
+        "<span class=\"key\"><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\">\
+         <path class=\"line c{}{dashed}\" d=\"M1 5H25\"/></svg> {}</span>",
+        key.colour,
+        escape(&key.name)
+    )
+}
+
+fn origin(results: &Results) -> String {
+    let SummaryRecord { machine, elapsed_s, command, version, .. } = &results.summary;
+    let runs = match results.runs.len() {
+        1 => "1 run".to_owned(),
+        many => format!("{many} runs"),
+    };
+    let verb = if results.summary.is_simulated() { "Computed" } else { "Measured" };
+    format!(
+        "<h3>Where this comes from</h3>\n<p>{}</p>\n\
+         <p>{verb} on {} ({} cores), Linux {}, by plait-lab {}, {} in {} s.</p>\n\
+         <p>Repeat everything: <code>{}</code></p>\n",
+        escape(&words::origin(&results.summary)),
+        escape(&machine.cpu),
+        machine.cores,
+        escape(&machine.kernel),
+        escape(version),
+        runs,
+        words::number(*elapsed_s),
+        escape(command),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::read;
+    use super::*;
+
+    fn sample() -> Vec<Results> {
+        read::results(Path::new("r"), read::tests::SAMPLE).unwrap()
+    }
+
+    #[test]
+    fn the_page_needs_nothing_else() {
+        let page = page(&sample());
+        for outside in ["http:", "https:", "src=", "href=", "@import", "url(", "<script"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        for tag in ["section", "table", "svg", "figure", "div", "p", "h4"] {
+            let opened = page.matches(&format!("<{tag}>")).count()
+                + page.matches(&format!("<{tag} ")).count();
+            assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
+        }
+    }
+
+    #[test]
+    fn simulated_is_marked_and_measured_is_not() {
+        let mut results = sample();
+        assert!(page(&results).contains("Simulated: virtual time"));
+        results[0].summary.on = "netns".into();
+        let measured = page(&results);
+        assert!(!measured.contains("Simulated") && measured.contains("Measured in"));
+    }
+
+    #[test]
+    fn what_files_say_is_escaped() {
+        let mut results = sample();
+        let evil = "<img onerror=x>&\"'";
+        results[0].summary.title = evil.into();
+        results[0].summary.checks[0].words = evil.into();
+        results[0].runs[0].command = evil.into();
+        results[0].cells[0].cell = evil.into();
+        results[0].cells[0].figures[0].metric = evil.into();
+        let samples = vec![Some(1.0)];
+        results[0].runs[1].series.insert(format!("weight.{evil}"), samples);
+        assert!(!page(&results).contains("<img"));
+    }
+
+    #[test]
+    fn the_papers_numbers_stand_beside() {
+        let page = page(&sample());
+        assert!(page.contains("6.25 %"), "{page}");
+        assert!(page.contains("Failed: sim.1b."));
+    }
+
+    #[test]
+    fn two_axes_make_a_matrix() {
+        let mut results = sample();
+        results[0].summary.axes.push("t".into());
+        for cell in &mut results[0].cells {
+            cell.settings.insert("t".into(), toml::Value::Integer(50));
+        }
+        let page = page(&results);
+        assert!(page.contains("k \\ t") && page.contains("<span class=\"dim\">(6.25)</span>"));
+    }
+
+    #[test]
+    fn results_without_series_have_no_plots() {
+        let mut results = sample();
+        for run in &mut results[0].runs {
+            run.series.clear();
+        }
+        assert!(!page(&results).contains("Over time"));
+    }
+}

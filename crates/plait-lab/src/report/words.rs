@@ -1,0 +1,294 @@
+//! Results in words and fixed-width tables.
+
+use crate::output::{Align, Table};
+use crate::run::record::{CellFigure, CheckFigure, Results, SummaryRecord};
+
+/// An experiment as lines of text.
+pub(crate) fn experiment(results: &Results) -> Vec<String> {
+    let summary = &results.summary;
+    let mut lines = vec![
+        format!("{}: {}", summary.name, summary.title),
+        format!("Source: {}. {}", summary.source, origin(summary)),
+        String::new(),
+    ];
+    lines.extend(cells(results).lines());
+    lines.push(String::new());
+    if !summary.checks.is_empty() {
+        lines.extend(checks(summary).lines());
+        lines.push(String::new());
+        for check in &summary.checks {
+            lines.push(format!("{}: {}.", check.name, check.words.trim_end_matches('.')));
+        }
+        lines.push(String::new());
+    }
+    lines.push(verdict_sentence(summary));
+    lines.push(format!("Repeat it: {}", summary.command));
+    if let [first, _, ..] = results.runs.as_slice() {
+        lines.push(format!("Repeat one run, such as the first: {}", first.command));
+    }
+    lines
+}
+
+fn cells(results: &Results) -> Table {
+    let (has_ranges, has_paper) = (has_ranges(results), has_paper(results));
+    let columns = [
+        ("cell", Align::Left, true),
+        ("figure", Align::Left, true),
+        ("run", Align::Right, true),
+        ("over the seeds", Align::Right, has_ranges),
+        ("paper", Align::Right, has_paper),
+        ("run/paper", Align::Right, has_paper),
+    ];
+    let shown = columns.iter().filter(|(_, _, is_shown)| *is_shown);
+    let mut table = Table::new(&shown.map(|(name, align, _)| (*name, *align)).collect::<Vec<_>>());
+    for cell in &results.cells {
+        for (index, figure) in cell.figures.iter().enumerate() {
+            let name = if index == 0 { cell.cell.clone() } else { String::new() };
+            let row = [
+                name,
+                figure.metric.clone(),
+                with_unit(figure.median, &figure.unit),
+                range(figure, cell.seeds.len()),
+                figure.paper.map_or_else(String::new, |paper| with_unit(paper, &figure.unit)),
+                against_paper(figure),
+            ];
+            let row = row.into_iter().zip(&columns);
+            table.row(row.filter(|(_, (_, _, is_shown))| *is_shown).map(|(text, _)| text));
+        }
+    }
+    table
+}
+
+/// Whether any cell ran with several seeds.
+pub(super) fn has_ranges(results: &Results) -> bool {
+    results.cells.iter().any(|cell| cell.seeds.len() > 1)
+}
+
+/// Whether the paper has any of the figures.
+pub(super) fn has_paper(results: &Results) -> bool {
+    results.cells.iter().flat_map(|cell| &cell.figures).any(|figure| figure.paper.is_some())
+}
+
+fn checks(summary: &SummaryRecord) -> Table {
+    let mut table = Table::new(&[
+        ("check", Align::Left),
+        ("figure", Align::Right),
+        ("band", Align::Left),
+        ("verdict", Align::Left),
+        ("source", Align::Left),
+    ]);
+    for check in &summary.checks {
+        let texts = [check_figure(check), band(check), verdict(check).to_owned()];
+        table.row([check.name.clone()].into_iter().chain(texts).chain([check.source.clone()]));
+    }
+    table
+}
+
+/// Smallest to largest over the seeds; nothing when there is only one.
+pub(super) fn range(figure: &CellFigure, seeds: usize) -> String {
+    if seeds < 2 {
+        return String::new();
+    }
+    format!("{} to {}", number(figure.low), number(figure.high))
+}
+
+/// The figure over the paper's; nothing when there is none to divide by.
+pub(super) fn against_paper(figure: &CellFigure) -> String {
+    match figure.paper {
+        Some(paper) if paper != 0.0 => number(figure.median / paper),
+        _ => String::new(),
+    }
+}
+
+/// Where the figures come from, in a sentence.
+pub(super) fn origin(summary: &SummaryRecord) -> String {
+    let runs = if summary.seeds == 1 {
+        format!("seed {}", summary.seed)
+    } else {
+        let last = summary.seed.saturating_add(summary.seeds - 1);
+        format!("medians over seeds {} to {last}", summary.seed)
+    };
+    let duration = number(summary.duration_s);
+    if summary.is_simulated() {
+        format!("Simulated: {duration} s of virtual time per run, {runs}.")
+    } else {
+        format!("Measured on {}: {duration} s per run, {runs}.", summary.on)
+    }
+}
+
+/// Whether the scenario shows what it must, and what it does not.
+pub(super) fn verdict_sentence(summary: &SummaryRecord) -> String {
+    let required: Vec<&CheckFigure> =
+        summary.checks.iter().filter(|check| check.required && check.expected).collect();
+    let names = |wanted: &dyn Fn(&CheckFigure) -> bool| -> Vec<&str> {
+        let checks =
+            summary.checks.iter().filter(|check| check.expected && !check.ok && wanted(check));
+        checks.map(|check| check.name.as_str()).collect()
+    };
+    let failed = names(&|check| check.required && check.value.is_some());
+    let not_measured = names(&|check| check.required && check.value.is_none());
+    let others = names(&|check| !check.required && check.value.is_some());
+    let mut sentences = Vec::new();
+    match required.len() {
+        0 => sentences.push("Nothing is required of these figures; they inform.".to_owned()),
+        1 if required[0].ok => sentences.push("The one required check holds.".to_owned()),
+        2 if summary.ok => sentences.push("Both required checks hold.".to_owned()),
+        all if summary.ok => sentences.push(format!("All {all} required checks hold.")),
+        all => {
+            let holding = required.iter().filter(|check| check.ok).count();
+            sentences.push(format!("{holding} of {all} required checks hold."));
+        }
+    }
+    for (names, what) in [
+        (failed, "Failed"),
+        (not_measured, "Not measured, because of cells that were not run"),
+        (others, "Outside its band, without being required"),
+    ] {
+        if !names.is_empty() {
+            sentences.push(format!("{what}: {}.", names.join(", ")));
+        }
+    }
+    sentences.join(" ")
+}
+
+/// A check's verdict in a word or two; nothing for a figure that only informs.
+pub(super) fn verdict(check: &CheckFigure) -> &'static str {
+    match (check.ok, check.value) {
+        (false, None) => "not measured",
+        _ if !check.expected => "",
+        (true, _) => "holds",
+        (false, Some(_)) if check.required => "FAILS",
+        (false, Some(_)) => "outside",
+    }
+}
+
+/// A check's figure.
+pub(super) fn check_figure(check: &CheckFigure) -> String {
+    check.value.map_or_else(|| "none".to_owned(), |value| with_unit(value, &check.unit))
+}
+
+/// A check's band in words.
+pub(super) fn band(check: &CheckFigure) -> String {
+    let unit = |value| with_unit(value, &check.unit);
+    match (check.low, check.high) {
+        (None, None) => String::new(),
+        (Some(low), None) => format!("at least {}", unit(low)),
+        (None, Some(high)) => format!("at most {}", unit(high)),
+        (Some(low), Some(high)) if low == high => format!("just {}", unit(low)),
+        (Some(low), Some(high)) => format!("{} to {}", number(low), unit(high)),
+    }
+}
+
+/// A figure with its unit.
+pub(super) fn with_unit(value: f64, unit: &str) -> String {
+    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
+}
+
+/// A number with three digits that count, and none after the point when it is whole.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == value.trunc() && size < 1e9 {
+        // Adding zero takes the sign from a negative zero.
+        return format!("{:.0}", value + 0.0);
+    }
+    let decimals = match size {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        size if size >= 0.001 => 3,
+        _ => return format!("{value:.1e}"),
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::read;
+    use super::*;
+
+    fn sample() -> Results {
+        read::results(Path::new("r"), read::tests::SAMPLE).unwrap().remove(0)
+    }
+
+    #[test]
+    fn the_table_has_the_papers_numbers_beside() {
+        let lines = cells(&sample()).lines();
+        let expected = [
+            "cell   figure           run   paper  run/paper",
+            "-----  ------------  ------  ------  ---------",
+            "k=0.1  loss_percent     5 %  6.25 %      0.800",
+            "k=1    loss_percent  1.50 %  1.60 %      0.938",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn columns_without_content_are_left_out() {
+        let mut results = sample();
+        for cell in &mut results.cells {
+            cell.seeds.push(2);
+            cell.figures[0].paper = None;
+        }
+        assert_eq!(cells(&results).lines()[0], "cell   figure           run  over the seeds");
+    }
+
+    #[test]
+    fn a_range_needs_two_seeds() {
+        let mut figure = sample().cells[0].figures[0].clone();
+        (figure.low, figure.high) = (4.5, 5.25);
+        assert_eq!(range(&figure, 1), "");
+        assert_eq!(range(&figure, 2), "4.50 to 5.25");
+        figure.paper = Some(0.0);
+        assert_eq!(against_paper(&figure), "");
+    }
+
+    #[test]
+    fn the_verdict_is_a_sentence() {
+        let mut summary = sample().summary;
+        let sentence = "1 of 2 required checks hold. Failed: sim.1b. Outside its band, without \
+                        being required: share.";
+        assert_eq!(verdict_sentence(&summary), sentence);
+        summary.checks[1].value = None;
+        assert!(verdict_sentence(&summary).contains("not run: sim.1b. Outside"));
+        (summary.checks[1].ok, summary.ok) = (true, true);
+        assert!(verdict_sentence(&summary).starts_with("Both required checks hold."));
+        summary.checks.truncate(1);
+        assert_eq!(verdict_sentence(&summary), "The one required check holds.");
+        summary.checks.clear();
+        assert!(verdict_sentence(&summary).starts_with("Nothing is required"));
+    }
+
+    #[test]
+    fn each_check_has_its_word() {
+        let mut checks = sample().summary.checks;
+        let words: Vec<&str> = checks.iter().map(verdict).collect();
+        assert_eq!(words, ["holds", "FAILS", "outside", ""]);
+        checks[1].value = None;
+        assert_eq!(
+            (verdict(&checks[1]), check_figure(&checks[1])),
+            ("not measured", "none".into())
+        );
+        assert_eq!(band(&checks[0]), "0 to 0.350");
+        checks[3].expected = true;
+        assert_eq!(verdict(&checks[3]), "holds", "a reading is expected without any band");
+    }
+
+    #[test]
+    fn numbers_keep_the_digits_that_count() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (3.0, "3"),
+            (0.0623, "0.062"),
+            (6.25, "6.25"),
+            (14.304, "14.3"),
+            (123.4, "123"),
+            (-0.5, "-0.500"),
+            (0.000_02, "2.0e-5"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The figures of a cell that the report shows: those the paper or a check speaks of.
+
+use plait_sim::scenario::check::CheckKind;
+use plait_sim::scenario::metric::unit_of;
+use plait_sim::scenario::{Cell, Scenario};
+
+use super::record::{CellFigure, RunRecord};
+
+/// Shown when neither the paper nor a check names a metric.
+const USUAL: [&str; 3] = ["offered_mbit", "goodput_mbit", "loss_percent"];
+
+/// The cell's figures, each the median over its runs; a metric that no run has is left out.
+pub(super) fn of_cell(scenario: &Scenario, cell: &Cell, runs: &[RunRecord]) -> Vec<CellFigure> {
+    metrics(scenario)
+        .into_iter()
+        .filter_map(|metric| figure(scenario, cell, runs, metric))
+        .collect()
+}
+
+fn figure(
+    scenario: &Scenario,
+    cell: &Cell,
+    runs: &[RunRecord],
+    metric: &str,
+) -> Option<CellFigure> {
+    let runs = runs.iter().filter(|run| run.cell == cell.name);
+    let mut values: Vec<f64> = runs.filter_map(|run| run.metrics.get(metric).copied()).collect();
+    values.sort_by(f64::total_cmp);
+    let median = median(&values)?;
+    let printed =
+        scenario.paper.iter().find(|p| p.metric == metric && p.at.chooses(&cell.settings));
+    Some(CellFigure {
+        metric: metric.to_owned(),
+        unit: unit_of(metric).to_owned(),
+        median,
+        low: *values.first()?,
+        high: *values.last()?,
+        paper: printed.map(|printed| printed.value),
+        paper_source: printed.map(|printed| printed.source.clone()).unwrap_or_default(),
+    })
+}
+
+/// The metrics to show, each once: the paper's first, then the checks'.
+fn metrics(scenario: &Scenario) -> Vec<&str> {
+    let paper = scenario.paper.iter().map(|value| value.metric.as_str());
+    let checks = scenario.checks.iter().flat_map(|check| {
+        let other = match &check.kind {
+            CheckKind::Ratio { to_metric, .. } => Some(to_metric.as_str()),
+            _ => None,
+        };
+        [Some(check.metric.as_str()), other].into_iter().flatten()
+    });
+    let mut metrics: Vec<&str> = Vec::new();
+    for metric in paper.chain(checks) {
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    if metrics.is_empty() { USUAL.to_vec() } else { metrics }
+}
+
+/// Of sorted values the middle one, or the mean of the two middle ones.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = *sorted.get((sorted.len() - 1) / 2)?;
+    Some((lower + upper) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_ones() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0]), Some(3.0));
+        assert_eq!(median(&[1.0, 2.0]), Some(1.5));
+        assert_eq!(median(&[1.0, 2.0, 3.0, 4.0, 50.0]), Some(3.0));
+    }
+}

@@ -1,0 +1,241 @@
+//! What a run writes, as JSON Lines, and a report reads again. A record says everything needed to
+//! understand it without the scenario's file.
+
+use std::collections::BTreeMap;
+
+use plait_sim::scenario::check::CheckKind;
+use plait_sim::scenario::{CellResult, Check, CheckOutcome, Scenario, Settings};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+
+/// The name of the simulator as a back-end.
+pub(crate) const SIM: &str = "sim";
+
+/// One line of the results.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum Record {
+    Run(RunRecord),
+    Cell(CellRecord),
+    Check(CheckRecord),
+    Summary(SummaryRecord),
+}
+
+/// One cell with one seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    pub(crate) scenario: String,
+    pub(crate) cell: String,
+    pub(crate) settings: Settings,
+    pub(crate) seed: u64,
+    /// The command that repeats this run and no other.
+    pub(crate) command: String,
+    /// Time that each sample of a series covers.
+    pub(crate) interval_s: f64,
+    /// Metrics by full name, without those that have no value.
+    pub(crate) metrics: BTreeMap<String, f64>,
+    /// Series by full name; an interval without a value, such as the delay of no packet, is null.
+    pub(crate) series: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+impl RunRecord {
+    pub(crate) fn new(
+        name: &str,
+        scenario: &Scenario,
+        result: CellResult,
+        command: String,
+    ) -> Self {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let samples = |values: Vec<f64>| values.into_iter().map(finite).collect();
+        Self {
+            scenario: name.to_owned(),
+            cell: result.cell,
+            settings: result.settings,
+            seed: result.seed,
+            command,
+            interval_s: scenario.capture.interval.as_secs_f64(),
+            metrics: result.metrics.into_iter().filter(|(_, value)| value.is_finite()).collect(),
+            series: result.series.into_iter().map(|(name, s)| (name, samples(s))).collect(),
+        }
+    }
+
+    /// What the checks look at: settings and metrics.
+    pub(crate) fn result(&self) -> CellResult {
+        CellResult {
+            cell: self.cell.clone(),
+            settings: self.settings.clone(),
+            seed: self.seed,
+            metrics: self.metrics.clone(),
+            series: BTreeMap::new(),
+        }
+    }
+}
+
+/// One cell: its figures over all seeds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct CellRecord {
+    pub(crate) scenario: String,
+    pub(crate) cell: String,
+    pub(crate) settings: Settings,
+    pub(crate) seeds: Vec<u64>,
+    /// The metrics that the paper or a check speaks of.
+    pub(crate) figures: Vec<CellFigure>,
+}
+
+/// A metric of a cell.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct CellFigure {
+    pub(crate) metric: String,
+    pub(crate) unit: String,
+    /// Median over the seeds.
+    pub(crate) median: f64,
+    /// Smallest of the seeds.
+    pub(crate) low: f64,
+    /// Largest of the seeds.
+    pub(crate) high: f64,
+    /// What the paper printed.
+    pub(crate) paper: Option<f64>,
+    /// Where it stands in the paper; may be empty.
+    pub(crate) paper_source: String,
+}
+
+/// A check of a scenario.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct CheckRecord {
+    pub(crate) scenario: String,
+    #[serde(flatten)]
+    pub(crate) check: CheckFigure,
+}
+
+/// A check's figure and verdict, in the form of every command's figures and with words.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct CheckFigure {
+    pub(crate) name: String,
+    /// `None` when no cell measured what it needs.
+    pub(crate) value: Option<f64>,
+    pub(crate) unit: String,
+    /// Least value that is good.
+    pub(crate) low: Option<f64>,
+    /// Greatest value that is good.
+    pub(crate) high: Option<f64>,
+    pub(crate) ok: bool,
+    /// Where the expectation comes from.
+    pub(crate) source: String,
+    /// Whether the run fails when this is not `ok`.
+    pub(crate) required: bool,
+    /// Whether anything is expected of it; otherwise it only informs.
+    pub(crate) expected: bool,
+    /// What was compared, and where it is at its worst.
+    pub(crate) words: String,
+}
+
+impl CheckFigure {
+    pub(crate) fn new(check: &Check, outcome: CheckOutcome) -> Self {
+        let CheckOutcome { name, value, unit, low, high, ok, required, source, words } = outcome;
+        let has_reading = match &check.kind {
+            CheckKind::BestFit { expected, .. } => !expected.describe().is_empty(),
+            _ => false,
+        };
+        let expected = low.is_some() || high.is_some() || has_reading;
+        Self { name, value, unit, low, high, ok, source, required, expected, words }
+    }
+}
+
+/// The last record of an experiment, in the form of every command's summary.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct SummaryRecord {
+    /// The scenario's name.
+    pub(crate) name: String,
+    pub(crate) checks: Vec<CheckFigure>,
+    /// Whether every required check holds.
+    pub(crate) ok: bool,
+    pub(crate) title: String,
+    pub(crate) source: String,
+    /// The back-end.
+    pub(crate) on: String,
+    pub(crate) duration_s: f64,
+    /// The sweep's axes in the scenario's order.
+    pub(crate) axes: Vec<String>,
+    /// The first seed.
+    pub(crate) seed: u64,
+    pub(crate) seeds: u64,
+    /// Real time that everything took.
+    pub(crate) elapsed_s: f64,
+    /// The command that repeats everything.
+    pub(crate) command: String,
+    pub(crate) version: String,
+    pub(crate) machine: MachineRecord,
+}
+
+impl SummaryRecord {
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.on == SIM
+    }
+}
+
+/// [`Machine`] as it is read again.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct MachineRecord {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) kernel: String,
+}
+
+impl MachineRecord {
+    pub(crate) fn detect() -> Self {
+        let Machine { cpu, cores, kernel } = Machine::detect();
+        Self { cpu, cores, kernel }
+    }
+}
+
+/// The records of one experiment; its checks are in the summary.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Results {
+    pub(crate) runs: Vec<RunRecord>,
+    pub(crate) cells: Vec<CellRecord>,
+    pub(crate) summary: SummaryRecord,
+}
+
+#[cfg(test)]
+mod tests {
+    use plait_sim::scenario::sweep::Selector;
+
+    use super::*;
+    use crate::figure::Figure;
+
+    fn check(kind: CheckKind) -> CheckFigure {
+        let check = Check {
+            name: "a".into(),
+            kind,
+            metric: "loss_percent".into(),
+            cells: Selector::default(),
+            low: None,
+            high: None,
+            required: true,
+            source: "s".into(),
+            note: String::new(),
+        };
+        CheckFigure::new(&check, check.evaluate(&[], &[]))
+    }
+
+    #[test]
+    fn a_reading_is_expected_without_a_band() {
+        let best_fit = |axes: &[&str]| {
+            let values = axes.iter().map(|axis| ((*axis).to_owned(), vec![1.into()]));
+            check(CheckKind::BestFit { by: Vec::new(), expected: Selector::choosing(values) })
+        };
+        assert!(best_fit(&["k"]).expected);
+        assert!(!best_fit(&[]).expected);
+        assert!(!check(CheckKind::Band).expected);
+    }
+
+    #[test]
+    fn a_check_has_the_form_of_every_figure() {
+        let figure = serde_json::to_value(Figure::text("a", "b")).unwrap();
+        let check = serde_json::to_value(check(CheckKind::Spread)).unwrap();
+        for name in figure.as_object().unwrap().keys() {
+            assert!(check.get(name).is_some(), "{name} is in {check}");
+        }
+    }
+}

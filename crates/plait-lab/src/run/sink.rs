@@ -1,0 +1,52 @@
+//! Where results go: standard output when it carries JSON Lines, and a file.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::record::Record;
+use crate::output::Output;
+
+/// Takes one record after the other.
+#[derive(Debug)]
+pub(super) struct Sink<'a> {
+    output: &'a Output,
+    file: Option<(PathBuf, BufWriter<File>)>,
+}
+
+impl<'a> Sink<'a> {
+    /// Creates the file, so that a wrong name is told before anything runs.
+    pub(super) fn open(file: Option<&Path>, output: &'a Output) -> Result<Self> {
+        let open = |path: &Path| -> Result<(PathBuf, BufWriter<File>)> {
+            let file = File::create(path).with_context(|| {
+                format!("{}: cannot be written; name a file in an existing folder", path.display())
+            })?;
+            Ok((path.to_owned(), BufWriter::new(file)))
+        };
+        Ok(Self { output, file: file.map(open).transpose()? })
+    }
+
+    /// Writes a record.
+    pub(super) fn put(&mut self, record: &Record) -> Result<()> {
+        match record {
+            Record::Run(body) => self.output.record("run", body)?,
+            Record::Cell(body) => self.output.record("cell", body)?,
+            Record::Check(body) => self.output.record("check", body)?,
+            Record::Summary(body) => self.output.record("summary", body)?,
+        }
+        if let Some((path, file)) = &mut self.file {
+            let line = serde_json::to_string(record)?;
+            writeln!(file, "{line}")
+                .with_context(|| format!("{}: cannot be written", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Writes out what is still held back.
+    pub(super) fn close(self) -> Result<()> {
+        let Some((path, mut file)) = self.file else { return Ok(()) };
+        file.flush().with_context(|| format!("{}: cannot be written", path.display()))
+    }
+}

@@ -20,15 +20,16 @@ pub(super) fn update(file: &Path, promise: &str, claim: &str, figures: &[Figure]
     fs::write(file, new).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// A line for each check; a promise without one shows its figures in a single line.
+/// A line for each check, and for each throughput or ratio beside it.
 fn rows(promise: &str, claim: &str, figures: &[Figure]) -> Vec<String> {
     let short = |figure: &Figure| {
         let prefix = format!("{promise}: ");
         figure.name.strip_prefix(&prefix).unwrap_or(&figure.name).to_owned()
     };
     let mut rows = vec![format!("| **{promise}** {claim} | | | |")];
-    let checks: Vec<&Figure> = figures.iter().filter(|figure| figure.is_check()).collect();
-    for figure in if checks.is_empty() { figures.iter().collect() } else { checks } {
+    let is_shown =
+        |figure: &&Figure| figure.is_check() || matches!(figure.unit, "Mbit/s" | "ratio" | "%");
+    for figure in figures.iter().filter(is_shown) {
         let kept = match (figure.is_check(), figure.ok) {
             (false, _) => "",
             (true, true) => "yes",

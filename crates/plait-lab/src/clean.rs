@@ -64,13 +64,19 @@ fn owner_of(folder: &Path) -> Option<ProcessIdentity> {
 }
 
 /// Ends processes whose environment names a lab that is gone.
+///
+/// A lab that this process itself runs in is spared: seen from inside, its owner cannot be found.
 fn clean_processes(proc: &Path, summary: &mut Summary) -> Result<()> {
+    let around = lab_of(&proc.join("self"));
     for entry in fs::read_dir(proc)?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
         // Other users' processes cannot be read, and are none of this user's labs'.
         let Some(owner) = lab_of(&entry.path()) else { continue };
+        if Some(owner) == around {
+            continue;
+        }
         if owner.runs() {
             summary.running_labs += 1;
         } else if pid != std::process::id() {

@@ -43,3 +43,16 @@ fn an_error_inside_comes_out_with_its_status() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.starts_with("error: ") && !text.contains('\x1b'), "{text}");
 }
+
+/// `verify bond.6` runs these very tests inside a lab: `clean` must spare the lab around it.
+#[test]
+fn clean_spares_the_lab_around_it() {
+    let lab = env!("CARGO_BIN_EXE_plait-lab");
+    let script = format!("sleep 20 & S=$!; {lab} clean >/dev/null; kill $S");
+    let status = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env("PLAIT_NETNS_INSIDE", "4194304:1")
+        .status()
+        .expect("a shell");
+    assert!(status.success(), "the sleeping process was still there to be ended");
+}

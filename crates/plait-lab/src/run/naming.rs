@@ -31,7 +31,7 @@ impl Naming {
     pub(super) fn command(&self, cell: &Cell, seed: u64) -> String {
         let of_axis = |setting: &&String| {
             let key = setting.split('=').next().unwrap_or_default().trim();
-            self.axes.iter().any(|axis| axis.name == key || axis.key == key)
+            self.axes.iter().any(|axis| axis.name == key || axis.keys().any(|own| own == key))
         };
         let fixed = self.settings.iter().filter(|setting| !of_axis(setting)).cloned();
         let swept = self.axes.iter().filter_map(|axis| {

@@ -2,18 +2,18 @@
 
 use plait_proto::time::Instant;
 
-use super::connection::{Connection, is_tallied, sender_config};
+use super::connection::{Connection, Ends, ends, is_tallied};
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
 use crate::scenario::app::TcpSpec;
-use crate::tcp::{SenderConfig, Source, TcpSender};
+use crate::tcp::{Source, TcpSender};
 use crate::world::{Packet, WorldError};
 
 /// Some connections, all alike, that begin together.
 #[derive(Debug)]
 pub(super) struct Bulk {
     place: Place,
-    config: SenderConfig,
+    ends: Ends,
     flow_count: u32,
     /// Empty before the start.
     flows: Vec<Connection>,
@@ -25,7 +25,7 @@ impl Bulk {
     pub(super) fn new(place: Place, spec: &TcpSpec) -> Result<Self, WorldError> {
         let source = spec.transfer_bytes.map_or(Source::Endless, Source::Bytes);
         Ok(Self {
-            config: sender_config(&place, &spec.tcp, source)?,
+            ends: ends(&place, &spec.tcp, source)?,
             flow_count: spec.flows,
             flows: Vec::new(),
             stopped: false,
@@ -35,8 +35,8 @@ impl Bulk {
     }
 
     fn start(&mut self) {
-        let (place, config) = (&self.place, self.config);
-        let flow = |at: u32| Connection::new(place.app, 2 * at, place.data_to, config);
+        let (place, ends) = (&self.place, self.ends);
+        let flow = |at: u32| Connection::new(place.app, 2 * at, place.data_to, ends);
         self.flows = (0..self.flow_count).map(flow).collect();
     }
 
@@ -96,7 +96,7 @@ impl App for Bulk {
         let window_bytes: u64 =
             if self.stopped { 0 } else { senders().map(TcpSender::window_bytes).sum() };
         Observation {
-            cwnd_segments: Some(window_bytes as f64 / self.config.segment_bytes as f64),
+            cwnd_segments: Some(window_bytes as f64 / self.ends.sender.segment_bytes as f64),
             segments: counters().map(|counters| counters.segments_sent).sum(),
             retransmits: counters().map(|counters| counters.retransmits).sum(),
             timeouts: counters().map(|counters| counters.rtos).sum(),

@@ -18,12 +18,15 @@ const HEADERS_BYTES: u64 = 52;
 /// Segments that did not arrive are forgotten after this time: longer than any queue holds them.
 const SEGMENT_LIFE: Duration = Duration::from_secs(120);
 
-/// What a scenario's words mean for the sender; `source` is what it has to send.
-pub(super) fn sender_config(
-    place: &Place,
-    kind: &TcpKind,
-    source: Source,
-) -> Result<SenderConfig, WorldError> {
+/// What the two ends of a connection are like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub(super) sender: SenderConfig,
+    receiver: ReceiverConfig,
+}
+
+/// What a scenario's words mean for both ends; `source` is what there is to send.
+pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends, WorldError> {
     let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
     let algorithm = kind.controller.parse();
     let controller = ControllerConfig {
@@ -37,7 +40,16 @@ pub(super) fn sender_config(
         other => other.parse().map_err(|error| wrong(format!("{error}")))?,
     };
     let segment_bytes = u64::from(place.mtu) - HEADERS_BYTES;
-    Ok(SenderConfig { segment_bytes, controller, recovery, source, ..SenderConfig::default() })
+    Ok(Ends {
+        sender: SenderConfig {
+            segment_bytes,
+            controller,
+            recovery,
+            source,
+            ..SenderConfig::default()
+        },
+        receiver: ReceiverConfig { segment_bytes, window_bytes_max: kind.window_bytes_max },
+    })
 }
 
 /// A connection.
@@ -55,15 +67,13 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection that opens when it is first drained. `stream` is even.
-    pub(super) fn new(app: usize, stream: u32, data_to: End, config: SenderConfig) -> Self {
-        let segment_bytes = config.segment_bytes;
-        let receiver = ReceiverConfig { segment_bytes, ..ReceiverConfig::default() };
+    pub(super) fn new(app: usize, stream: u32, data_to: End, ends: Ends) -> Self {
         Self {
             app,
             stream,
             data_to,
-            sender: TcpSender::new(config),
-            receiver: TcpReceiver::new(receiver),
+            sender: TcpSender::new(ends.sender),
+            receiver: TcpReceiver::new(ends.receiver),
             on_the_way: [OnTheWay::default(), OnTheWay::default()],
         }
     }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use plait_proto::time::Instant;
 
-use super::connection::{Connection, is_tallied, sender_config};
+use super::connection::{Connection, Ends, ends, is_tallied};
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
 use crate::prng::Prng;
 use crate::scenario::app::WebSpec;
-use crate::tcp::{SenderConfig, Source};
+use crate::tcp::Source;
 use crate::world::{Packet, WorldError};
 
 /// What a browser asks for an object with: a request line and its headers.
@@ -42,7 +42,7 @@ struct Page {
 pub(super) struct Web {
     place: Place,
     spec: WebSpec,
-    config: SenderConfig,
+    ends: Ends,
     prng: Prng,
     page: Option<Page>,
     next_page_at: Instant,
@@ -56,7 +56,7 @@ pub(super) struct Web {
 impl Web {
     pub(super) fn new(place: Place, spec: &WebSpec, seed: u64) -> Result<Self, WorldError> {
         Ok(Self {
-            config: sender_config(&place, &spec.tcp, Source::Written)?,
+            ends: ends(&place, &spec.tcp, Source::Written)?,
             spec: spec.clone(),
             prng: Prng::new(seed),
             page: None,
@@ -79,8 +79,8 @@ impl Web {
             // Streams of pages long gone are used again.
             self.next_stream = (stream + 4) % Packet::STREAMS_MAX;
             let mut fetcher = Fetcher {
-                requests: Connection::new(app, stream, data_to.other(), self.config),
-                responses: Connection::new(app, stream + 2, data_to, self.config),
+                requests: Connection::new(app, stream, data_to.other(), self.ends),
+                responses: Connection::new(app, stream + 2, data_to, self.ends),
                 object_bytes: 0,
                 request_left: 0,
                 object_left: 0,
@@ -212,7 +212,7 @@ impl App for Web {
         fetchers().for_each(|fetcher| fetcher.count(&mut observation));
         let window = |fetcher: &Fetcher| fetcher.responses.sender().window_bytes();
         let bytes: u64 = fetchers().map(window).sum();
-        observation.cwnd_segments = Some(bytes as f64 / self.config.segment_bytes as f64);
+        observation.cwnd_segments = Some(bytes as f64 / self.ends.sender.segment_bytes as f64);
         observation
     }
 }

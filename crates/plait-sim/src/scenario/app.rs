@@ -6,6 +6,7 @@ use plait_proto::time::Duration;
 use super::error::Problem;
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
 use super::reader::{Bounds, SECONDS, Section, unknown_choice};
+use crate::tcp::ReceiverConfig;
 
 /// An application: a sender at one end, a receiver at the other.
 #[derive(Clone, PartialEq, Debug)]
@@ -143,6 +144,8 @@ pub struct TcpKind {
     pub controller: String,
     /// Loss recovery: one of [`RECOVERIES`].
     pub recovery: String,
+    /// The largest window that the receiver offers.
+    pub window_bytes_max: u64,
 }
 
 /// Kinds of loss recovery: RFC 6675 with a duplicate-ACK threshold of three; the same with a
@@ -353,5 +356,8 @@ fn read_tcp(section: &mut Section<'_>) -> TcpKind {
     TcpKind {
         controller: word("controller", &controllers, default),
         recovery: word("recovery", &RECOVERIES, "rack-tlp"),
+        window_bytes_max: section
+            .integer("window_bytes_max", (4096, 1 << 30), "bytes")
+            .unwrap_or(ReceiverConfig::WINDOW_BYTES_MAX),
     }
 }

@@ -31,10 +31,19 @@ pub struct Axis {
     pub name: String,
     /// The option that it sets, dotted.
     pub key: String,
+    /// Further options that it sets to the same.
+    pub also: Vec<String>,
     /// Its values, or their labels.
     pub values: Vec<Toml>,
     /// The values of the file; `values` holds fewer or others after a setting of the command line.
     pub declared: Vec<Toml>,
+}
+
+impl Axis {
+    /// All options that it sets.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        core::iter::once(&self.key).chain(&self.also).map(String::as_str)
+    }
 }
 
 /// An axis and what to put into the tree.
@@ -60,7 +69,10 @@ pub(super) fn read_all(
             continue;
         };
         let axis = &dimension.axis;
-        let same = |other: &Dimension| other.axis.name == axis.name || other.axis.key == axis.key;
+        let same = |other: &Dimension| {
+            other.axis.name == axis.name
+                || other.axis.keys().any(|key| axis.keys().any(|k| k == key))
+        };
         if dimensions.iter().any(same) {
             let text = format!("another [[sweep]] has the name \"{}\" or the same key", axis.name);
             let problem = Problem::conflict(text, "sweep each key once; give another `name`");
@@ -81,6 +93,7 @@ pub(super) fn read_all(
 fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Option<Dimension> {
     let key = section.required_text("key", "key = \"bond.scheduler.algorithm\"");
     let name = section.text("name").or(key.as_deref().map(|key| last_part(key).to_owned()));
+    let also: Vec<String> = section.texts("also").into_iter().map(|(text, _)| text).collect();
     if !section.holds_any(&["values"]) {
         section.missing("values", "values = [0.1, 0.5, 1.0]");
     }
@@ -116,7 +129,7 @@ fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Op
     }
     let (name, key) = name.zip(key)?;
     let declared = declared.get(&name).cloned().unwrap_or_else(|| settings.clone());
-    let axis = Axis { name, key, values: settings, declared };
+    let axis = Axis { name, key, also, values: settings, declared };
     Some(Dimension { axis, place: section.place_of("key"), nodes })
 }
 
@@ -133,9 +146,21 @@ pub(super) fn axis_of<'a>(root: &'a mut Table, key: &str) -> Option<&'a mut Tabl
     });
     let mut tables = tables;
     tables.find(|table| match (text_of(table, "key"), text_of(table, "name")) {
-        (Some(swept), name) => swept == key || name.unwrap_or(last_part(swept)) == key,
+        (Some(swept), name) => {
+            swept == key || name.unwrap_or(last_part(swept)) == key || also_sets(table, key)
+        }
         _ => false,
     })
+}
+
+fn also_sets(table: &Table, key: &str) -> bool {
+    match table.get("also").map(|entry| &entry.node.value) {
+        Some(Value::List(nodes)) => {
+            nodes.iter().any(|node| matches!(&node.value, Value::Text(text) if text == key))
+        }
+        Some(Value::Text(text)) => text == key,
+        _ => false,
+    }
 }
 
 fn text_of<'a>(table: &'a Table, option: &str) -> Option<&'a str> {
@@ -186,12 +211,13 @@ pub(super) fn expand(
 ) -> Vec<(String, Settings, Table)> {
     let mut cells = vec![(String::new(), Settings::new(), root.clone())];
     for dimension in dimensions {
-        let Axis { name: axis, key, values, .. } = &dimension.axis;
+        let Axis { name: axis, values, .. } = &dimension.axis;
         let mut next = Vec::new();
         for (name, settings, table) in &cells {
             for (value, node) in values.iter().zip(&dimension.nodes) {
                 let mut table = table.clone();
-                if let Err(problem) = tree::set(&mut table, key, node.clone()) {
+                let mut set = |key| tree::set(&mut table, key, node.clone());
+                if let Err(problem) = dimension.axis.keys().try_for_each(&mut set) {
                     refuse(&dimension.place, problem);
                     continue;
                 }

@@ -120,14 +120,20 @@ impl Default for SenderConfig {
 pub struct ReceiverConfig {
     /// Data bytes of a full segment: every second one is acknowledged at once.
     pub segment_bytes: u64,
-    /// Upper bound of the receive buffer. Half of it is offered as window, as Linux does with
-    /// `tcp_adv_win_scale` 1, and two segments at least; the window grows to that by need.
-    pub buffer_bytes_max: u64,
+    /// The largest window offered, and two segments at least; the window grows to it by need.
+    /// 65 535 bytes are a connection without window scaling (RFC 7323 section 2).
+    pub window_bytes_max: u64,
+}
+
+impl ReceiverConfig {
+    /// Half of the 6 MiB up to which Linux lets a receive buffer grow, as with its
+    /// `tcp_adv_win_scale` 1.
+    pub const WINDOW_BYTES_MAX: u64 = 3 * 1024 * 1024;
 }
 
 impl Default for ReceiverConfig {
     fn default() -> Self {
-        Self { segment_bytes: SEGMENT_BYTES, buffer_bytes_max: 6 * 1024 * 1024 }
+        Self { segment_bytes: SEGMENT_BYTES, window_bytes_max: Self::WINDOW_BYTES_MAX }
     }
 }
 

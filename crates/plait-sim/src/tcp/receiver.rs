@@ -61,7 +61,7 @@ impl TcpReceiver {
             out_of_order: RangeSet::default(),
             recent: Recent::default(),
             dsack: None,
-            window: Window::new(config.segment_bytes, config.buffer_bytes_max),
+            window: Window::new(config.segment_bytes, config.window_bytes_max),
             timing: AckTiming::new(config.segment_bytes),
             syn_due: false,
             ts_recent_ms: 0,

@@ -175,6 +175,25 @@ fn settings_replace_values_and_narrow_sweeps() {
 }
 
 #[test]
+fn an_axis_may_set_several_options_to_the_same() {
+    let text = format!(
+        "{SOUND}[[sweep]]\nname = \"rtt\"\nkey = \"links.dsl.rtt_ms\"\n\
+         also = \"server_rtt_ms\"\nvalues = [10, 20]\n"
+    );
+    let rtts = |settings: &[&str]| {
+        let cells = sound(&text, settings).cells;
+        let both =
+            |cell: &Cell| (2 * cell.scenario.links["dsl"].up.delay, cell.scenario.server_rtt);
+        cells.iter().map(both).collect::<Vec<_>>()
+    };
+    assert_eq!(rtts(&[]), [(ms(10), ms(10)), (ms(20), ms(20))]);
+    assert_eq!(rtts(&["server_rtt_ms=30"]), [(ms(30), ms(30))]);
+    let again = "[[sweep]]\nkey = \"server_rtt_ms\"\nvalues = [1]\n";
+    let errors = load(&format!("{text}{again}"), &[]).unwrap_err();
+    assert!(words(&errors).contains("the same key"), "{}", words(&errors));
+}
+
+#[test]
 fn a_sweep_may_vary_whole_sections() {
     let text = SOUND.replace("[bond.scheduler]\nalgorithm = \"adaptive-wrr\"\n", "").to_owned()
         + "[[sweep]]\nkey = \"bond.scheduler\"\nlabels = [\"wrr\", \"rtt\"]\nvalues = [\n\

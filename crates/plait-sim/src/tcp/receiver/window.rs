@@ -25,9 +25,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(segment_bytes: u64, buffer_bytes_max: u64) -> Self {
+    pub(super) fn new(segment_bytes: u64, window_bytes_max: u64) -> Self {
         // Less would let nothing through at all.
-        let bytes_max = (buffer_bytes_max / 2).max(2 * segment_bytes);
+        let bytes_max = window_bytes_max.max(2 * segment_bytes);
         let bytes = INITIAL_BYTES.min(bytes_max);
         Self {
             segment_bytes,

@@ -62,10 +62,10 @@ proptest! {
         config in senders(),
         forward in channels(),
         backward in channels(),
-        buffer_bytes_max in 0_u64..200_000,
+        window_bytes_max in 0_u64..100_000,
     ) {
         let mut world = World::new(config, forward, backward);
-        let receiver = ReceiverConfig { buffer_bytes_max, ..ReceiverConfig::default() };
+        let receiver = ReceiverConfig { window_bytes_max, ..ReceiverConfig::default() };
         world.receiver = TcpReceiver::new(receiver);
         world.run_until(DEADLINE);
         prop_assert!(world.sender.is_finished(), "unfinished: {:?}", world.sender);

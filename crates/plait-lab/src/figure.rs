@@ -1,5 +1,7 @@
 //! Figures: what was measured, and the band it must lie in. One form for people, one for machines.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 
 /// What was measured.
@@ -24,14 +26,14 @@ impl Serialize for Value {
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) value: Value,
-    pub(crate) unit: &'static str,
+    pub(crate) unit: Cow<'static, str>,
     /// Least value that is good.
     pub(crate) low: Option<f64>,
     /// Greatest value that is good.
     pub(crate) high: Option<f64>,
     pub(crate) ok: bool,
     /// Where the band comes from; empty for a figure that only informs.
-    pub(crate) source: &'static str,
+    pub(crate) source: Cow<'static, str>,
 }
 
 impl Figure {
@@ -41,7 +43,11 @@ impl Figure {
     }
 
     /// A number with its unit; an empty unit counts things.
-    pub(crate) fn number(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+    pub(crate) fn number(
+        name: impl Into<String>,
+        value: f64,
+        unit: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self::new(name.into(), Value::Number(value), unit)
     }
 
@@ -60,31 +66,37 @@ impl Figure {
         Self::number(name, count as f64, "")
     }
 
-    fn new(name: String, value: Value, unit: &'static str) -> Self {
-        Self { name, value, unit, low: None, high: None, ok: true, source: "" }
+    fn new(name: String, value: Value, unit: impl Into<Cow<'static, str>>) -> Self {
+        Self { name, value, unit: unit.into(), low: None, high: None, ok: true, source: "".into() }
     }
 
     /// The value must be this or more.
-    pub(crate) fn at_least(self, low: f64, source: &'static str) -> Self {
+    pub(crate) fn at_least(self, low: f64, source: impl Into<Cow<'static, str>>) -> Self {
         self.within(Some(low), None, source)
     }
 
     /// The value must be this or less.
-    pub(crate) fn at_most(self, high: f64, source: &'static str) -> Self {
+    pub(crate) fn at_most(self, high: f64, source: impl Into<Cow<'static, str>>) -> Self {
         self.within(None, Some(high), source)
     }
 
     /// The value must be just this.
-    pub(crate) fn exactly(self, value: f64, source: &'static str) -> Self {
+    pub(crate) fn exactly(self, value: f64, source: impl Into<Cow<'static, str>>) -> Self {
         self.within(Some(value), Some(value), source)
     }
 
-    fn within(mut self, low: Option<f64>, high: Option<f64>, source: &'static str) -> Self {
+    /// The value must lie between these, as far as there are any.
+    pub(crate) fn within(
+        mut self,
+        low: Option<f64>,
+        high: Option<f64>,
+        source: impl Into<Cow<'static, str>>,
+    ) -> Self {
         let Value::Number(value) = self.value else {
             unreachable!("only numbers are given bands");
         };
         self.ok = low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high);
-        Self { low, high, source, ..self }
+        Self { low, high, source: source.into(), ..self }
     }
 
     /// Whether the figure has a band.
@@ -123,11 +135,11 @@ impl Figure {
     }
 
     fn with_unit(&self, number: f64) -> String {
-        match self.unit {
+        match self.unit.as_ref() {
             "" => format!("{number:.0}"),
             "ratio" => format!("{number:.3}"),
             "%" => format!("{number:.2} %"),
-            "us" | "s" => format!("{number:.0} {}", self.unit),
+            "us" => format!("{number:.0} us"),
             unit => format!("{number:.1} {unit}"),
         }
     }

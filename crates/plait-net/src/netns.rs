@@ -370,6 +370,23 @@ pub fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> 
     sys::ppoll_in(fd, timeout)
 }
 
+/// As [`wait_readable`], for any of several descriptors, at most [`WAIT_MAX`].
+///
+/// # Errors
+///
+/// As there.
+///
+/// # Panics
+///
+/// When there are too many.
+pub fn wait_any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
+    assert!(fds.len() <= WAIT_MAX, "invariant: the caller keeps to WAIT_MAX descriptors");
+    sys::ppoll_any_in(fds, timeout)
+}
+
+/// Descriptors that [`wait_any_readable`] takes.
+pub const WAIT_MAX: usize = 64;
+
 /// Every call into libc of this module.
 mod sys {
     #![allow(unsafe_code, reason = "system calls without a safe wrapper in the standard library")]
@@ -482,13 +499,24 @@ mod sys {
     }
 
     pub(super) fn ppoll_in(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
-        let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        ppoll_any_in(&[fd], timeout)
+    }
+
+    /// Async-signal-safe.
+    pub(super) fn ppoll_any_in(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
+        let none = libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
+        let mut entries = [none; super::WAIT_MAX];
+        for (entry, fd) in entries.iter_mut().zip(fds) {
+            entry.fd = fd.as_raw_fd();
+        }
         let timeout = libc::timespec {
             tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: libc::c_long::from(timeout.subsec_nanos().cast_signed()),
         };
-        // SAFETY: one entry and a timespec that live through the call; no signal mask.
-        let ready = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, ptr::null()) };
+        let count = fds.len().min(entries.len()) as libc::nfds_t;
+        // SAFETY: `count` entries and a timespec that live through the call; no signal mask.
+        let ready =
+            unsafe { libc::ppoll(entries.as_mut_ptr(), count, &raw const timeout, ptr::null()) };
         match check(ready) {
             Ok(()) => Ok(ready > 0),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),

@@ -69,7 +69,7 @@ pub trait App: Debug {
 /// # Errors
 ///
 /// A TCP controller or a loss recovery that the model does not know.
-pub(crate) fn build(
+pub fn build(
     scenario: &Scenario,
     at: usize,
     zero: Instant,

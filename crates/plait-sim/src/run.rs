@@ -25,6 +25,9 @@ use crate::world::{Trace, Way, World, WorldError};
 
 mod capture;
 mod metrics;
+mod testbed;
+
+pub use testbed::Testbed;
 
 /// What a run found.
 #[derive(Clone, Debug)]
@@ -50,6 +53,9 @@ impl RunResult {
     }
 }
 
+/// Metrics and series by full name.
+pub type Found = (BTreeMap<String, f64>, BTreeMap<String, Vec<f64>>);
+
 /// Runs a scenario once.
 ///
 /// # Errors
@@ -57,36 +63,56 @@ impl RunResult {
 /// What the simulator does not have, or gateways that do not reach each other.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<RunResult, WorldError> {
     let mut world = World::new(scenario, seed)?;
-    let zero = world.zero();
+    let (metrics, series) = drive(scenario, &mut world)?;
+    let counters = metrics::counters(scenario, &world);
+    let (interval, trace) = (scenario.capture.interval, world.trace());
+    Ok(RunResult { metrics, series, interval, counters, trace })
+}
+
+/// Lets a testbed run through the scenario and past its end, until what is on its way has arrived;
+/// gives what was found meanwhile.
+///
+/// # Errors
+///
+/// The testbed's.
+pub fn drive<T: Testbed>(scenario: &Scenario, testbed: &mut T) -> Result<Found, T::Error> {
+    let zero = testbed.zero();
     let way = main_way(scenario);
     let warm = zero + scenario.warmup;
     let end = zero + scenario.duration;
     let interval = scenario.capture.interval;
-    let mut captures = capture::Captures::new(scenario, way, &mut world);
+    let mut captures = capture::Captures::new(scenario, way, testbed);
     let mut before = None;
     let mut next = zero + interval;
     while next <= end {
-        if warm <= next {
-            before.get_or_insert_with(|| warm_up(scenario, way, warm, &mut world));
+        if warm <= next && before.is_none() {
+            before = Some(warm_up(scenario, way, warm, testbed)?);
         }
-        world.run_until(next);
-        captures.sample(scenario, &mut world);
+        testbed.run_until(next)?;
+        captures.sample(scenario, testbed);
         next += interval;
     }
     // Only a run that ends between two samples gets here without one.
-    let before = before.unwrap_or_else(|| warm_up(scenario, way, warm, &mut world));
-    world.run_until(end);
-    let after = metrics::Snapshot::take(scenario, way, &mut world);
-    world.run_until(end + drain_time(scenario));
-    let metrics = metrics::compute(scenario, way, &world, &before, &after);
-    let counters = metrics::counters(scenario, &mut world);
-    Ok(RunResult { metrics, series: captures.finish(), interval, counters, trace: world.trace() })
+    let before = match before {
+        Some(before) => before,
+        None => warm_up(scenario, way, warm, testbed)?,
+    };
+    testbed.run_until(end)?;
+    let after = metrics::Snapshot::take(scenario, way, testbed);
+    testbed.run_until(end + drain_time(scenario))?;
+    let metrics = metrics::compute(scenario, way, testbed, &before, &after);
+    Ok((metrics, captures.finish()))
 }
 
 /// Runs up to the measured time, and counts there.
-fn warm_up(scenario: &Scenario, way: Way, warm: Instant, world: &mut World) -> metrics::Snapshot {
-    world.run_until(warm);
-    metrics::Snapshot::take(scenario, way, world)
+fn warm_up<T: Testbed>(
+    scenario: &Scenario,
+    way: Way,
+    warm: Instant,
+    testbed: &mut T,
+) -> Result<metrics::Snapshot, T::Error> {
+    testbed.run_until(warm)?;
+    Ok(metrics::Snapshot::take(scenario, way, testbed))
 }
 
 /// Runs a cell of a sweep once, and adds the scenario's own measures.
@@ -108,8 +134,9 @@ fn main_way(scenario: &Scenario) -> Way {
     if all_up && !scenario.apps.is_empty() { Way::Up } else { Way::Down }
 }
 
-/// Long enough for everything on its way to arrive.
-fn drain_time(scenario: &Scenario) -> Duration {
+/// How long a run goes on after the scenario's end: long enough for everything on its way to
+/// arrive.
+pub fn drain_time(scenario: &Scenario) -> Duration {
     let directions = scenario.links.values().flat_map(|link| [&link.up, &link.down]);
     let longest = directions.map(|spec| {
         let (QueueSpec::DropTail { bytes } | QueueSpec::CoDel { bytes }) = spec.queue;

@@ -24,15 +24,14 @@ use crate::scenario::app::Via;
 mod course;
 mod error;
 mod gateways;
-mod link_config;
+pub mod link_config;
 mod network;
 mod packet;
 mod queue;
 
 pub use course::Trace;
 pub use error::WorldError;
-pub(crate) use network::LinkView;
-pub use network::{Carried, Way};
+pub use network::{Carried, LinkView, Way};
 pub use packet::{End, Packet, Protocol};
 
 use course::Course;
@@ -145,11 +144,6 @@ impl World {
     pub(crate) fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
         let side = if way == Way::Down { PROVIDER } else { CUSTOMER };
         Some(self.gateways.as_mut()?.status(self.course.now, side))
-    }
-
-    /// What the gateway that receives this way says; `None` without a bond.
-    pub(crate) fn bond_receiver(&mut self, way: Way) -> Option<PeerStatus> {
-        self.bond_sender(if way == Way::Down { Way::Up } else { Way::Down })
     }
 
     /// Packets that both gateways dropped, for whatever reason.
@@ -342,7 +336,7 @@ impl World {
     }
 }
 
-/// The time that metrics cover.
-pub(crate) fn measured_span(scenario: &Scenario, zero: Instant) -> Span {
+/// The time that metrics cover, in a scenario that started at `zero`.
+pub fn measured_span(scenario: &Scenario, zero: Instant) -> Span {
     Span { start: zero + scenario.warmup, end: zero + scenario.duration }
 }

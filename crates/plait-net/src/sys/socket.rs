@@ -20,6 +20,29 @@ pub(crate) fn disable_timestamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_int(socket, libc::SO_TIMESTAMPNS, 0)
 }
 
+/// Longest `tcp_info` that is asked for; kernels write what they know of it.
+pub(crate) const TCP_INFO_BYTES_MAX: usize = 256;
+
+/// Reads TCP_INFO and gives its length.
+pub(crate) fn tcp_info(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8; TCP_INFO_BYTES_MAX],
+) -> io::Result<usize> {
+    let mut length = TCP_INFO_BYTES_MAX as libc::socklen_t;
+    // SAFETY: `getsockopt` writes at most `length` bytes, the size of `bytes`, and the length; both
+    // live until the call returns.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
+}
+
 fn set_int(socket: BorrowedFd<'_>, option: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: `setsockopt` reads one int of the given size, which lives until the call returns.
     let result = unsafe {

@@ -64,7 +64,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(span: Span) -> Self {
+    /// Nothing yet.
+    pub fn new(span: Span) -> Self {
         Self {
             span,
             offered_bytes: 0,
@@ -82,7 +83,8 @@ impl Tally {
         }
     }
 
-    pub(super) fn span(&self) -> Span {
+    /// The span that metrics cover.
+    pub fn span(&self) -> Span {
         self.span
     }
 
@@ -105,7 +107,8 @@ impl Tally {
         }
     }
 
-    pub(super) fn on_goodput(&mut self, now: Instant, payload_bytes: u64) {
+    /// Counts payload that came into order.
+    pub fn on_goodput(&mut self, now: Instant, payload_bytes: u64) {
         self.goodput_bytes += payload_bytes;
         if self.span.holds(now) {
             self.measured_goodput_bytes += payload_bytes;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use plait_proto::stats::PeerStatus;
 
-use super::mbit;
+use super::{Testbed, mbit};
 use crate::scenario::Scenario;
-use crate::world::{Way, World};
+use crate::world::Way;
 
 /// Counts at the end of an interval, from the start on.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ struct Totals {
     /// Packets that the receiving gateway counted lost, and those of them that came after all.
     lost_packets: u64,
     late_packets: u64,
+    /// Packets that wait in the resequencer; `None` without a bond.
+    waiting_packets: Option<u64>,
 }
 
 /// The series of a run under way.
@@ -30,10 +32,11 @@ pub(super) struct Captures {
 }
 
 impl Captures {
-    pub(super) fn new(scenario: &Scenario, way: Way, world: &mut World) -> Self {
-        let last = totals(scenario, way, world);
+    pub(super) fn new(scenario: &Scenario, way: Way, testbed: &mut impl Testbed) -> Self {
         let kinds = scenario.capture.series.clone();
-        Self { way, kinds, last, series: BTreeMap::new() }
+        let mut captures = Self { way, kinds, last: Totals::default(), series: BTreeMap::new() };
+        captures.last = captures.totals(scenario, testbed);
+        captures
     }
 
     pub(super) fn finish(self) -> BTreeMap<String, Vec<f64>> {
@@ -41,27 +44,29 @@ impl Captures {
     }
 
     /// Takes a sample of everything that is captured.
-    pub(super) fn sample(&mut self, scenario: &Scenario, world: &mut World) {
+    pub(super) fn sample(&mut self, scenario: &Scenario, testbed: &mut impl Testbed) {
         if self.kinds.is_empty() {
             return;
         }
-        let totals = totals(scenario, self.way, world);
+        let totals = self.totals(scenario, testbed);
         let last = core::mem::replace(&mut self.last, totals);
-        self.sample_apps(scenario, world, &last);
-        self.sample_links(scenario, world, &last);
+        self.sample_apps(scenario, testbed, &last);
+        self.sample_links(scenario, testbed, &last);
         // A packet may come after all in a later interval than that in which it counted as lost.
         let lost = self.last.lost_packets.saturating_sub(last.lost_packets) as f64;
         let late = self.last.late_packets.saturating_sub(last.late_packets) as f64;
         self.put("losses", None, lost - late);
-        if let Some(status) = world.bond_receiver(self.way) {
-            self.put("waiting", None, status.resequencer.waiting_now_packets as f64);
+        if let Some(waiting) = self.last.waiting_packets {
+            self.put("waiting", None, waiting as f64);
         }
-        if let Some(status) = world.bond_sender(self.way) {
+        if self.holds_any(&["weight", "rtt_ms"])
+            && let Some(status) = testbed.bond_sender(self.way)
+        {
             self.sample_paths(scenario, &status);
         }
     }
 
-    fn sample_apps(&mut self, scenario: &Scenario, world: &World, last: &Totals) {
+    fn sample_apps(&mut self, scenario: &Scenario, testbed: &impl Testbed, last: &Totals) {
         let interval = scenario.capture.interval;
         for (at, spec) in scenario.apps.iter().enumerate() {
             let grown = |what: usize| self.last.apps[at][what] - last.apps[at][what];
@@ -70,18 +75,20 @@ impl Captures {
             self.put("offered", Some(&spec.name), offered);
             self.put("goodput", Some(&spec.name), goodput);
             let delay_ms = if arrived > 0 { delay_us as f64 / arrived as f64 / 1e3 } else { 0.0 };
-            self.put("delay_ms", Some(&spec.name), delay_ms);
-            if let Some(segments) = world.app(at).observe().cwnd_segments {
+            if testbed.tells_arrivals(at) {
+                self.put("delay_ms", Some(&spec.name), delay_ms);
+            }
+            if let Some(segments) = testbed.observe(at).cwnd_segments {
                 self.put("cwnd", Some(&spec.name), segments);
             }
         }
     }
 
-    fn sample_links(&mut self, scenario: &Scenario, world: &World, last: &Totals) {
+    fn sample_links(&mut self, scenario: &Scenario, testbed: &impl Testbed, last: &Totals) {
         for (at, name) in scenario.links.keys().enumerate() {
             let grown = |what: usize| self.last.links[at][what] - last.links[at][what];
             let (throughput, drops) = (mbit(grown(0), scenario.capture.interval), grown(1));
-            let view = world.link(at, self.way);
+            let view = testbed.link(at, self.way);
             let queueing = view.mean_rate.time_for(view.queue_bytes);
             self.put("link_throughput", Some(name), throughput);
             self.put("drops", Some(name), drops as f64);
@@ -102,29 +109,39 @@ impl Captures {
     }
 
     fn put(&mut self, kind: &str, owner: Option<&str>, value: f64) {
-        if !self.kinds.iter().any(|known| known == kind) {
+        if !self.holds_any(&[kind]) {
             return;
         }
         let name = owner.map_or(kind.to_owned(), |owner| format!("{kind}.{owner}"));
         self.series.entry(name).or_default().push(value);
     }
-}
 
-fn totals(scenario: &Scenario, way: Way, world: &mut World) -> Totals {
-    let apps = (0..scenario.apps.len()).map(|at| {
-        let tally = world.app(at).tally();
-        let arrived = [tally.received_packets, tally.delay_total_us];
-        [tally.offered_bytes, tally.goodput_bytes, arrived[0], arrived[1]]
-    });
-    let apps = apps.collect();
-    let links = (0..scenario.links.len()).map(|at| {
-        let counters = world.link(at, way).counters;
-        [counters.out_bytes, counters.dropped_packets()]
-    });
-    let links = links.collect();
-    let status = world.bond_receiver(way);
-    let paths = || status.iter().flat_map(|status| &status.paths);
-    let lost_packets = paths().map(|path| path.lost_packets).sum();
-    let late_packets = paths().map(|path| path.late_packets).sum();
-    Totals { apps, links, lost_packets, late_packets }
+    fn holds_any(&self, kinds: &[&str]) -> bool {
+        self.kinds.iter().any(|known| kinds.contains(&known.as_str()))
+    }
+
+    /// The gateways are asked only for what is captured: asking a real one costs.
+    fn totals(&self, scenario: &Scenario, testbed: &mut impl Testbed) -> Totals {
+        let apps = (0..scenario.apps.len()).map(|at| {
+            let tally = testbed.tally(at);
+            let arrived = [tally.received_packets, tally.delay_total_us];
+            [tally.offered_bytes, tally.goodput_bytes, arrived[0], arrived[1]]
+        });
+        let apps = apps.collect();
+        let links = (0..scenario.links.len()).map(|at| {
+            let counters = testbed.link(at, self.way).counters;
+            [counters.out_bytes, counters.dropped_packets()]
+        });
+        let links = links.collect();
+        let asked = self.holds_any(&["losses", "waiting"]);
+        let status = asked.then(|| testbed.bond_receiver(self.way)).flatten();
+        let paths = || status.iter().flat_map(|status| &status.paths);
+        Totals {
+            apps,
+            links,
+            lost_packets: paths().map(|path| path.lost_packets).sum(),
+            late_packets: paths().map(|path| path.late_packets).sum(),
+            waiting_packets: status.as_ref().map(|s| s.resequencer.waiting_now_packets),
+        }
+    }
 }

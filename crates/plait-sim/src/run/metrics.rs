@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::resequencer::{ResequencerStats, WAITING_BUCKETS_MS};
 
-use super::{mbit, own_time};
+use super::{Testbed, mbit, own_time};
 use crate::app::{Observation, Tally};
 use crate::scenario::Scenario;
 use crate::scenario::app::{Direction, Traffic, Via};
@@ -23,11 +23,11 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn take(scenario: &Scenario, way: Way, world: &mut World) -> Self {
-        let status = world.bond_receiver(way);
+    pub(super) fn take(scenario: &Scenario, way: Way, testbed: &mut impl Testbed) -> Self {
+        let status = testbed.bond_receiver(way);
         let paths = || status.iter().flat_map(|status| &status.paths);
         Self {
-            links: (0..scenario.links.len()).map(|at| world.link(at, way)).collect(),
+            links: (0..scenario.links.len()).map(|at| testbed.link(at, way)).collect(),
             lost_packets: paths().map(|path| path.lost_packets).sum(),
             late_packets: paths().map(|path| path.late_packets).sum(),
             resequencer: status.as_ref().map(|s| s.resequencer).unwrap_or_default(),
@@ -39,17 +39,20 @@ impl Snapshot {
 pub(super) fn compute(
     scenario: &Scenario,
     way: Way,
-    world: &World,
+    testbed: &impl Testbed,
     before: &Snapshot,
     after: &Snapshot,
 ) -> Metrics {
     let mut metrics = Metrics::new();
     for (at, spec) in scenario.apps.iter().enumerate() {
-        let time = own_time(scenario, at, world.zero());
-        let app = world.app(at);
-        of_app(&mut metrics, &spec.name, app.tally(), &app.observe(), time);
+        let time = own_time(scenario, at, testbed.zero());
+        let tally = testbed.tally(at);
+        of_app(&mut metrics, &spec.name, &tally, &testbed.observe(at), time);
+        if testbed.tells_arrivals(at) {
+            of_arrivals(&mut metrics, &spec.name, &tally);
+        }
     }
-    of_run(&mut metrics, scenario, world);
+    of_run(&mut metrics, scenario, testbed);
     of_links(&mut metrics, scenario, before, after);
     if scenario.bond.is_some() {
         let late = after.late_packets.saturating_sub(before.late_packets);
@@ -59,7 +62,7 @@ pub(super) fn compute(
         if let Some(wait) = wait_p95_ms(&before.resequencer, &after.resequencer) {
             metrics.insert("wait_p95_ms".into(), wait);
         }
-        of_aggregation(&mut metrics, scenario, way, world);
+        of_aggregation(&mut metrics, scenario, way, testbed);
     }
     metrics
 }
@@ -72,15 +75,8 @@ fn of_app(
     time: core::time::Duration,
 ) {
     let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
-    let (sent, received) = (tally.measured_sent_packets, tally.measured_received_packets);
-    put("loss_percent", percent(sent - received, sent));
     put("offered_mbit", mbit(tally.measured_offered_bytes, time));
     put("goodput_mbit", mbit(tally.measured_goodput_bytes, time));
-    for (metric, share) in [("delay_p50_ms", 0.5), ("delay_p95_ms", 0.95)] {
-        if let Some(delay) = tally.delays.quantile_ms(share) {
-            put(metric, delay);
-        }
-    }
     if observation.cwnd_segments.is_some() {
         put("retransmitted_percent", percent(observation.retransmits, observation.segments));
         put("timeouts", observation.timeouts as f64);
@@ -93,30 +89,45 @@ fn of_app(
     }
 }
 
-fn of_run(metrics: &mut Metrics, scenario: &Scenario, world: &World) {
-    let time = crate::world::measured_span(scenario, world.zero()).length();
-    let apps = || scenario.apps.iter().enumerate().map(|(at, spec)| (spec, world.app(at)));
-    let sum = |count: fn(&Tally) -> u64| apps().map(|(_, app)| count(app.tally())).sum::<u64>();
+/// What became of each packet.
+fn of_arrivals(metrics: &mut Metrics, name: &str, tally: &Tally) {
+    let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
+    let (sent, received) = (tally.measured_sent_packets, tally.measured_received_packets);
+    put("loss_percent", percent(sent - received, sent));
+    for (metric, share) in [("delay_p50_ms", 0.5), ("delay_p95_ms", 0.95)] {
+        if let Some(delay) = tally.delays.quantile_ms(share) {
+            put(metric, delay);
+        }
+    }
+}
+
+fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
+    let time = crate::world::measured_span(scenario, testbed.zero()).length();
+    let tallies: Vec<_> = (0..scenario.apps.len()).map(|at| testbed.tally(at)).collect();
+    let apps = || scenario.apps.iter().zip(&tallies);
+    let sum = |count: fn(&Tally) -> u64| tallies.iter().map(|tally| count(tally)).sum::<u64>();
     let is_tcp = |traffic: &Traffic| matches!(traffic, Traffic::Tcp(_) | Traffic::Web(_));
     let goodput = |takes: &dyn Fn(&crate::scenario::AppSpec) -> bool| {
         let taken = apps().filter(|(spec, _)| takes(spec));
-        mbit(taken.map(|(_, app)| app.tally().measured_goodput_bytes).sum(), time)
+        mbit(taken.map(|(_, tally)| tally.measured_goodput_bytes).sum(), time)
     };
     let has_udp = apps().any(|(spec, _)| !is_tcp(&spec.traffic));
-    let counted = apps().filter(|(spec, _)| !has_udp || !is_tcp(&spec.traffic));
-    let (sent, lost) = counted.fold((0, 0), |(sent, lost), (_, app)| {
-        let tally = app.tally();
-        let arrived = tally.measured_received_packets;
-        (sent + tally.measured_sent_packets, lost + tally.measured_sent_packets - arrived)
-    });
-    let shares: Vec<f64> = apps()
+    let counted = || apps().enumerate().filter(|(_, (s, _))| !has_udp || !is_tcp(&s.traffic));
+    if counted().all(|(at, _)| testbed.tells_arrivals(at)) {
+        let (sent, lost) = counted().fold((0, 0), |(sent, lost), (_, (_, tally))| {
+            let arrived = tally.measured_received_packets;
+            (sent + tally.measured_sent_packets, lost + tally.measured_sent_packets - arrived)
+        });
+        metrics.insert("loss_percent".into(), percent(lost, sent));
+    }
+    let shares: Vec<f64> = tallies
+        .iter()
         .enumerate()
-        .map(|(at, (_, app))| {
-            mbit(app.tally().measured_goodput_bytes, own_time(scenario, at, world.zero()))
+        .map(|(at, tally)| {
+            mbit(tally.measured_goodput_bytes, own_time(scenario, at, testbed.zero()))
         })
         .collect();
     for (metric, value) in [
-        ("loss_percent", percent(lost, sent)),
         ("offered_mbit", mbit(sum(|tally| tally.measured_offered_bytes), time)),
         ("goodput_mbit", goodput(&|_| true)),
         ("bond_goodput_mbit", goodput(&|spec| spec.via == Via::Bond)),
@@ -158,7 +169,7 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
 }
 
 /// 003's A_r and A_b of the applications that send the main way through the bond.
-fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, world: &World) {
+fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, testbed: &impl Testbed) {
     let main = if way == Way::Down { Direction::Down } else { Direction::Up };
     let (mut payload, mut wire, mut goodput) = (0, 0, 0);
     for (at, spec) in scenario.apps.iter().enumerate() {
@@ -169,7 +180,7 @@ fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, world: &
             Traffic::Tcp(_) | Traffic::Web(_) => 52,
             Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => 28,
         };
-        let tally = world.app(at).tally();
+        let tally = testbed.tally(at);
         let framing = tally.measured_sent_packets * (headers + u64::from(TUNNEL_BYTES));
         payload += tally.measured_offered_bytes;
         wire += tally.measured_offered_bytes + framing;
@@ -199,7 +210,7 @@ fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, world: &
 }
 
 /// Counts beside the metrics.
-pub(super) fn counters(scenario: &Scenario, world: &mut World) -> BTreeMap<String, u64> {
+pub(super) fn counters(scenario: &Scenario, world: &World) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (at, spec) in scenario.apps.iter().enumerate() {
         let tally = world.app(at).tally();

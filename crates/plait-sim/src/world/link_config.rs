@@ -10,7 +10,7 @@ use crate::scenario::link::{Capacity, DirectionSpec, LossSpec, QueueSpec};
 
 /// An empty link of one direction's kind, without its outages. A trace begins with the world, which
 /// is before the scenario: the gateways speak first.
-pub(super) fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
+pub fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
     let loss = match spec.loss {
         LossSpec::Bernoulli(ratio) => Loss::Bernoulli(ratio),
         LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
@@ -37,12 +37,12 @@ pub(super) fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
     link
 }
 
-/// The outages of a scenario that started at `zero`.
-pub(super) fn outages(
-    name: &str,
-    spec: &DirectionSpec,
-    zero: Instant,
-) -> Result<Outages, WorldError> {
+/// The outages of a scenario that started at `zero`. `name` is the link's, for the error.
+///
+/// # Errors
+///
+/// A list that the link model refuses.
+pub fn outages(name: &str, spec: &DirectionSpec, zero: Instant) -> Result<Outages, WorldError> {
     let spans = spec.outages.iter().map(|span| (zero + span.start, zero + span.end)).collect();
     Outages::new(spans)
         .map_err(|error| WorldError::Link { link: name.to_owned(), cause: error.to_string() })

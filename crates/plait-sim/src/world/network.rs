@@ -198,11 +198,15 @@ impl Network {
 
 /// One direction of a link, seen from outside.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkView {
-    pub(crate) carried: Carried,
-    pub(crate) counters: LinkCounters,
-    pub(crate) queue_bytes: u64,
-    pub(crate) mean_rate: Rate,
+pub struct LinkView {
+    /// What came out, by whose it was.
+    pub carried: Carried,
+    /// What the link has done.
+    pub counters: LinkCounters,
+    /// Bytes that wait for the transmitter.
+    pub queue_bytes: u64,
+    /// The transmitter's rate, or its mean.
+    pub mean_rate: Rate,
 }
 
 fn index(link: usize, way: Way) -> usize {

@@ -1,0 +1,97 @@
+//! What the kernel's TCP says of a connection, and buffers beyond the system's limits.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use crate::sys;
+
+/// Part of the kernel's `struct tcp_info` (linux/tcp.h). Counts are since the connection's start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpInfo {
+    /// Sender's maximum segment size in bytes.
+    pub snd_mss: u32,
+    /// Congestion window in segments.
+    pub snd_cwnd: u32,
+    /// Segments sent again.
+    pub total_retrans: u32,
+    /// Segments with data sent, retransmissions included.
+    pub data_segs_out: u32,
+    /// Payload bytes sent, retransmissions included; Linux 4.19.
+    pub bytes_sent: u64,
+    /// Retransmission timeouts; Linux 6.7, `None` before it.
+    pub total_rto: Option<u16>,
+}
+
+impl TcpInfo {
+    /// Reads the struct's bytes, as many as the kernel knows.
+    fn parse(bytes: &[u8]) -> Self {
+        let u32_at =
+            |at: usize| bytes.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+        let low_high = |at: usize| u32_at(at).zip(u32_at(at + 4));
+        let u64_at = |at: usize| {
+            let (first, second) = low_high(at)?;
+            let [a, b, c, d] = first.to_ne_bytes();
+            let [e, f, g, h] = second.to_ne_bytes();
+            Some(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
+        };
+        Self {
+            snd_mss: u32_at(16).unwrap_or_default(),
+            snd_cwnd: u32_at(80).unwrap_or_default(),
+            total_retrans: u32_at(100).unwrap_or_default(),
+            data_segs_out: u32_at(156).unwrap_or_default(),
+            bytes_sent: u64_at(200).unwrap_or_default(),
+            total_rto: bytes.get(240..242).map(|b| u16::from_ne_bytes([b[0], b[1]])),
+        }
+    }
+}
+
+/// Asks for a connection's TCP_INFO.
+///
+/// # Errors
+/// No TCP socket.
+pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut bytes = [0; sys::socket::TCP_INFO_BYTES_MAX];
+    let length = sys::socket::tcp_info(socket.as_fd(), &mut bytes)?;
+    Ok(TcpInfo::parse(&bytes[..length]))
+}
+
+/// Sets a socket's receive and send buffers whatever net.core.rmem_max and wmem_max say; needs
+/// CAP_NET_ADMIN.
+///
+/// # Errors
+/// EPERM without that right.
+pub fn force_buffers(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    sys::socket::force_recv_buffer(socket.as_fd(), bytes)?;
+    sys::socket::force_send_buffer(socket.as_fd(), bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_tells_what_it_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(&[7; 5000]).unwrap();
+        receiver.read_exact(&mut [0; 5000]).unwrap();
+        let info = info(&sender).unwrap();
+        assert_eq!((info.bytes_sent, info.total_retrans), (5000, 0));
+        assert!(info.snd_cwnd >= 2 && info.data_segs_out >= 1, "{info:?}");
+        assert!(super::info(&listener).is_ok() && super::info(std::io::stdin()).is_err());
+    }
+
+    #[test]
+    fn an_older_kernel_tells_less() {
+        let mut bytes = vec![0; 208];
+        bytes[80] = 10;
+        bytes[200..208].copy_from_slice(&u64::MAX.to_ne_bytes());
+        let info = TcpInfo::parse(&bytes);
+        assert_eq!((info.snd_cwnd, info.bytes_sent, info.total_rto), (10, u64::MAX, None));
+        assert_eq!(TcpInfo::parse(&bytes[..100]).total_retrans, 0);
+    }
+}

@@ -1,22 +1,29 @@
-//! A link in real time: the link model of `plait-sim` between two TUN devices, one thread for each
-//! direction.
+//! Links in real time: the link model of `plait-sim` between pairs of TUN devices, one thread for
+//! each direction.
 //!
 //! The devices are opened without offload, so the kernel hands over single packets no longer than
 //! their MTU. A thread sleeps until the next release or the next packet, whichever is first. How
 //! late it released is recorded, because a machine that is too busy spoils a measurement in
 //! silence.
+//!
+//! Links whose packets cross another one, a shared bottleneck, have one emulator together: a
+//! [`Strand`] for each.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use plait_net::netns::wait_readable;
+use plait_net::netns::{WAIT_MAX, wait_any_readable};
 use plait_net::tun::Tun;
 use plait_proto::time::Instant;
-use plait_sim::link::{Link, LinkConfig, LinkCounters};
+use plait_sim::link::{Link, LinkConfig, LinkCounters, Outages};
+use plait_sim::world::Carried;
+pub(crate) use plait_sim::world::Way;
+
+use crate::topology::PROVIDER_V4;
 
 mod lateness;
 
@@ -24,18 +31,51 @@ pub(crate) use lateness::{Lateness, LatenessSummary};
 
 /// Longest packet that a link carries: above any device's MTU.
 const PACKET_BYTES_MAX: usize = 9216;
-/// Packets taken from the device before what is due is released.
+/// Packets taken from a device before what is due is released.
 const READ_BURST: usize = 32;
 /// Longest sleep: how soon a change from outside is seen.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
-/// One of a link's directions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
-    /// From the customer to the provider.
-    Up,
-    /// From the provider to the customer.
-    Down,
+/// The zero of the emulators' time, and of all that must agree with them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Epoch(std::time::Instant);
+
+impl Epoch {
+    pub(crate) fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    pub(crate) fn now(self) -> Instant {
+        let nanos = self.0.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// A packet inside.
+#[derive(Debug)]
+pub(crate) struct Cargo {
+    /// The strand whose devices it travels between.
+    strand: usize,
+    packet: Box<[u8]>,
+}
+
+/// A link to be: its devices at both ends and its model in each direction.
+#[derive(Debug)]
+pub(crate) struct Strand {
+    pub(crate) customer: Tun,
+    pub(crate) provider: Tun,
+    pub(crate) up: Link<Cargo>,
+    pub(crate) down: Link<Cargo>,
+    /// Another strand that its packets cross too, at the provider's side.
+    pub(crate) through: Option<usize>,
+}
+
+/// What one direction of a strand has done and holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StrandView {
+    pub(crate) counters: LinkCounters,
+    pub(crate) carried: Carried,
+    pub(crate) waiting_bytes: u64,
 }
 
 /// A running link. It stops, and its devices vanish, when it is dropped.
@@ -59,13 +99,19 @@ pub(crate) struct EmulatorReport {
 
 #[derive(Debug)]
 struct Direction {
+    way: Way,
+    epoch: Epoch,
+    /// For each strand, the device that packets come from and the one that they go to.
+    devices: Vec<(Arc<Tun>, Arc<Tun>)>,
+    /// For each strand, the one that its packets cross too.
+    through: Vec<Option<usize>>,
     state: Mutex<State>,
-    start: std::time::Instant,
 }
 
 #[derive(Debug)]
 struct State {
-    link: Link<Box<[u8]>>,
+    /// For each strand, its link and what came out of it.
+    links: Vec<(Link<Cargo>, Carried)>,
     lateness: Lateness,
     refused_packets: u64,
     capture: Capture,
@@ -86,32 +132,52 @@ impl Emulator {
         config: LinkConfig,
         seed: u64,
     ) -> Result<Self> {
-        let start = std::time::Instant::now();
-        let direction = |seed| {
-            let link = Link::new(config, seed);
+        let link = |seed| Link::new(config, seed);
+        let (up, down) = (link(seed.wrapping_mul(2)), link(seed.wrapping_mul(2) + 1));
+        Self::join(vec![Strand { customer, provider, up, down, through: None }], Epoch::start())
+    }
+
+    /// Joins each strand's devices.
+    pub(crate) fn join(strands: Vec<Strand>, epoch: Epoch) -> Result<Self> {
+        anyhow::ensure!(
+            strands.len() <= WAIT_MAX,
+            "{} links in one emulator; it takes {WAIT_MAX}",
+            strands.len()
+        );
+        let through: Vec<_> = strands.iter().map(|strand| strand.through).collect();
+        let (mut ends, mut up, mut down) = (Vec::new(), Vec::new(), Vec::new());
+        for strand in strands {
+            ends.push((Arc::new(strand.customer), Arc::new(strand.provider)));
+            up.push((strand.up, Carried::default()));
+            down.push((strand.down, Carried::default()));
+        }
+        let back = ends.iter().map(|(customer, provider)| (provider.clone(), customer.clone()));
+        let direction = |way, devices, links| {
             let (lateness, capture) = (Lateness::default(), Capture::default());
-            let state = State { link, lateness, refused_packets: 0, capture };
-            Arc::new(Direction { state: Mutex::new(state), start })
+            let state = State { links, lateness, refused_packets: 0, capture };
+            let (through, state) = (through.clone(), Mutex::new(state));
+            Arc::new(Direction { way, epoch, devices, through, state })
         };
-        let (up, down) = (direction(seed.wrapping_mul(2)), direction(seed.wrapping_mul(2) + 1));
+        let down = direction(Way::Down, back.collect(), down);
+        let up = direction(Way::Up, ends, up);
         let stop = Arc::new(AtomicBool::new(false));
-        let (customer, provider) = (Arc::new(customer), Arc::new(provider));
         let mut emulator =
             Self { up: Arc::clone(&up), down: Arc::clone(&down), stop, threads: Vec::new() };
-        emulator.spawn(up, Arc::clone(&customer), Arc::clone(&provider))?;
-        emulator.spawn(down, provider, customer)?;
+        emulator.spawn(up)?;
+        emulator.spawn(down)?;
         Ok(emulator)
     }
 
-    fn spawn(&mut self, direction: Arc<Direction>, from: Arc<Tun>, to: Arc<Tun>) -> Result<()> {
+    fn spawn(&mut self, direction: Arc<Direction>) -> Result<()> {
         let stop = Arc::clone(&self.stop);
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || {
             // Without the right to either the lateness record shows what that costs.
             let _kept_default = plait_net::clock::set_timer_slack(1);
             let _kept_ordinary = plait_net::clock::set_realtime_priority();
             while !stop.load(Ordering::Relaxed) {
-                if let Err(error) = direction.turn(&from, &to) {
-                    crate::output::note(format!("emulated link {}: {error:#}", from.name()));
+                if let Err(error) = direction.turn() {
+                    let name = direction.devices[0].0.name();
+                    crate::output::note(format!("emulated link {name}: {error:#}"));
                     return;
                 }
             }
@@ -120,20 +186,47 @@ impl Emulator {
         Ok(())
     }
 
+    fn direction(&self, way: Way) -> &Direction {
+        match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        }
+    }
+
+    /// Sets when a direction of a strand is dead.
+    pub(crate) fn set_outages(&self, strand: usize, way: Way, outages: Outages) {
+        let direction = self.direction(way);
+        let (now, mut state) = (direction.epoch.now(), direction.lock());
+        state.links[strand].0.set_outages(now, outages);
+    }
+
+    /// What a direction of a strand has done so far.
+    pub(crate) fn observe(&self, strand: usize, way: Way) -> StrandView {
+        let state = self.direction(way).lock();
+        let (link, carried) = &state.links[strand];
+        StrandView {
+            counters: link.counters(),
+            carried: *carried,
+            waiting_bytes: link.waiting_bytes(),
+        }
+    }
+
     /// Changes both directions from now on.
     pub(crate) fn reconfigure(&self, change: impl Fn(LinkConfig) -> LinkConfig) {
         for direction in [&self.up, &self.down] {
-            let (now, mut state) = (direction.now(), direction.lock());
-            let config = change(state.link.config());
-            state.link.reconfigure(now, config);
+            let (now, mut state) = (direction.epoch.now(), direction.lock());
+            for (link, _) in &mut state.links {
+                let config = change(link.config());
+                link.reconfigure(now, config);
+            }
         }
     }
 
     /// Cuts both directions, or joins them again.
     pub(crate) fn set_cut(&self, cut: bool) {
         for direction in [&self.up, &self.down] {
-            let now = direction.now();
-            direction.lock().link.set_cut(now, cut);
+            let (now, mut state) = (direction.epoch.now(), direction.lock());
+            state.links.iter_mut().for_each(|(link, _)| link.set_cut(now, cut));
         }
     }
 
@@ -146,21 +239,17 @@ impl Emulator {
 
     /// Takes the packets kept of one direction, and keeps no more.
     pub(crate) fn captured(&self, way: Way) -> Vec<Box<[u8]>> {
-        let direction = match way {
-            Way::Up => &self.up,
-            Way::Down => &self.down,
-        };
-        std::mem::take(&mut direction.lock().capture).packets
+        std::mem::take(&mut self.direction(way).lock().capture).packets
     }
 
-    /// What happened so far.
+    /// What happened so far; the counters are those of the first link.
     pub(crate) fn report(&self) -> EmulatorReport {
         let (up, down) = (self.up.lock(), self.down.lock());
         let mut lateness = up.lateness.clone();
         lateness.add(&down.lateness);
         EmulatorReport {
-            up: up.link.counters(),
-            down: down.link.counters(),
+            up: up.links[0].0.counters(),
+            down: down.links[0].0.counters(),
             lateness,
             refused_packets: up.refused_packets + down.refused_packets,
         }
@@ -177,49 +266,89 @@ impl Drop for Emulator {
 }
 
 impl Direction {
-    fn now(&self) -> Instant {
-        let nanos = self.start.elapsed().as_nanos();
-        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no thread panics while it holds a link's lock")
     }
 
     /// Sleeps until something is to be done and does it.
-    fn turn(&self, from: &Tun, to: &Tun) -> Result<()> {
-        let next = self.lock().link.next_event();
-        let until_next = next.map_or(SLEEP_MAX, |next| next.since(self.now()));
-        let readable = wait_readable(from.as_fd(), until_next.min(SLEEP_MAX))?;
+    fn turn(&self) -> Result<()> {
+        let next = self.lock().links.iter().filter_map(|(link, _)| link.next_event()).min();
+        let until_next = next.map_or(SLEEP_MAX, |next| next.since(self.epoch.now()));
+        let mut fds = [self.devices[0].0.as_fd(); WAIT_MAX];
+        let fds: &mut [BorrowedFd<'_>] = &mut fds[..self.devices.len()];
+        for (fd, (from, _)) in fds.iter_mut().zip(&self.devices) {
+            *fd = from.as_fd();
+        }
+        let readable = wait_any_readable(fds, until_next.min(SLEEP_MAX))?;
         let mut state = self.lock();
         if readable {
-            self.take_in(&mut state, from)?;
+            for strand in 0..self.devices.len() {
+                self.take_in(&mut state, strand)?;
+            }
         }
-        self.release(&mut state, to);
+        while self.release(&mut state) {}
         Ok(())
     }
 
-    fn take_in(&self, state: &mut State, from: &Tun) -> Result<()> {
+    fn take_in(&self, state: &mut State, strand: usize) -> Result<()> {
         let mut buffer = [0; PACKET_BYTES_MAX];
+        let first = match self.way {
+            Way::Up => strand,
+            Way::Down => self.through[strand].unwrap_or(strand),
+        };
         for _ in 0..READ_BURST {
-            let read = from.read_packet(&mut buffer).context("cannot read a link's device")?;
-            let Some(length) = read else { break };
+            let read = self.devices[strand].0.read_packet(&mut buffer);
+            let Some(length) = read.context("cannot read a link's device")? else { break };
             let packet: Box<[u8]> = buffer[..length].into();
             if state.capture.packets.len() < state.capture.packets_max {
                 state.capture.packets.push(packet.clone());
             }
-            state.link.send(self.now(), packet.len() as u64, packet);
+            let bytes = packet.len() as u64;
+            state.links[first].0.send(self.epoch.now(), bytes, Cargo { strand, packet });
         }
         Ok(())
     }
 
-    fn release(&self, state: &mut State, to: &Tun) {
-        while let Some((due, packet)) = state.link.poll_due(self.now()) {
-            // A device that is down or full loses packets, as a real one does; they are counted.
-            if to.write_packet(&packet).is_err() {
-                state.refused_packets += 1;
+    /// Releases what is due; says whether anything went on into another link.
+    fn release(&self, state: &mut State) -> bool {
+        let mut went_on = false;
+        for at in 0..state.links.len() {
+            while let Some((due, cargo)) = state.links[at].0.poll_due(self.epoch.now()) {
+                let bytes = cargo.packet.len() as u64;
+                let carried = &mut state.links[at].1;
+                if is_datagram_of_bond(&cargo.packet) {
+                    carried.bond_bytes += bytes;
+                } else {
+                    carried.plain_bytes += bytes;
+                }
+                if let Some(next) = self.next_of(at, cargo.strand) {
+                    state.links[next].0.send(self.epoch.now(), bytes, cargo);
+                    went_on = true;
+                } else if self.devices[cargo.strand].1.write_packet(&cargo.packet).is_err() {
+                    // A device that is down or full loses packets, as a real one does; they are
+                    // counted.
+                    state.refused_packets += 1;
+                }
+                state.lateness.record(self.epoch.now().since(due));
             }
-            state.lateness.record(self.now().since(due));
+        }
+        went_on
+    }
+
+    /// The link that a strand's packet crosses after link `at`.
+    fn next_of(&self, at: usize, strand: usize) -> Option<usize> {
+        match self.way {
+            Way::Up if at == strand => self.through[strand],
+            Way::Down if at != strand => Some(strand),
+            _ => None,
         }
     }
+}
+
+/// Whether a packet is between the gateways: from or to the provider's.
+fn is_datagram_of_bond(packet: &[u8]) -> bool {
+    let provider = PROVIDER_V4.octets();
+    packet.len() >= 20
+        && packet[0] >> 4 == 4
+        && (packet[12..16] == provider || packet[16..20] == provider)
 }

@@ -89,9 +89,15 @@ impl Gateway {
         Ok(())
     }
 
+    /// Whether the gateway has not ended by itself.
+    pub(crate) fn ensure_runs(&mut self) -> Result<()> {
+        ensure!(self.service.runs(), "the gateway has ended; its log:\n{}", self.log_tail());
+        Ok(())
+    }
+
     /// What the gateway says of itself; `None` while it is not ready to say anything.
     pub(crate) fn status(&mut self, netns: &NetNs) -> Result<Option<Status>> {
-        ensure!(self.service.runs(), "the gateway has ended; its log:\n{}", self.log_tail());
+        self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
         command.args(["status", "--json"]).arg(&self.config);
         let Finished { status, stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;
@@ -139,6 +145,7 @@ pub(crate) fn customer_file(
             listen_port: None,
             tun: "plait0".into(),
             address: inner_addresses(host),
+            mtu: None,
             routes: true,
         },
         path: paths.to_vec(),
@@ -167,6 +174,7 @@ pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> Gatew
             // device.
             tun: "plait1".into(),
             address: inner_addresses(1),
+            mtu: None,
             routes: true,
         },
         path: Vec::new(),

@@ -30,7 +30,7 @@ use anyhow::Result;
 use clap::Parser;
 use plait_net::netns::{self, Isolation};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, On};
 use crate::output::{Output, Verdict};
 
 fn main() -> ExitCode {
@@ -50,12 +50,15 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     let outside = match &cli.command {
         Command::Clean => Some(clean::run(&output)),
         Command::List(args) => Some(list::run(args, &output)),
-        Command::Run(args) => Some(run::run(args, &output)),
+        Command::Run(args) if args.on == On::Sim => Some(run::run(args, &output)),
         Command::Report(args) => Some(report::run(args, &output)),
         _ => None,
     };
     if let Some(verdict) = outside {
         return verdict.map(Verdict::exit_code);
+    }
+    if let Command::Run(args) = &cli.command {
+        run::check(args)?;
     }
     if let Command::Verify(args) = &cli.command
         && args.list
@@ -70,8 +73,9 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Demo(args) => demo::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),
+        Command::Run(args) => run::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
-        Command::Clean | Command::List(_) | Command::Run(_) | Command::Report(_) => {
+        Command::Clean | Command::List(_) | Command::Report(_) => {
             unreachable!("these work outside and have returned")
         }
     };

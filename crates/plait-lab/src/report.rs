@@ -52,14 +52,19 @@ struct ReportSummary<'a> {
     experiments: usize,
 }
 
+/// The experiments in a file.
+pub(crate) fn read_file(file: &Path) -> Result<Vec<Results>> {
+    let text = fs::read_to_string(file).with_context(|| {
+        format!("{}: cannot be read; name a file of `plait-lab run --out`", file.display())
+    })?;
+    read::results(file, &text)
+}
+
 /// Prints the results in the files; the verdict is that of all their required checks.
 pub(crate) fn run(args: &ReportArgs, output: &Output) -> Result<Verdict> {
     let mut all: Vec<Results> = Vec::new();
     for file in &args.files {
-        let text = fs::read_to_string(file).with_context(|| {
-            format!("{}: cannot be read; name a file of `plait-lab run --out`", file.display())
-        })?;
-        all.extend(read::results(file, &text)?);
+        all.extend(read_file(file)?);
     }
     let page = args.html.as_deref().map(PageFile::create).transpose()?;
     for (index, results) in all.iter().enumerate() {

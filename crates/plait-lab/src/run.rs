@@ -7,7 +7,7 @@ use plait_sim::scenario::{Backend, Cell, CellResult, Check, Experiment, Scenario
 
 use crate::cli::{On, RunArgs};
 use crate::list::{self, Catalogue};
-use crate::output::{Output, Verdict};
+use crate::output::{Output, Progress, Verdict};
 use crate::report::{PageFile, words};
 
 mod figures;
@@ -35,16 +35,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
         args.seeds,
     );
     let experiment = load(args)?;
-    if args.on == On::Netns {
-        return Err(netns::refuse(&experiment.scenario).into());
-    }
-    anyhow::ensure!(
-        experiment.scenario.backends.contains(&Backend::Sim),
-        "{}: the scenario is not meant for the simulator; choose --on {}, or add \"sim\" to its \
-         backends",
-        experiment.scenario.name,
-        list::backend_names(&experiment.scenario.backends).join(" or --on "),
-    );
+    check_backend(args, &experiment)?;
     let mut sink = Sink::open(args.out.as_deref(), output)?;
     let page = args.html.as_deref().map(PageFile::create).transpose()?;
     let started = Instant::now();
@@ -70,6 +61,40 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     Ok(Verdict::of(ok))
 }
 
+/// Whether a run on namespaces is worth making any; the errors are those of [`run`].
+pub(crate) fn check(args: &RunArgs) -> Result<()> {
+    check_backend(args, &load(args)?)
+}
+
+/// Whether an error of [`run`] says that the machine did not keep up.
+pub(crate) fn was_too_slow(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<netns::NetnsError>();
+    matches!(error, Some(netns::NetnsError::TooSlow { .. }))
+}
+
+fn check_backend(args: &RunArgs, experiment: &Experiment) -> Result<()> {
+    if args.on == On::Netns {
+        netns::check_meant(args, &experiment.scenario)?;
+        return Ok(netns::check_cells(experiment)?);
+    }
+    anyhow::ensure!(
+        experiment.scenario.backends.contains(&Backend::Sim),
+        "{}: the scenario is not meant for the simulator; choose --on {}, or add \"sim\" to its \
+         backends",
+        experiment.scenario.name,
+        list::backend_names(&experiment.scenario.backends).join(" or --on "),
+    );
+    Ok(())
+}
+
+/// A back-end as the command line and the records name it.
+fn on_name(on: On) -> &'static str {
+    match on {
+        On::Sim => record::SIM,
+        On::Netns => record::NETNS,
+    }
+}
+
 fn load(args: &RunArgs) -> Result<Experiment> {
     if args.name.ends_with(".toml") {
         return list::load_file(args.name.as_ref(), &args.settings);
@@ -77,7 +102,7 @@ fn load(args: &RunArgs) -> Result<Experiment> {
     Catalogue::find(args.folder.as_deref())?.load(&args.name, &args.settings)
 }
 
-/// Runs each cell with each seed on all cores; results come out in the order of cells and seeds.
+/// Runs each cell with each seed; results come out in the order of cells and seeds.
 fn run_cells(
     args: &RunArgs,
     experiment: &Experiment,
@@ -91,20 +116,11 @@ fn run_cells(
         .flat_map(|cell| seeds.clone().map(move |seed| (cell, seed)))
         .collect();
     let name = &experiment.scenario.name;
-    let mut meter = Meter::new(name, jobs.len(), pool::workers(jobs.len()));
     let mut runs = Vec::new();
-    let work = |index: usize| {
-        let (cell, seed) = jobs[index];
-        let result = sim::run(cell, seed);
-        result.with_context(|| format!("{name}, {}, seed {seed}", cell.name))
-    };
-    pool::in_order(jobs.len(), work, |result: Option<Result<CellResult>>| -> Result<()> {
-        let Some(result) = result else {
-            meter.finished_one();
-            return Ok(());
-        };
-        let (cell, seed) = jobs[runs.len()];
-        let mut record = RunRecord::new(name, &cell.scenario, result?, naming.command(cell, seed));
+    let take = |(cell, seed): (&Cell, u64), result: Result<CellResult>| -> Result<()> {
+        let result = result.with_context(|| format!("{name}, {}, seed {seed}", cell.name))?;
+        let command = naming.command(cell, seed);
+        let mut record = RunRecord::new(name, &cell.scenario, result, command);
         sink.put(&Record::Run(record.clone()))?;
         if seed != args.seed {
             // Only each cell's first run is plotted; the others' series would fill the memory.
@@ -112,9 +128,54 @@ fn run_cells(
         }
         runs.push(record);
         Ok(())
+    };
+    match args.on {
+        On::Sim => simulate(name, &jobs, take)?,
+        On::Netns => run_in_namespaces(name, &jobs, take)?,
+    }
+    Ok(runs)
+}
+
+/// Runs on all cores.
+fn simulate(
+    name: &str,
+    jobs: &[(&Cell, u64)],
+    mut take: impl FnMut((&Cell, u64), Result<CellResult>) -> Result<()>,
+) -> Result<()> {
+    let mut meter = Meter::new(name, jobs.len(), pool::workers(jobs.len()));
+    let work = |index: usize| {
+        let (cell, seed) = jobs[index];
+        sim::run(cell, seed)
+    };
+    let mut taken = 0;
+    pool::in_order(jobs.len(), work, |result: Option<Result<CellResult>>| -> Result<()> {
+        let Some(result) = result else {
+            meter.finished_one();
+            return Ok(());
+        };
+        taken += 1;
+        take(jobs[taken - 1], result)
     })?;
     meter.close();
-    Ok(runs)
+    Ok(())
+}
+
+/// Runs one after the other: side by side they would measure each other.
+fn run_in_namespaces(
+    name: &str,
+    jobs: &[(&Cell, u64)],
+    mut take: impl FnMut((&Cell, u64), Result<CellResult>) -> Result<()>,
+) -> Result<()> {
+    let total = jobs.iter().map(|(cell, _)| netns::run_time(cell)).sum();
+    let mut progress = Progress::new(jobs.len(), total);
+    for &(cell, seed) in jobs {
+        let what = format!("{name}, {}, seed {seed}", cell.name);
+        let step = progress.step(&what, netns::run_time(cell));
+        let result = netns::run(cell, seed);
+        drop(step);
+        take((cell, seed), result)?;
+    }
+    Ok(())
 }
 
 fn evaluate(
@@ -157,7 +218,7 @@ fn summary(
         checks,
         title: scenario.title.clone(),
         source: scenario.source.clone(),
-        on: record::SIM.to_owned(),
+        on: on_name(args.on).to_owned(),
         duration_s: scenario.duration.as_secs_f64(),
         axes: scenario.sweep.iter().map(|axis| axis.name.clone()).collect(),
         seed: args.seed,

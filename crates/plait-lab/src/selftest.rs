@@ -10,6 +10,7 @@ mod base;
 mod bond;
 mod cleanup;
 mod ping;
+mod scenario;
 
 pub(crate) use ping::ping;
 
@@ -32,6 +33,8 @@ const TESTS: &[(&str, Test)] = &[
     ("either-path-starts", bond::either_path_starts),
     ("dead-link", bond::survives_a_dead_link),
     ("restart-after-kill", bond::restarts_after_kill),
+    ("scenario-udp", scenario::udp),
+    ("scenario-tcp", scenario::tcp),
     ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
     ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
 ];

@@ -132,7 +132,12 @@ impl Topology {
                 number += if number == 2 { 2 } else { 1 };
                 links.push(attach_link(&netns, &topology.provider, *spec, number)?);
             }
-            choose_link_by_source(&netns, &links)?;
+            let ends = links.iter().map(|AttachedLink { spec, number, .. }| LinkEnds {
+                device: spec.name,
+                number: *number,
+                mtu: spec.mtu,
+            });
+            choose_link_by_source(&netns, &ends.collect::<Vec<_>>())?;
             topology.customers.push(Customer { netns, links });
         }
         Ok(topology)
@@ -155,7 +160,7 @@ fn customer_name(index: usize) -> String {
 }
 
 /// A namespace with the kernel parameters that every experiment wants.
-fn new_netns(name: &str) -> Result<NetNs> {
+pub(crate) fn new_netns(name: &str) -> Result<NetNs> {
     let netns = NetNs::create(name).with_context(|| format!("cannot make namespace {name}"))?;
     for (key, value) in [
         // A connection must not start from what the one before it learned.
@@ -175,11 +180,17 @@ fn new_netns(name: &str) -> Result<NetNs> {
     Ok(netns)
 }
 
-fn connect_server(provider: &NetNs, server: &NetNs) -> Result<()> {
+pub(crate) fn connect_server(provider: &NetNs, server: &NetNs) -> Result<()> {
+    ip_batch(provider, "", &["link add server type veth peer name provider netns plait-server"])?;
+    address_server(provider, server)
+}
+
+/// Sets addresses and routes for the wire between provider and server, whose devices exist: `server`
+/// at the provider, `provider` at the server.
+pub(crate) fn address_server(provider: &NetNs, server: &NetNs) -> Result<()> {
     for key in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
         provider.set_sysctl(key, "1").with_context(|| format!("cannot set {key}"))?;
     }
-    ip_batch(provider, "", &["link add server type veth peer name provider netns plait-server"])?;
     ip_batch(
         provider,
         "",
@@ -217,38 +228,60 @@ fn attach_link(
     spec: LinkSpec,
     number: u8,
 ) -> Result<AttachedLink> {
-    let device = |netns: &NetNs, host| -> Result<Tun> {
-        let tun = netns.run_in(|| Tun::open(spec.name, false))??;
-        let (name, v4, v6) = (spec.name, link_v4(number, host), link_v6(number, host));
-        ip_batch(
-            netns,
-            "",
-            &[
-                &format!("link set dev {name} mtu {} txqueuelen {TUN_QUEUE_PACKETS} up", spec.mtu),
-                &format!("addr add {v4}/30 dev {name}"),
-                &format!("addr add {v6}/64 dev {name} nodad"),
-            ],
-        )?;
-        Ok(tun)
-    };
-    let (customer, provider) = (device(customer, 1)?, device(provider, 2)?);
+    let ends = LinkEnds { device: spec.name, number, mtu: spec.mtu };
+    let (customer, provider) = (ends.open(customer, 1)?, ends.open(provider, 2)?);
     let emulator = Emulator::start(customer, provider, spec.config(), u64::from(number))?;
     Ok(AttachedLink { spec, number, emulator })
 }
 
+/// The two devices of a link, of the same name in the customer's and the provider's namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkEnds<'a> {
+    pub(crate) device: &'a str,
+    /// N of the link's networks 10.N.0.0/30 and fd00:N::/64.
+    pub(crate) number: u8,
+    /// In bytes. Below 1280 the link has no IPv6 (RFC 8200 section 5).
+    pub(crate) mtu: u32,
+}
+
+impl LinkEnds<'_> {
+    fn has_v6(&self) -> bool {
+        self.mtu >= 1280
+    }
+
+    /// Makes the device of one end: 1 is the customer's, 2 the provider's.
+    pub(crate) fn open(&self, netns: &NetNs, host: u8) -> Result<Tun> {
+        let Self { device, number, mtu } = *self;
+        let tun = netns.run_in(|| Tun::open(device, false))??;
+        let mut lines = vec![
+            format!("link set dev {device} mtu {mtu} txqueuelen {TUN_QUEUE_PACKETS} up"),
+            format!("addr add {}/30 dev {device}", link_v4(number, host)),
+        ];
+        if self.has_v6() {
+            lines.push(format!("addr add {}/64 dev {device} nodad", link_v6(number, host)));
+        }
+        ip_batch(netns, "", &lines)?;
+        Ok(tun)
+    }
+}
+
 /// Default routes over every link, the first preferred; a source address uses its own link; what
 /// belongs into the bond never leaves over a bare link.
-fn choose_link_by_source(customer: &NetNs, links: &[AttachedLink]) -> Result<()> {
+pub(crate) fn choose_link_by_source(customer: &NetNs, links: &[LinkEnds<'_>]) -> Result<()> {
     let mut v4 = vec![format!("route add unreachable {BOND_ONLY_V4} metric 60000")];
     let mut v6 = vec![format!("route add unreachable {BOND_ONLY_V6} metric 60000")];
-    for (index, AttachedLink { spec, number, .. }) in links.iter().enumerate() {
-        let (name, table, metric) = (spec.name, 100 + u32::from(*number), index + 1);
+    for (index, link) in links.iter().enumerate() {
+        let LinkEnds { device, number, .. } = *link;
+        let (table, metric) = (100 + u32::from(number), index + 1);
         for (lines, here, there) in [
-            (&mut v4, link_v4(*number, 1).to_string(), link_v4(*number, 2).to_string()),
-            (&mut v6, link_v6(*number, 1).to_string(), link_v6(*number, 2).to_string()),
+            (&mut v4, link_v4(number, 1).to_string(), link_v4(number, 2).to_string()),
+            (&mut v6, link_v6(number, 1).to_string(), link_v6(number, 2).to_string()),
         ] {
-            lines.push(format!("route add default via {there} dev {name} metric {metric}"));
-            lines.push(format!("route add default via {there} dev {name} table {table}"));
+            if here.contains(':') && !link.has_v6() {
+                continue;
+            }
+            lines.push(format!("route add default via {there} dev {device} metric {metric}"));
+            lines.push(format!("route add default via {there} dev {device} table {table}"));
             lines.push(format!("rule add from {here} lookup {table}"));
         }
     }

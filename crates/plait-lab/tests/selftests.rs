@@ -62,6 +62,7 @@ tests! { selftest:
     topology => "topology",
     measurements => "measurements",
     reconfiguration => "reconfiguration",
+    a_tcp_scenario_runs => "scenario-tcp",
 }
 
 tests! { selftest_of_plait:
@@ -73,6 +74,7 @@ tests! { selftest_of_plait:
     either_path_starts_the_bond => "either-path-starts",
     bond_survives_a_dead_link => "dead-link",
     bond_comes_back_after_a_kill => "restart-after-kill",
+    a_udp_scenario_runs => "scenario-udp",
     sigterm_leaves_nothing => "sigterm-leaves-nothing",
     bad_config_leaves_nothing => "bad-config-leaves-nothing",
 }

@@ -46,7 +46,7 @@ pub struct Observation {
 }
 
 /// An application.
-pub trait App: Debug {
+pub trait App: Debug + Send {
     /// When to call [`App::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
 

@@ -48,6 +48,14 @@ impl Lateness {
         self.max = self.max.max(other.max);
     }
 
+    /// The share of the packets that were at least this late, up to 50 ms.
+    pub(crate) fn share_above(&self, late: Duration) -> f64 {
+        let bucket = usize::try_from(late.as_nanos() / BUCKET.as_nanos()).unwrap_or(BUCKETS);
+        let above: u64 = self.counts[bucket.min(BUCKETS - 1)..].iter().sum();
+        let packets: u64 = self.counts.iter().sum();
+        above as f64 / packets.max(1) as f64
+    }
+
     pub(crate) fn summary(&self) -> LatenessSummary {
         let packets: u64 = self.counts.iter().sum();
         let mean = self.sum.as_micros() / u128::from(packets.max(1));
@@ -84,6 +92,8 @@ mod tests {
         lateness.add(&other);
         let expected = LatenessSummary { packets: 100, mean_us: 707, p99_us: 310, max_us: 70_000 };
         assert_eq!(lateness.summary(), expected);
+        let shares = [305, 310, 50_000].map(|us| lateness.share_above(Duration::from_micros(us)));
+        assert_eq!(shares, [0.02, 0.01, 0.01]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct BondSetup {
     pub(crate) scheduler: Option<SchedulerSection>,
     /// For both gateways.
     pub(crate) resequencer: Option<ResequencerSection>,
+    /// For both gateways. Below 1280 there is no IPv6 inside (RFC 8200 section 5).
+    pub(crate) inner_mtu: Option<u16>,
 }
 
 impl BondSetup {
@@ -35,6 +37,7 @@ impl BondSetup {
             endpoints: vec![endpoint_v4()],
             scheduler: None,
             resequencer: None,
+            inner_mtu: None,
         }
     }
 }
@@ -109,6 +112,12 @@ impl<'a> Bond<'a> {
         status.peers.into_iter().next().context("the customer's gateway has no peer")
     }
 
+    /// Whether neither gateway has ended by itself.
+    pub(crate) fn ensure_both_run(&mut self) -> Result<()> {
+        self.customer.ensure_runs().context("the customer's gateway")?;
+        self.provider.ensure_runs().context("the provider's gateway")
+    }
+
     /// Stops both; each must end by itself with status 0.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.customer.stop().context("the customer's gateway")?;
@@ -126,6 +135,10 @@ fn files(scratch: &Scratch, setup: &BondSetup) -> Result<(GatewayFile, GatewayFi
     for file in [&mut customer, &mut provider] {
         file.scheduler.clone_from(&setup.scheduler);
         file.resequencer.clone_from(&setup.resequencer);
+        file.gateway.mtu = setup.inner_mtu;
+        if setup.inner_mtu.is_some_and(|mtu| mtu < 1280) {
+            file.without_ipv6();
+        }
     }
     Ok((customer, provider))
 }

@@ -24,6 +24,8 @@ pub(crate) struct GatewaySection {
     pub(crate) listen_port: Option<u16>,
     pub(crate) tun: String,
     pub(crate) address: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mtu: Option<u16>,
     pub(crate) routes: bool,
 }
 
@@ -58,9 +60,19 @@ pub(crate) struct SchedulerSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) k: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) w_fixed: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) w_max: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) initial_weight: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) t_dwd_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) t_report_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dwd_mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) weight_rounding: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -72,12 +84,24 @@ pub(crate) struct ResequencerSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout_max_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) late: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) loss_detection: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) buffer_bytes_max: Option<u64>,
 }
 
 impl GatewayFile {
+    /// Takes out what is IPv6 inside the bond.
+    pub(super) fn without_ipv6(&mut self) {
+        self.gateway.address.retain(|address| !address.contains(':'));
+        for peer in &mut self.peer {
+            peer.allowed_ips.retain(|prefix| !prefix.contains(':'));
+        }
+    }
+
     pub(crate) fn to_toml(&self) -> Result<String> {
         toml::to_string(self).context("a gateway file cannot be written as TOML")
     }
@@ -97,7 +121,7 @@ mod tests {
             algorithm: "adaptive-wrr".into(),
             k: Some(0.5),
             t_dwd_ms: Some(250),
-            t_report_ms: None,
+            ..SchedulerSection::default()
         });
         file.resequencer =
             Some(ResequencerSection { order: Some("bond"), ..ResequencerSection::default() });

@@ -1,49 +1,72 @@
-//! The namespaces as a back-end of scenarios.
+//! The namespaces as a back-end of scenarios: real gateways, the kernel's TCP, real time.
+//!
+//! - [`plan`]: what of a scenario can be run here.
+//! - [`site`]: links, hosts and addresses.
+//! - [`bond`]: the gateways' configuration.
+//! - [`udp`], [`tcp`]: the applications.
+//! - [`testbed`]: all of it under way, as the shared code of metrics and series sees it.
+//! - [`health`]: whether the machine kept up.
 
-use std::fmt;
+use std::time::Duration;
 
-use plait_sim::scenario::{Backend, Scenario};
+use anyhow::Result;
+use plait_sim::prng::Prng;
+use plait_sim::run::{drain_time, drive};
+use plait_sim::scenario::{Cell, CellResult, Experiment, Scenario};
 
-/// Why the namespaces cannot run a scenario.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum NetnsError {
-    /// The scenario is for other back-ends.
-    NotMeant {
-        /// The scenario.
-        name: String,
-    },
-    /// The lab cannot set the scenario up in namespaces yet.
-    NotYet {
-        /// The scenario.
-        name: String,
-    },
+use crate::cli::RunArgs;
+use crate::gateway::Bond;
+use crate::output;
+
+mod bond;
+mod error;
+mod health;
+mod plan;
+mod site;
+mod tcp;
+mod testbed;
+mod udp;
+
+pub(super) use error::NetnsError;
+use site::{SET_UP, Site};
+use testbed::NetnsTestbed;
+
+/// Whether the scenario is meant for namespaces, and its files are where these see them. To be
+/// asked before any are made.
+pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<(), NetnsError> {
+    plan::check_meant(args, scenario)
 }
 
-impl fmt::Display for NetnsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotMeant { name } => write!(
-                f,
-                "{name}: the scenario is meant for the simulator alone; choose --on sim, or add \
-                 \"netns\" to its backends"
-            ),
-            Self::NotYet { name } => write!(
-                f,
-                "{name}: the lab runs no scenario in namespaces yet; choose --on sim. Real \
-                 gateways over emulated links: `plait-lab demo` and `plait-lab verify`"
-            ),
-        }
-    }
+/// Whether the namespaces can run every cell. To be asked before the first is run.
+pub(super) fn check_cells(experiment: &Experiment) -> Result<(), NetnsError> {
+    experiment.cells.iter().try_for_each(|cell| plan::check(&cell.scenario))
 }
 
-impl std::error::Error for NetnsError {}
+/// How long a cell takes.
+pub(super) fn run_time(cell: &Cell) -> Duration {
+    SET_UP + cell.scenario.duration + drain_time(&cell.scenario)
+}
 
-/// Says why the scenario cannot run in namespaces.
-pub(super) fn refuse(scenario: &Scenario) -> NetnsError {
-    let name = scenario.name.clone();
-    if scenario.backends.contains(&Backend::Netns) {
-        NetnsError::NotYet { name }
-    } else {
-        NetnsError::NotMeant { name }
+/// Runs a cell in namespaces of its own, and adds the scenario's own measures.
+pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
+    let scenario = &cell.scenario;
+    let mut prng = Prng::new(seed);
+    let site = Site::build(scenario, &mut prng)?;
+    let bond = scenario.bond.as_ref().map(|spec| {
+        let setup = bond::setup(scenario, spec);
+        Bond::start(&site.customer, &site.provider, &setup)
+    });
+    let mut testbed = NetnsTestbed::start(scenario, &site, bond.transpose()?, &mut prng)?;
+    let (mut metrics, series) = drive(scenario, &mut testbed)?;
+    let health = testbed.health()?;
+    for app in testbed.apps_without_timeouts() {
+        metrics.remove(&format!("timeouts.{app}"));
     }
+    testbed.stop()?;
+    health.check()?;
+    output::note(health.describe());
+    let (name, settings) = (cell.name.clone(), cell.settings.clone());
+    let mut result = CellResult { cell: name, settings, seed, metrics, series };
+    scenario.measure(&mut result);
+    Ok(result)
 }

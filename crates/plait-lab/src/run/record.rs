@@ -11,6 +11,8 @@ use crate::machine::Machine;
 
 /// The name of the simulator as a back-end.
 pub(crate) const SIM: &str = "sim";
+/// The name of the namespaces as a back-end.
+pub(crate) const NETNS: &str = "netns";
 
 /// One line of the results.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -21,13 +21,14 @@ fn setup() -> BondSetup {
             k: Some(0.5),
             t_dwd_ms: Some(250),
             t_report_ms: Some(50),
+            ..SchedulerSection::default()
         }),
         resequencer: Some(ResequencerSection {
             order: Some("bond"),
             timer: Some("fixed"),
             timeout_ms: Some(50),
-            late: None,
             loss_detection: Some("timer"),
+            ..ResequencerSection::default()
         }),
         ..BondSetup::over(&["dsl", "lte"])
     }

@@ -1,0 +1,59 @@
+//! Why the namespaces cannot run a scenario, or why what they measured says nothing.
+
+/// What a scenario asks for and the kernel or the lab does not have, and what a run showed of the
+/// machine under it.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub(in crate::run) enum NetnsError {
+    /// The scenario is for other back-ends.
+    #[error(
+        "{name}: the scenario is meant for the simulator alone; choose --on sim, or add \
+         \"netns\" to its backends"
+    )]
+    NotMeant { name: String },
+    /// An application that only the simulator has.
+    #[error(
+        "app.{app}: kind = \"{kind}\" has no form on netns yet; choose --on sim, or take the \
+         application out"
+    )]
+    Kind { app: String, kind: &'static str },
+    /// A congestion controller that the kernel does not have.
+    #[error(
+        "app.{app}: the kernel has no TCP congestion controller for controller = \
+         \"{controller}\" (it has: {known}); load its module (modprobe tcp_{kernel_name}), choose \
+         another, or choose --on sim"
+    )]
+    Controller { app: String, controller: String, kernel_name: String, known: String },
+    /// A loss recovery that the kernel does not have any more.
+    #[error(
+        "app.{app}: recovery = \"{recovery}\" needs a kernel older than Linux 6.17, and this is \
+         {kernel}, whose TCP has RACK-TLP alone; choose recovery = \"rack-tlp\", or --on sim"
+    )]
+    Recovery { app: String, recovery: String, kernel: String },
+    /// Two senders of one host that want different loss recoveries.
+    #[error(
+        "app.{app} and app.{other}: a host has one loss recovery for all its TCP on netns; give \
+         both the same `recovery`, or choose --on sim"
+    )]
+    Recoveries { app: String, other: String },
+    /// More of something than the lab takes.
+    #[error("{what}: {count} where netns takes {max} at most; make it less, or choose --on sim")]
+    TooMany { what: String, count: u64, max: u64 },
+    /// A packet longer than hosts send.
+    #[error(
+        "app.{app}: a packet of {bytes} bytes does not leave a host, whose device takes {max} on \
+         netns; make payload_bytes {less} less, or choose --on sim"
+    )]
+    Length { app: String, bytes: u32, max: u32, less: u32 },
+    /// A file in a folder that the lab hides from itself.
+    #[error(
+        "{file}: the lab has a /run of its own on netns, and what is written there is lost; name \
+         a file elsewhere"
+    )]
+    Hidden { file: String },
+    /// The machine did not keep up, so that the figures would be wrong.
+    #[error(
+        "this machine was too slow or too loaded for the run, and its figures would be wrong: \
+         {seen}; end other programs, lower the scenario's rates, or choose --on sim"
+    )]
+    TooSlow { seen: String },
+}

@@ -1,0 +1,205 @@
+//! What of a scenario the namespaces can run, and what the kernel is told for it.
+
+use std::path::Path;
+
+use plait_net::netns::NetNs;
+use plait_sim::scenario::app::{Direction, TcpKind, Traffic};
+use plait_sim::scenario::rate::UDP_HEADER_BYTES;
+use plait_sim::scenario::{AppSpec, Backend, Scenario};
+
+use super::error::NetnsError;
+use crate::cli::RunArgs;
+use crate::machine::Machine;
+
+/// Each link has a network of its own, 10.N.0.0/30, and 10.99.0.0/24 is the bond's.
+const LINKS_MAX: usize = 64;
+/// Each TCP flow has two threads.
+const TCP_FLOWS_MAX: u32 = 200;
+/// Hosts are on Ethernet, as in the simulator.
+pub(super) const HOST_MTU_BYTES: u32 = 1500;
+/// From this release on the kernel's TCP has RACK alone.
+const RACK_ALONE: (u32, u32) = (6, 17);
+
+/// Whether the scenario is meant for namespaces, and its files are where these see them.
+pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<(), NetnsError> {
+    if !scenario.backends.contains(&Backend::Netns) {
+        return Err(NetnsError::NotMeant { name: scenario.name.clone() });
+    }
+    for file in [&args.out, &args.html].into_iter().flatten() {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+        if folder.is_ok_and(|folder| folder.starts_with("/run")) {
+            return Err(NetnsError::Hidden { file: file.display().to_string() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the namespaces can run the scenario, as far as its words tell.
+pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
+    let too_many = |what: &str, count: u64, max: u64| {
+        let what = what.to_owned();
+        if count > max { Err(NetnsError::TooMany { what, count, max }) } else { Ok(()) }
+    };
+    too_many("links", scenario.links.len() as u64, LINKS_MAX as u64)?;
+    let mut flows = 0;
+    for app in &scenario.apps {
+        match &app.traffic {
+            Traffic::Web(_) => {
+                return Err(NetnsError::Kind { app: app.name.clone(), kind: "web" });
+            }
+            Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
+            Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
+            Traffic::Voip(_) => {}
+            Traffic::Tcp(tcp) => {
+                flows += tcp.flows;
+                kernel_controller(app, &tcp.tcp)?;
+            }
+        }
+    }
+    too_many("TCP flows", flows.into(), TCP_FLOWS_MAX.into())?;
+    for side in [Direction::Down, Direction::Up] {
+        recovery_of(scenario, side, &Machine::detect().kernel)?;
+    }
+    Ok(())
+}
+
+fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {
+    let bytes = payload_bytes + UDP_HEADER_BYTES;
+    if bytes <= HOST_MTU_BYTES {
+        return Ok(());
+    }
+    let less = bytes - HOST_MTU_BYTES;
+    Err(NetnsError::Length { app: app.name.clone(), bytes, max: HOST_MTU_BYTES, less })
+}
+
+/// What the kernel calls an application's congestion controller.
+pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, NetnsError> {
+    let kernel_name = match tcp.controller.as_str() {
+        "new-reno" => "reno",
+        other => other,
+    };
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let known = known.unwrap_or_default();
+    if known.split_whitespace().any(|name| name == kernel_name) {
+        return Ok(kernel_name.to_owned());
+    }
+    Err(NetnsError::Controller {
+        app: app.name.clone(),
+        controller: tcp.controller.clone(),
+        kernel_name: kernel_name.to_owned(),
+        known: known.split_whitespace().collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The loss recovery of the host that sends in a direction; `None` when no TCP does.
+fn recovery_of<'a>(
+    scenario: &'a Scenario,
+    direction: Direction,
+    kernel: &str,
+) -> Result<Option<&'a str>, NetnsError> {
+    let mut found: Option<(&str, &str)> = None;
+    for app in scenario.apps.iter().filter(|app| app.direction == direction) {
+        let Traffic::Tcp(tcp) = &app.traffic else { continue };
+        let recovery = tcp.tcp.recovery.as_str();
+        if recovery != "rack-tlp" && release(kernel).is_none_or(|known| known >= RACK_ALONE) {
+            return Err(NetnsError::Recovery {
+                app: app.name.clone(),
+                recovery: recovery.to_owned(),
+                kernel: format!("Linux {kernel}"),
+            });
+        }
+        match found {
+            Some((other, known)) if known != recovery => {
+                let (app, other) = (app.name.clone(), other.to_owned());
+                return Err(NetnsError::Recoveries { app, other });
+            }
+            _ => found = Some((&app.name, recovery)),
+        }
+    }
+    Ok(found.map(|(_, recovery)| recovery))
+}
+
+/// The first two numbers of a kernel's release.
+fn release(kernel: &str) -> Option<(u32, u32)> {
+    let mut numbers = kernel.split(['.', '-']).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Tells a sending host's TCP its loss recovery (ip-sysctl of Linux: tcp_recovery,
+/// tcp_early_retrans, tcp_max_reordering).
+pub(super) fn set_recovery(
+    scenario: &Scenario,
+    direction: Direction,
+    host: &NetNs,
+) -> anyhow::Result<()> {
+    let settings = match recovery_of(scenario, direction, &Machine::detect().kernel)? {
+        None => return Ok(()),
+        Some("rfc6675") => [("tcp_recovery", "0"), ("tcp_max_reordering", "3")],
+        Some("rfc6675-adaptive") => [("tcp_recovery", "0"), ("tcp_max_reordering", "300")],
+        Some(_) => [("tcp_recovery", "1"), ("tcp_early_retrans", "3")],
+    };
+    for (key, value) in settings {
+        host.set_sysctl(&format!("net.ipv4.{key}"), value)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use plait_sim::scenario::Experiment;
+
+    use super::*;
+
+    fn scenario(apps: &str) -> Scenario {
+        let head = "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
+                    backends = [\"netns\"]\nlinks.dsl = { rate_mbit = 10, rtt_ms = 10, mtu = 9000 }\n";
+        let text = format!("{head}app = [{apps}]\n");
+        let read = |_: &Path| Ok(text.clone());
+        let none: [&str; 0] = [];
+        Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario
+    }
+
+    #[test]
+    fn what_netns_lacks_is_refused_with_a_remedy() {
+        for (app, expected) in [
+            ("{ name = \"a\", kind = \"web\", via = \"dsl\" }", "kind = \"web\""),
+            ("{ name = \"a\", kind = \"tcp\", flows = 201, via = \"dsl\" }", "201 where"),
+            (
+                "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",
+                "no TCP congestion controller",
+            ),
+            (
+                "{ name = \"a\", kind = \"udp\", payload_bytes = 1473, via = \"dsl\", \
+                 rate = { mbit = 1, layer = \"wire\" } }",
+                "make payload_bytes 1 less",
+            ),
+        ] {
+            let error = check(&scenario(app)).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("--on sim"), "{error}");
+        }
+    }
+
+    #[test]
+    fn recoveries_depend_on_the_kernel_and_are_one_per_host() {
+        let tcp = |name, recovery, direction| {
+            format!(
+                "{{ name = \"{name}\", kind = \"tcp\", via = \"dsl\", recovery = \"{recovery}\", \
+                 direction = \"{direction}\" }}"
+            )
+        };
+        let old = scenario(&tcp("a", "rfc6675", "down"));
+        assert_eq!(recovery_of(&old, Direction::Down, "6.16.2-x"), Ok(Some("rfc6675")));
+        assert_eq!(recovery_of(&old, Direction::Up, "6.18.0"), Ok(None));
+        for kernel in ["6.17.0", "7.0.1", "unknown"] {
+            let refused = recovery_of(&old, Direction::Down, kernel);
+            assert!(matches!(refused, Err(NetnsError::Recovery { .. })), "{refused:?}");
+        }
+        let both = [tcp("a", "rfc6675", "up"), tcp("b", "rack-tlp", "up")].join(", ");
+        let refused = recovery_of(&scenario(&both), Direction::Up, "6.1.0");
+        assert!(matches!(refused, Err(NetnsError::Recoveries { .. })), "{refused:?}");
+        let apart = [tcp("a", "rfc6675", "up"), tcp("b", "rack-tlp", "down")].join(", ");
+        let known = recovery_of(&scenario(&apart), Direction::Up, "6.1.0");
+        assert_eq!(known, Ok(Some("rfc6675")));
+    }
+}

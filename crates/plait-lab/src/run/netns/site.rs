@@ -1,0 +1,234 @@
+//! A scenario's links, hosts and addresses as namespaces and devices.
+//!
+//! ```text
+//! customer ═══ link0, link1, … (emulated) ═══ provider ─── server
+//! ```
+//!
+//! The customer's gateway and its host are one namespace; the wire to the server is a veth pair, or
+//! one more emulated link when it has a delay.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anyhow::Result;
+use plait_net::netns::NetNs;
+use plait_net::tun::Tun;
+use plait_proto::units::Rate;
+use plait_sim::link::{Link, LinkConfig};
+use plait_sim::prng::Prng;
+use plait_sim::scenario::app::{Direction, Via};
+use plait_sim::scenario::{AppSpec, LinkSpec, Scenario};
+use plait_sim::world::link_config;
+
+use super::plan::{HOST_MTU_BYTES, set_recovery};
+use crate::emulator::{Emulator, Epoch, Strand, StrandView, Way};
+use crate::topology::{
+    LinkEnds, SERVER_BARE_V4, SERVER_V4, address_server, choose_link_by_source, connect_server,
+    inner_v4, ip_batch, link_v4, new_netns,
+};
+
+/// Rate of a wire with a delay: so high that only the delay counts.
+const WIRE_RATE_MBIT: u64 = 100_000;
+const WIRE_QUEUE_BYTES: u64 = 64 << 20;
+
+/// The name of a link's devices: a link's own name may be none for a device.
+pub(super) fn device_of(scenario: &Scenario, name: &str) -> String {
+    let at = scenario.links.keys().position(|known| known == name);
+    device(at.expect("a checked scenario names links that exist"))
+}
+
+fn device(at: usize) -> String {
+    format!("link{at}")
+}
+
+/// N of link number `at`'s network 10.N.0.0/30; 10.3.0.0/24 is the server's.
+fn number(at: usize) -> u8 {
+    let number = if at < 2 { at + 1 } else { at + 2 };
+    u8::try_from(number).expect("a scenario that netns takes has at most 64 links")
+}
+
+/// A scenario's network, running.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) epoch: Epoch,
+    // Links stop before the namespaces of their devices go.
+    emulators: Vec<Emulator>,
+    wire: Option<Emulator>,
+    /// For each link, its emulator and its strand there.
+    places: Vec<(usize, usize)>,
+    pub(super) customer: NetNs,
+    pub(super) provider: NetNs,
+    pub(super) server: NetNs,
+}
+
+/// Where an application's data comes from and goes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends<'a> {
+    pub(super) sender: (&'a NetNs, Ipv4Addr),
+    pub(super) receiver: (&'a NetNs, Ipv4Addr),
+}
+
+impl Site {
+    pub(super) fn build(scenario: &Scenario, prng: &mut Prng) -> Result<Self> {
+        let [customer, provider, server] =
+            ["plait-customer", "plait-provider", "plait-server"].map(new_netns);
+        let (customer, provider, server) = (customer?, provider?, server?);
+        let epoch = Epoch::start();
+        let wire = join_server(scenario, &provider, &server, epoch)?;
+        let mut site = Self {
+            epoch,
+            emulators: Vec::new(),
+            wire,
+            places: Vec::new(),
+            customer,
+            provider,
+            server,
+        };
+        site.join_links(scenario, prng)?;
+        set_recovery(scenario, Direction::Down, &site.server)?;
+        set_recovery(scenario, Direction::Up, &site.customer)?;
+        Ok(site)
+    }
+
+    /// Makes all links: those that share one have an emulator together.
+    fn join_links(&mut self, scenario: &Scenario, prng: &mut Prng) -> Result<()> {
+        let specs: Vec<&LinkSpec> = scenario.links.values().collect();
+        let devices: Vec<String> = (0..specs.len()).map(device).collect();
+        let through = through(scenario);
+        let ends: Vec<LinkEnds<'_>> = specs
+            .iter()
+            .enumerate()
+            .map(|(at, spec)| {
+                let shared = through[at].map_or(spec.mtu, |shared| specs[shared].mtu);
+                let mtu = spec.mtu.min(shared).into();
+                LinkEnds { device: &devices[at], number: number(at), mtu }
+            })
+            .collect();
+        self.places = vec![(0, 0); specs.len()];
+        for group in groups(&through) {
+            let emulator = self.emulators.len();
+            let mut strands = Vec::new();
+            for (strand, &at) in group.iter().enumerate() {
+                self.places[at] = (emulator, strand);
+                let (down, up) = (&specs[at].down, &specs[at].up);
+                strands.push(Strand {
+                    customer: ends[at].open(&self.customer, 1)?,
+                    provider: ends[at].open(&self.provider, 2)?,
+                    down: link_config::link(down, prng.next_u64()),
+                    up: link_config::link(up, prng.next_u64()),
+                    through: through[at]
+                        .and_then(|shared| group.iter().position(|other| *other == shared)),
+                });
+            }
+            self.emulators.push(Emulator::join(strands, self.epoch)?);
+        }
+        choose_link_by_source(&self.customer, &ends)
+    }
+
+    /// The emulators, that of the wire to the server included.
+    pub(super) fn emulators(&self) -> impl Iterator<Item = &Emulator> {
+        self.emulators.iter().chain(&self.wire)
+    }
+
+    pub(super) fn observe(&self, link: usize, way: Way) -> StrandView {
+        let (emulator, strand) = self.places[link];
+        self.emulators[emulator].observe(strand, way)
+    }
+
+    /// Lets the scenario's outages begin, which starts at `zero`.
+    pub(super) fn set_outages(
+        &self,
+        scenario: &Scenario,
+        zero: plait_proto::time::Instant,
+    ) -> Result<()> {
+        for ((name, spec), &(emulator, strand)) in scenario.links.iter().zip(&self.places) {
+            for (way, spec) in [(Way::Down, &spec.down), (Way::Up, &spec.up)] {
+                let outages = link_config::outages(name, spec, zero)?;
+                self.emulators[emulator].set_outages(strand, way, outages);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hosts and addresses of an application.
+    pub(super) fn ends(&self, scenario: &Scenario, app: &AppSpec) -> Ends<'_> {
+        let (customer, server) = match &app.via {
+            Via::Bond => (inner_v4(2), SERVER_V4),
+            Via::Link(name) => {
+                let at = scenario.links.keys().position(|known| known == name);
+                let at = at.expect("a checked scenario names links that exist");
+                (link_v4(number(at), 1), SERVER_BARE_V4)
+            }
+        };
+        let (customer, server) = ((&self.customer, customer), (&self.server, server));
+        match app.direction {
+            Direction::Down => Ends { sender: server, receiver: customer },
+            Direction::Up => Ends { sender: customer, receiver: server },
+        }
+    }
+}
+
+/// For each link, the one that it goes through.
+fn through(scenario: &Scenario) -> Vec<Option<usize>> {
+    let at = |name: &String| scenario.links.keys().position(|known| known == name);
+    scenario.links.values().map(|link| link.through.as_ref().and_then(at)).collect()
+}
+
+/// Links by the one that they share; a link that shares nothing is a group of its own.
+fn groups(through: &[Option<usize>]) -> Vec<Vec<usize>> {
+    let heads = (0..through.len()).filter(|at| through[*at].is_none());
+    heads
+        .map(|head| {
+            let behind = (0..through.len()).filter(|at| through[*at] == Some(head));
+            [head].into_iter().chain(behind).collect()
+        })
+        .collect()
+}
+
+/// Joins provider and server; the emulated link when the wire has a delay.
+fn join_server(
+    scenario: &Scenario,
+    provider: &NetNs,
+    server: &NetNs,
+    epoch: Epoch,
+) -> Result<Option<Emulator>> {
+    if scenario.server_rtt.is_zero() {
+        connect_server(provider, server)?;
+        return Ok(None);
+    }
+    let config = LinkConfig {
+        queue_bytes: WIRE_QUEUE_BYTES,
+        ..LinkConfig::new(Rate::from_mbit(WIRE_RATE_MBIT), scenario.server_rtt / 2)
+    };
+    let open = |netns: &NetNs, device: &'static str| -> Result<Tun> {
+        let tun = netns.run_in(|| Tun::open(device, false))??;
+        let line = format!("link set dev {device} mtu {HOST_MTU_BYTES} txqueuelen 5000");
+        ip_batch(netns, "", &[line])?;
+        Ok(tun)
+    };
+    let (at_server, at_provider) = (open(server, "provider")?, open(provider, "server")?);
+    address_server(provider, server)?;
+    // Nothing is drawn at random on a wire without jitter and loss.
+    let (up, down) = (Link::new(config, 0), Link::new(config, 0));
+    let strand = Strand { customer: at_provider, provider: at_server, up, down, through: None };
+    Ok(Some(Emulator::join(vec![strand], epoch)?))
+}
+
+/// Time to set a network up and to start its gateways, as a guess for people.
+pub(super) const SET_UP: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_behind_one_bottleneck_are_one_group() {
+        assert_eq!(groups(&[Some(3), None, Some(3), None]), [vec![1], vec![3, 0, 2]]);
+    }
+
+    #[test]
+    fn no_link_has_the_servers_network() {
+        let numbers: Vec<u8> = (0..4).map(number).collect();
+        assert_eq!(numbers, [1, 2, 4, 5]);
+    }
+}

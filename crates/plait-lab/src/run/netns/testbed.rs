@@ -1,0 +1,240 @@
+//! A scenario in real time: its network, its gateways and its applications.
+
+use std::borrow::Cow;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use plait_proto::stats::{EndpointStatus, PeerStatus};
+use plait_proto::time::Instant;
+use plait_sim::app::{self, Observation, Tally};
+use plait_sim::prng::Prng;
+use plait_sim::run::Testbed;
+use plait_sim::scenario::Scenario;
+use plait_sim::scenario::app::{Direction, Traffic};
+use plait_sim::world::{End, LinkView, Way, measured_span};
+
+use super::health::{Health, lost_by_kernel};
+use super::plan::kernel_controller;
+use super::site::Site;
+use super::tcp::{TcpApp, TcpPlan};
+use super::udp::UdpApp;
+use crate::emulator::Lateness;
+use crate::gateway::Bond;
+
+/// Time between the making of the applications and the start of the scenario.
+const LEAD: Duration = Duration::from_millis(100);
+/// Longest sleep: how often it is looked whether all is well.
+const SLEEP_MAX: Duration = Duration::from_millis(10);
+/// How long a gateway may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// Control sockets of the customer's gateway and of the provider's, named after their devices.
+const CONTROL_SOCKETS: [&str; 2] = ["/run/plait/plait0.sock", "/run/plait/plait1.sock"];
+
+#[derive(Debug)]
+enum RunningApp {
+    Udp(UdpApp),
+    Tcp(TcpApp),
+}
+
+/// A scenario under way.
+#[derive(Debug)]
+pub(super) struct NetnsTestbed<'a> {
+    scenario: &'a Scenario,
+    // Applications end before the gateways, and these before the links.
+    apps: Vec<RunningApp>,
+    bond: Option<Bond<'a>>,
+    site: &'a Site,
+    zero: Instant,
+    /// How much longer than asked for this thread slept.
+    oversleeping: Lateness,
+    lost_before: u64,
+    /// What a gateway did not tell, and why.
+    silence: Option<anyhow::Error>,
+}
+
+impl<'a> NetnsTestbed<'a> {
+    /// Starts the scenario on a network, over a bond that is up.
+    pub(super) fn start(
+        scenario: &'a Scenario,
+        site: &'a Site,
+        bond: Option<Bond<'a>>,
+        prng: &mut Prng,
+    ) -> Result<Self> {
+        let zero = site.epoch.now() + LEAD;
+        let lost_before = lost_by_kernel(site)?;
+        site.set_outages(scenario, zero)?;
+        let mut testbed = Self {
+            scenario,
+            apps: Vec::new(),
+            bond,
+            site,
+            zero,
+            oversleeping: Lateness::default(),
+            lost_before,
+            silence: None,
+        };
+        for at in 0..scenario.apps.len() {
+            let app = testbed.start_app(at, prng.next_u64())?;
+            testbed.apps.push(app);
+        }
+        Ok(testbed)
+    }
+
+    fn start_app(&self, at: usize, seed: u64) -> Result<RunningApp> {
+        let spec = &self.scenario.apps[at];
+        let span = measured_span(self.scenario, self.zero);
+        let (ends, epoch) = (self.site.ends(self.scenario, spec), self.site.epoch);
+        if let Traffic::Tcp(tcp) = &spec.traffic {
+            let plan = TcpPlan {
+                spec: tcp.clone(),
+                controller: kernel_controller(spec, &tcp.tcp)?,
+                start: self.zero + spec.start,
+                stop: self.zero + spec.stop,
+                span,
+            };
+            return Ok(RunningApp::Tcp(TcpApp::start(plan, at, ends, epoch)?));
+        }
+        let app = app::build(self.scenario, at, self.zero, span, seed)?;
+        let to = match spec.direction {
+            Direction::Down => End::Customer,
+            Direction::Up => End::Server,
+        };
+        Ok(RunningApp::Udp(UdpApp::start(app, at, to, ends, epoch)?))
+    }
+
+    /// What was seen of the machine.
+    pub(super) fn health(&self) -> Result<Health> {
+        let mut health = Health {
+            ordinary: self.oversleeping.clone(),
+            lost_packets: lost_by_kernel(self.site)?.saturating_sub(self.lost_before),
+            ..Health::default()
+        };
+        for emulator in self.site.emulators() {
+            let report = emulator.report();
+            health.links.add(&report.lateness);
+            health.lost_packets += report.refused_packets;
+        }
+        for app in &self.apps {
+            if let RunningApp::Udp(udp) = app {
+                health.senders.add(&udp.lag());
+                health.lost_packets += udp.refused_packets();
+            }
+        }
+        Ok(health)
+    }
+
+    /// The applications whose TCP timeouts the kernel does not count.
+    pub(super) fn apps_without_timeouts(&self) -> impl Iterator<Item = &str> {
+        let apps = self.scenario.apps.iter().zip(&self.apps);
+        apps.filter_map(|(spec, app)| match app {
+            RunningApp::Tcp(tcp) if !tcp.tells_timeouts() => Some(spec.name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Ends the applications and the gateways, which must end by themselves.
+    pub(super) fn stop(mut self) -> Result<()> {
+        self.apps.clear();
+        self.bond.as_mut().map_or(Ok(()), Bond::stop)
+    }
+
+    fn look(&mut self) -> Result<()> {
+        if let Some(silence) = self.silence.take() {
+            return Err(silence);
+        }
+        for (spec, app) in self.scenario.apps.iter().zip(&self.apps) {
+            if let RunningApp::Tcp(tcp) = app
+                && let Some(failure) = tcp.failure()
+            {
+                bail!("app.{}: {failure}", spec.name);
+            }
+        }
+        if let Some(bond) = &mut self.bond {
+            bond.ensure_both_run()?;
+        }
+        Ok(())
+    }
+}
+
+impl Testbed for NetnsTestbed<'_> {
+    type Error = anyhow::Error;
+
+    fn zero(&self) -> Instant {
+        self.zero
+    }
+
+    fn run_until(&mut self, end: Instant) -> Result<()> {
+        loop {
+            let now = self.site.epoch.now();
+            if now >= end {
+                break;
+            }
+            let wait = end.since(now).min(SLEEP_MAX);
+            std::thread::sleep(wait);
+            self.oversleeping.record(self.site.epoch.now().since(now + wait));
+        }
+        for app in &self.apps {
+            if let RunningApp::Tcp(tcp) = app {
+                tcp.sample();
+            }
+        }
+        self.look()
+    }
+
+    fn tally(&self, app: usize) -> Cow<'_, Tally> {
+        Cow::Owned(match &self.apps[app] {
+            RunningApp::Udp(udp) => udp.tally(),
+            RunningApp::Tcp(tcp) => tcp.tally(),
+        })
+    }
+
+    fn observe(&self, app: usize) -> Observation {
+        match &self.apps[app] {
+            RunningApp::Udp(udp) => udp.observe(),
+            RunningApp::Tcp(tcp) => tcp.observe(),
+        }
+    }
+
+    fn tells_arrivals(&self, app: usize) -> bool {
+        matches!(self.apps[app], RunningApp::Udp(_))
+    }
+
+    fn link(&self, link: usize, way: Way) -> LinkView {
+        let spec = self.scenario.links.values().nth(link);
+        let spec = spec.expect("links are counted in the scenario's order");
+        let spec = if way == Way::Down { &spec.down } else { &spec.up };
+        let view = self.site.observe(link, way);
+        LinkView {
+            carried: view.carried,
+            counters: view.counters,
+            queue_bytes: view.waiting_bytes,
+            mean_rate: spec.capacity.mean_rate(),
+        }
+    }
+
+    fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
+        self.bond.as_ref()?;
+        let socket = CONTROL_SOCKETS[usize::from(way == Way::Down)];
+        match ask(socket) {
+            Ok(status) => Some(status),
+            Err(error) => {
+                self.silence = Some(error.context("a gateway does not tell its state"));
+                None
+            }
+        }
+    }
+}
+
+/// Asks a gateway over its control socket, as `plait status` does.
+fn ask(socket: &str) -> Result<PeerStatus> {
+    let mut stream = UnixStream::connect(socket).with_context(|| socket.to_owned())?;
+    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+    stream.write_all(b"status\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let status: EndpointStatus = serde_json::from_str(&answer)
+        .with_context(|| format!("unknown form of status: {answer}"))?;
+    status.peers.into_iter().next().context("the gateway has no peer")
+}

@@ -1,0 +1,153 @@
+//! Scenarios on the namespaces, short ones: that they run, and that their records can be read.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use crate::cli::{On, RunArgs};
+use crate::output::{Output, Verdict, note};
+use crate::report;
+use crate::run;
+use crate::scratch::Scratch;
+
+/// A machine may be too loaded for a moment.
+const TRIES: usize = 4;
+
+const HEAD: &str = "title = \"t\"\nsource = \"s\"\nbackends = [\"netns\"]\nduration_s = 3\n";
+
+/// UDP over a bond, up and down, behind one bottleneck, and a call on a bare link.
+const UDP: &str = r#"
+server_rtt_ms = 4
+
+[links.first]
+rate_mbit = 30
+rtt_ms = 10
+through = "core"
+
+[links.second]
+rate_mbit = 30
+rtt_ms = [20, 30]
+loss = { p_good_bad = 0.001, p_bad_good = 0.5, good = 0, bad = 1 }
+
+[links.core]
+rate_mbit = 20
+rtt_ms = 2
+queue = "codel"
+
+[bond]
+links = ["first", "second"]
+
+[bond.scheduler]
+algorithm = "adaptive-wrr"
+w_max = 30
+
+[[app]]
+name = "load"
+kind = "udp"
+rate = { mbit = 8, layer = "goodput" }
+
+[[app]]
+name = "back"
+kind = "on-off"
+direction = "up"
+rate = { mbit = 2, layer = "wire" }
+
+[[app]]
+name = "call"
+kind = "voip"
+via = "core"
+start_s = 0.5
+
+[capture]
+series = ["link_throughput", "goodput", "delay_ms", "weight", "rtt_ms", "losses", "waiting"]
+"#;
+
+/// Two TCP flows over a bare link.
+const TCP: &str = r#"
+[links.dsl]
+rate_mbit = 20
+rtt_ms = 20
+
+[[app]]
+name = "bulk"
+kind = "tcp"
+via = "dsl"
+flows = 2
+start_s = 0.2
+
+[capture]
+series = ["goodput", "cwnd", "queue_ms"]
+"#;
+
+/// UDP arrives at its rate, over a bond and beside it.
+pub(super) fn udp(output: &Output) -> Result<()> {
+    let results = run_scenario("netns-udp", UDP, output)?;
+    let run = &results.runs[0];
+    let metric = |name: &str| run.metrics.get(name).copied().unwrap_or(f64::NAN);
+    let load = metric("goodput_mbit.load");
+    ensure!((7.6..=8.4).contains(&load), "8 Mbit/s of goodput, not {load}");
+    let delay = metric("delay_p50_ms.load");
+    // Half of 4 and of 10 and 2 or 20 to 30 ms.
+    ensure!((7.0..=25.0).contains(&delay), "a delay of the links' and the wire's, not {delay} ms");
+    ensure!(metric("mos.call") > 4.0, "a call of good quality: {}", metric("mos.call"));
+    ensure!(metric("goodput_mbit.back") > 0.8, "data goes up too: {:?}", run.metrics);
+    let shares = metric("bond_share_percent.core") + metric("bond_share_percent.first");
+    ensure!(shares > 150.0 && shares < 200.0, "the bond's bytes are told apart: {shares}");
+    for series in ["link_throughput.core", "weight.second", "rtt_ms.first", "waiting", "losses"] {
+        let samples = run.series.get(series).map_or(0, Vec::len);
+        ensure!(samples == 30, "{series} has a sample for each 100 ms, not {samples}");
+    }
+    Ok(())
+}
+
+/// TCP fills its link, and what cannot be known is absent.
+pub(super) fn tcp(output: &Output) -> Result<()> {
+    let results = run_scenario("netns-tcp", TCP, output)?;
+    let run = &results.runs[0];
+    let goodput = run.metrics.get("goodput_mbit.bulk").copied().unwrap_or_default();
+    ensure!((15.0..=19.5).contains(&goodput), "20 Mbit/s less headers, not {goodput}");
+    let offered = run.metrics.get("offered_mbit.bulk").copied().unwrap_or_default();
+    ensure!(offered >= goodput * 0.95, "what is offered is {offered}, what arrives {goodput}");
+    ensure!(!run.metrics.contains_key("loss_percent"), "nobody knows which segments arrived");
+    let window = run.series.get("cwnd.bulk").and_then(|series| series.last().copied().flatten());
+    ensure!(window.is_some_and(|segments| segments >= 2.0), "a window, not {window:?}");
+    Ok(())
+}
+
+/// Runs a scenario as the command does, and reads what it wrote.
+fn run_scenario(name: &str, text: &str, output: &Output) -> Result<run::record::Results> {
+    let scratch = Scratch::on_disk(name)?;
+    let (file, out) = (scratch.path().join("scenario.toml"), scratch.path().join("out.jsonl"));
+    fs::write(&file, format!("name = \"self/{name}\"\n{HEAD}{text}"))?;
+    let args = RunArgs {
+        name: file.display().to_string(),
+        on: On::Netns,
+        settings: Vec::new(),
+        seeds: 1,
+        seed: 1,
+        out: Some(out.clone()),
+        html: None,
+        folder: None,
+    };
+    for left in (0..TRIES).rev() {
+        match run::run(&args, output) {
+            Ok(verdict) => {
+                ensure!(verdict == Verdict::Good, "no check of it can fail");
+                break;
+            }
+            Err(error) if left > 0 && run::was_too_slow(&error) => note(format!("{error:#}")),
+            Err(error) => return Err(error),
+        }
+    }
+    read(&out)
+}
+
+fn read(out: &Path) -> Result<run::record::Results> {
+    let mut results = report::read_file(out)?;
+    ensure!(results.len() == 1, "one experiment was written, not {}", results.len());
+    let results = results.remove(0);
+    ensure!(results.summary.on == run::record::NETNS, "it ran on {}", results.summary.on);
+    ensure!(results.summary.command.contains("--on netns"), "{}", results.summary.command);
+    Ok(results)
+}

@@ -115,6 +115,8 @@ struct State {
     lateness: Lateness,
     refused_packets: u64,
     capture: Capture,
+    /// Why it stands still.
+    failure: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -154,7 +156,7 @@ impl Emulator {
         let back = ends.iter().map(|(customer, provider)| (provider.clone(), customer.clone()));
         let direction = |way, devices, links| {
             let (lateness, capture) = (Lateness::default(), Capture::default());
-            let state = State { links, lateness, refused_packets: 0, capture };
+            let state = State { links, lateness, refused_packets: 0, capture, failure: None };
             let (through, state) = (through.clone(), Mutex::new(state));
             Arc::new(Direction { way, epoch, devices, through, state })
         };
@@ -176,8 +178,9 @@ impl Emulator {
             let _kept_ordinary = plait_net::clock::set_realtime_priority();
             while !stop.load(Ordering::Relaxed) {
                 if let Err(error) = direction.turn() {
-                    let name = direction.devices[0].0.name();
-                    crate::output::note(format!("emulated link {name}: {error:#}"));
+                    let failure = format!("emulated link {}: {error:#}", direction.name());
+                    crate::output::note(&failure);
+                    direction.lock().failure = Some(failure);
                     return;
                 }
             }
@@ -198,6 +201,11 @@ impl Emulator {
         let direction = self.direction(way);
         let (now, mut state) = (direction.epoch.now(), direction.lock());
         state.links[strand].0.set_outages(now, outages);
+    }
+
+    /// Why a direction stands still, if one does.
+    pub(crate) fn failure(&self) -> Option<String> {
+        [&self.up, &self.down].into_iter().find_map(|direction| direction.lock().failure.clone())
     }
 
     /// What a direction of a strand has done so far.
@@ -266,6 +274,10 @@ impl Drop for Emulator {
 }
 
 impl Direction {
+    fn name(&self) -> &str {
+        self.devices[0].0.name()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no thread panics while it holds a link's lock")
     }

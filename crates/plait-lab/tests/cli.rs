@@ -56,3 +56,36 @@ fn clean_spares_the_lab_around_it() {
         .expect("a shell");
     assert!(status.success(), "the sleeping process was still there to be ended");
 }
+
+const SCENARIO: &str = r#"name = "cli/bad"
+title = "t"
+source = "s"
+backends = ["netns"]
+duration_s = 1
+links.dsl = { rate_mbit = 10, rtt_ms = 10 }
+app = [{ name = "one", kind = "tcp", via = "dsl" }]
+"#;
+
+/// What is wrong is told before any namespace is made, so no right to make them is needed.
+#[test]
+fn what_netns_cannot_run_is_an_error_with_a_remedy() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let refused = |replaced: &str, by: &str, more: &[&str]| {
+        let file = folder.join("cli-bad.toml");
+        assert!(SCENARIO.contains(replaced), "{replaced} stands in the scenario");
+        std::fs::write(&file, SCENARIO.replace(replaced, by)).expect("the folder can be written");
+        let name = file.to_str().expect("the folder's name is text");
+        let output = lab(&[&["run", name, "--on", "netns"], more].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{output:?}");
+        String::from_utf8(output.stderr).expect("an error is text")
+    };
+    let controller = refused("via", "controller = \"fixed\", via", &[]);
+    assert!(controller.contains("app.one: the kernel has no TCP congestion controller"));
+    assert!(controller.contains("choose another, or choose --on sim"), "{controller}");
+    let web = refused("\"tcp\"", "\"web\"", &[]);
+    assert!(web.contains("app.one: kind = \"web\" has no form on netns yet"), "{web}");
+    let hidden = refused("", "", &["--out", "/run/x.jsonl"]);
+    assert!(hidden.contains("/run/x.jsonl: ") && hidden.contains("elsewhere"), "{hidden}");
+    let meant = refused("\"netns\"", "\"sim\"", &[]);
+    assert!(meant.contains("meant for the simulator alone; choose --on sim"), "{meant}");
+}

@@ -137,6 +137,23 @@ sweep = [
     }
 
     #[test]
+    fn the_back_end_is_named() {
+        let (_, experiment) = naming(&[]);
+        let args = RunArgs {
+            name: "x/y".into(),
+            on: On::Netns,
+            settings: Vec::new(),
+            seeds: 1,
+            seed: 3,
+            out: None,
+            html: None,
+            folder: None,
+        };
+        let naming = Naming::new(&args, &experiment.scenario);
+        assert_eq!(naming.whole(), "plait-lab run x/y --on netns --seed 3");
+    }
+
+    #[test]
     fn the_repeated_run_is_the_same_cell() {
         let (_, all) = naming(&[]);
         let (_, one) = naming(&["mbit=2.5", "rtt=a b"]);

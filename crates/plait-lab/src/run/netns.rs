@@ -15,7 +15,7 @@ use plait_sim::run::{drain_time, drive};
 use plait_sim::scenario::{Cell, CellResult, Experiment, Scenario};
 
 use crate::cli::RunArgs;
-use crate::gateway::Bond;
+use crate::gateway::{Bond, plait_program};
 use crate::output;
 
 mod bond;
@@ -27,19 +27,26 @@ mod tcp;
 mod testbed;
 mod udp;
 
-pub(super) use error::NetnsError;
+use error::NetnsError;
 use site::{SET_UP, Site};
 use testbed::NetnsTestbed;
 
+/// A machine may be too loaded for a moment.
+const TRIES: usize = 3;
+
 /// Whether the scenario is meant for namespaces, and its files are where these see them. To be
 /// asked before any are made.
-pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<(), NetnsError> {
-    plan::check_meant(args, scenario)
+pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<()> {
+    Ok(plan::check_meant(args, scenario)?)
 }
 
 /// Whether the namespaces can run every cell. To be asked before the first is run.
-pub(super) fn check_cells(experiment: &Experiment) -> Result<(), NetnsError> {
-    experiment.cells.iter().try_for_each(|cell| plan::check(&cell.scenario))
+pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
+    experiment.cells.iter().try_for_each(|cell| plan::check(&cell.scenario))?;
+    if experiment.cells.iter().any(|cell| cell.scenario.bond.is_some()) {
+        plait_program()?;
+    }
+    Ok(())
 }
 
 /// How long a cell takes.
@@ -47,8 +54,24 @@ pub(super) fn run_time(cell: &Cell) -> Duration {
     SET_UP + cell.scenario.duration + drain_time(&cell.scenario)
 }
 
-/// Runs a cell in namespaces of its own, and adds the scenario's own measures.
+/// Runs a cell in namespaces of its own, again when the machine did not keep up, and adds the
+/// scenario's own measures.
 pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
+    for _ in 1..TRIES {
+        match run_once(cell, seed) {
+            Err(error) if is_too_slow(&error) => output::note(format!("{error:#}; once more")),
+            result => return result,
+        }
+    }
+    run_once(cell, seed)
+}
+
+/// Whether an error says that the machine did not keep up.
+fn is_too_slow(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(NetnsError::TooSlow { .. }))
+}
+
+fn run_once(cell: &Cell, seed: u64) -> Result<CellResult> {
     let scenario = &cell.scenario;
     let mut prng = Prng::new(seed);
     let site = Site::build(scenario, &mut prng)?;

@@ -6,13 +6,10 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use crate::cli::{On, RunArgs};
-use crate::output::{Output, Verdict, note};
+use crate::output::{Output, Verdict};
 use crate::report;
 use crate::run;
 use crate::scratch::Scratch;
-
-/// A machine may be too loaded for a moment.
-const TRIES: usize = 4;
 
 const HEAD: &str = "title = \"t\"\nsource = \"s\"\nbackends = [\"netns\"]\nduration_s = 3\n";
 
@@ -130,16 +127,7 @@ fn run_scenario(name: &str, text: &str, output: &Output) -> Result<run::record::
         html: None,
         folder: None,
     };
-    for left in (0..TRIES).rev() {
-        match run::run(&args, output) {
-            Ok(verdict) => {
-                ensure!(verdict == Verdict::Good, "no check of it can fail");
-                break;
-            }
-            Err(error) if left > 0 && run::was_too_slow(&error) => note(format!("{error:#}")),
-            Err(error) => return Err(error),
-        }
-    }
+    ensure!(run::run(&args, output)? == Verdict::Good, "no check of it can fail");
     read(&out)
 }
 

@@ -66,7 +66,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let listen_port = section.integer("listen_port", (1, 65_535), "");
     let tun = tun_name(&mut section);
     let addresses = section.parsed_texts("address", cidr);
-    let mtu = section.integer("mtu", (576, 9000), "bytes").map(|mtu| mtu.value);
+    let mtu = section.integer("mtu", (516, 9000), "bytes").map(|mtu| mtu.value);
     let routes = section.boolean("routes").unwrap_or(false);
     let control_socket = control_socket(&mut section, &tun);
     section.finish();

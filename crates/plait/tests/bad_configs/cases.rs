@@ -138,7 +138,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "two mistakes",
         "[gateway]\nprivate_key_file = \"gateway.key\"\nmtu = 1\nprot = 7\n",
-        ["gw.toml:3: [gateway] mtu: 1 is out of range", "write a number from 576 to 9000 bytes"],
+        ["gw.toml:3: [gateway] mtu: 1 is out of range", "write a number from 516 to 9000 bytes"],
         [
             "gw.toml:4: [gateway] prot: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, control_socket"

@@ -3,7 +3,7 @@
 /// What a scenario asks for and the kernel or the lab does not have, and what a run showed of the
 /// machine under it.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub(in crate::run) enum NetnsError {
+pub(super) enum NetnsError {
     /// The scenario is for other back-ends.
     #[error(
         "{name}: the scenario is meant for the simulator alone; choose --on sim, or add \

@@ -20,6 +20,8 @@ const ORDINARY_P99_MAX: Duration = Duration::from_millis(10);
 /// that are not worth a word.
 const LOST_SHARE_MAX: f64 = 1e-4;
 const LOST_PACKETS_FREE: u64 = 10;
+/// From this share on, time that a virtual machine's host took away is a likely cause.
+const STOLEN_WORTH_A_WORD: f64 = 0.005;
 
 /// What was seen of the machine during a run.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +34,35 @@ pub(super) struct Health {
     pub(super) ordinary: Lateness,
     /// Packets that devices and sockets did not take.
     pub(super) lost_packets: u64,
+    /// The share of the processors' time that the host of a virtual machine took away.
+    pub(super) cpu_stolen: f64,
+}
+
+/// The processors' time since the machine's start, in ticks, as in proc_stat(5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct CpuTime {
+    all: u64,
+    stolen: u64,
+}
+
+impl CpuTime {
+    /// Zero where the kernel does not tell.
+    pub(super) fn now() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(stat: &str) -> Self {
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+        let ticks = stat.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.flat_map(str::parse).collect();
+        Self { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or_default() }
+    }
+
+    /// The share stolen between two moments.
+    pub(super) fn stolen_until(self, later: Self) -> f64 {
+        let all = later.all.saturating_sub(self.all).max(1);
+        later.stolen.saturating_sub(self.stolen) as f64 / all as f64
+    }
 }
 
 impl Health {
@@ -69,6 +100,10 @@ impl Health {
         }
         if seen.is_empty() {
             return Ok(());
+        }
+        if self.cpu_stolen > STOLEN_WORTH_A_WORD {
+            let percent = self.cpu_stolen * 1e2;
+            seen.push(format!("its host took away {percent:.1} % of the processors' time"));
         }
         Err(NetnsError::TooSlow { seen: seen.join("; ") })
     }
@@ -157,6 +192,18 @@ mod tests {
             let error = health.check().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn stolen_time_is_told_as_a_cause() {
+        let before = CpuTime::parse("cpu  10 0 20 60 0 0 0 10 5 0\ncpu0 1 1 1 1 1 1 1 1\n");
+        let after = CpuTime::parse("cpu  20 0 40 120 0 0 0 20 9 0\n");
+        assert_eq!(before, CpuTime { all: 100, stolen: 10 });
+        assert_eq!(before.stolen_until(after), 0.1);
+        let health = Health { lost_packets: 11, cpu_stolen: 0.1, ..Health::default() };
+        let error = health.check().unwrap_err().to_string();
+        assert!(error.contains("its host took away 10.0 %"), "{error}");
+        assert_eq!(Health { cpu_stolen: 0.1, ..Health::default() }.check(), Ok(()));
     }
 
     #[test]

@@ -15,12 +15,12 @@ use plait_sim::scenario::Scenario;
 use plait_sim::scenario::app::{Direction, Traffic};
 use plait_sim::world::{End, LinkView, Way, measured_span};
 
-use super::health::{Health, lost_by_kernel};
+use super::health::{CpuTime, Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
 use super::udp::UdpApp;
-use crate::emulator::Lateness;
+use crate::emulator::{Emulator, Lateness};
 use crate::gateway::Bond;
 
 /// Time between the making of the applications and the start of the scenario.
@@ -50,6 +50,7 @@ pub(super) struct NetnsTestbed<'a> {
     /// How much longer than asked for this thread slept.
     oversleeping: Lateness,
     lost_before: u64,
+    cpu_before: CpuTime,
     /// What a gateway did not tell, and why.
     silence: Option<anyhow::Error>,
 }
@@ -73,6 +74,7 @@ impl<'a> NetnsTestbed<'a> {
             zero,
             oversleeping: Lateness::default(),
             lost_before,
+            cpu_before: CpuTime::now(),
             silence: None,
         };
         for at in 0..scenario.apps.len() {
@@ -109,6 +111,7 @@ impl<'a> NetnsTestbed<'a> {
         let mut health = Health {
             ordinary: self.oversleeping.clone(),
             lost_packets: lost_by_kernel(self.site)?.saturating_sub(self.lost_before),
+            cpu_stolen: self.cpu_before.stolen_until(CpuTime::now()),
             ..Health::default()
         };
         for emulator in self.site.emulators() {
@@ -145,11 +148,16 @@ impl<'a> NetnsTestbed<'a> {
             return Err(silence);
         }
         for (spec, app) in self.scenario.apps.iter().zip(&self.apps) {
-            if let RunningApp::Tcp(tcp) = app
-                && let Some(failure) = tcp.failure()
-            {
+            let failure = match app {
+                RunningApp::Udp(udp) => udp.failure(),
+                RunningApp::Tcp(tcp) => tcp.failure(),
+            };
+            if let Some(failure) = failure {
                 bail!("app.{}: {failure}", spec.name);
             }
+        }
+        if let Some(failure) = self.site.emulators().find_map(Emulator::failure) {
+            bail!(failure);
         }
         if let Some(bond) = &mut self.bond {
             bond.ensure_both_run()?;

@@ -46,6 +46,7 @@ struct State {
     lag: Lateness,
     /// Packets that the kernel did not take.
     refused_packets: u64,
+    failure: Option<String>,
 }
 
 /// Both ends, and what they need for themselves.
@@ -79,7 +80,7 @@ impl UdpApp {
         };
         let sender = open(ends.sender.0, from, towards)?;
         let receiver = open(ends.receiver.0, towards, from)?;
-        let state = State { app, lag: Lateness::default(), refused_packets: 0 };
+        let state = State { app, lag: Lateness::default(), refused_packets: 0, failure: None };
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
         let mut worker = Worker {
@@ -99,7 +100,7 @@ impl UdpApp {
             let _kept_ordinary = plait_net::clock::set_realtime_priority();
             while !stopped.load(Ordering::Relaxed) {
                 if let Err(error) = worker.turn() {
-                    crate::output::note(format!("a UDP application: {error:#}"));
+                    lock(&worker.state).failure = Some(format!("{error:#}"));
                     return;
                 }
             }
@@ -123,6 +124,11 @@ impl UdpApp {
     /// Packets that the kernel did not take.
     pub(super) fn refused_packets(&self) -> u64 {
         self.lock().refused_packets
+    }
+
+    /// What went wrong, if anything did.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.lock().failure.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

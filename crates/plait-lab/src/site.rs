@@ -15,13 +15,13 @@ pub(crate) enum Carrier {
     /// A link without plait.
     Bare(&'static str),
     /// plait, with the paths of this setup.
-    Plait(BondSetup),
+    Plait(Box<BondSetup>),
 }
 
 impl Carrier {
     /// plait with its defaults over these links.
     pub(crate) fn plait(links: &[&str]) -> Self {
-        Self::Plait(BondSetup::over(links))
+        Self::Plait(Box::new(BondSetup::over(links)))
     }
 }
 

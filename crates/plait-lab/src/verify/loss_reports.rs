@@ -38,7 +38,7 @@ pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let span = Span { seconds: effort.seconds, omit_seconds: 2 };
     let mut progress = Progress::new(1, span.total());
     let links = [LinkSpec::DSL, LinkSpec::LTE];
-    let carrier = Carrier::Plait(setup());
+    let carrier = Carrier::Plait(Box::new(setup()));
     let (udp, details) = on_site(&links, &carrier, &mut Lateness::default(), |site| {
         let _step = progress.step("UDP at 100 Mbit/s", span.total());
         let udp = measure::udp(site.target(), span, OFFERED_BPS)?;

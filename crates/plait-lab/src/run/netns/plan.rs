@@ -196,10 +196,12 @@ mod tests {
             assert!(matches!(refused, Err(NetnsError::Recovery { .. })), "{refused:?}");
         }
         let both = [tcp("a", "rfc6675", "up"), tcp("b", "rack-tlp", "up")].join(", ");
-        let refused = recovery_of(&scenario(&both), Direction::Up, "6.1.0");
+        let both = scenario(&both);
+        let refused = recovery_of(&both, Direction::Up, "6.1.0");
         assert!(matches!(refused, Err(NetnsError::Recoveries { .. })), "{refused:?}");
         let apart = [tcp("a", "rfc6675", "up"), tcp("b", "rack-tlp", "down")].join(", ");
-        let known = recovery_of(&scenario(&apart), Direction::Up, "6.1.0");
+        let apart = scenario(&apart);
+        let known = recovery_of(&apart, Direction::Up, "6.1.0");
         assert_eq!(known, Ok(Some("rfc6675")));
     }
 }

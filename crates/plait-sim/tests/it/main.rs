@@ -1,6 +1,7 @@
 //! Whole runs of the world in virtual time: scenarios in, metrics out.
 
 mod apps;
+mod golden;
 mod paper_002;
 mod scenarios;
 mod speed;

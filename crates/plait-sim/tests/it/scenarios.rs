@@ -13,6 +13,14 @@ pub(crate) fn repository(name: &str, settings: &[&str]) -> Experiment {
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+/// One of the small scenarios of the golden tables.
+pub(crate) fn small(name: &str) -> Experiment {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
+    let file = folder.join(name).with_extension("toml");
+    Experiment::load(&file, &[] as &[&str], &|file| std::fs::read_to_string(file))
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
 /// A scenario written in a test, without its first lines.
 pub(crate) fn written(text: &str) -> Experiment {
     let text = format!("name = \"test/world\"\ntitle = \"t\"\nsource = \"none\"\n{text}");

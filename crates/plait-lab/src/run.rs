@@ -180,7 +180,8 @@ fn evaluate(
     naming: &Naming,
 ) -> Results {
     let scenario = &experiment.scenario;
-    let found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();
+    let mut found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();
+    scenario.compare(&mut found);
     let evaluated =
         |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper));
     let checks = scenario.checks.iter().map(evaluated).collect();
@@ -192,7 +193,7 @@ fn evaluate(
             cell: cell.name.clone(),
             settings: cell.settings.clone(),
             seeds: runs.iter().filter(|run| run.cell == cell.name).map(|run| run.seed).collect(),
-            figures: figures::of_cell(scenario, cell, &runs),
+            figures: figures::of_cell(scenario, cell, &found),
         })
         .collect();
     let summary = summary(args, scenario, checks, started, naming);

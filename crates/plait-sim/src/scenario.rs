@@ -16,6 +16,7 @@ pub mod app;
 pub mod bond;
 pub mod check;
 mod error;
+pub mod figure;
 mod files;
 pub mod link;
 pub mod measure;
@@ -33,6 +34,7 @@ pub use app::AppSpec;
 pub use bond::BondSpec;
 pub use check::{CellResult, Check, CheckOutcome, PaperValue};
 pub use error::{Place, Problem, ScenarioError, ScenarioErrors};
+pub use figure::Figure;
 pub use files::ReadFile;
 pub use link::LinkSpec;
 pub use measure::{Capture, Measure};
@@ -88,6 +90,8 @@ pub struct Scenario {
     pub capture: Capture,
     /// Metrics of the scenario's own.
     pub measures: Vec<Measure>,
+    /// Metrics of the scenario's own that compare cells.
+    pub figures: Vec<Figure>,
     /// The paper's figures.
     pub paper: Vec<PaperValue>,
     /// What the run must show.
@@ -95,6 +99,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// Adds the scenario's figures to the metrics of all results; what was not run to compare with
+    /// leaves them out.
+    pub fn compare(&self, results: &mut [CellResult]) {
+        figure::add(&self.figures, results);
+    }
+
     /// Adds the scenario's measures to a result's metrics; what its series do not hold is left out.
     pub fn measure(&self, result: &mut CellResult) {
         for measure in &self.measures {
@@ -207,7 +217,7 @@ fn read_scenario(
     let dimensions = sweep::read_all(top.many("sweep"), declared);
     let sweep: Vec<Axis> = dimensions.iter().map(|dimension| dimension.axis.clone()).collect();
     let owners = Owners { apps: &app_names, links: &link_names, measures: &[] };
-    let Expectations { capture, measures, paper, checks } =
+    let Expectations { capture, measures, figures, paper, checks } =
         read_expectations(&mut top, &sweep, owners, whole);
     top.finish();
     let (name, title, source, duration) = (name?, title?, source?, duration?);
@@ -225,6 +235,7 @@ fn read_scenario(
         sweep,
         capture,
         measures,
+        figures,
         paper,
         checks,
     };
@@ -259,6 +270,7 @@ fn read_duration(top: &mut Section<'_>) -> Option<Duration> {
 struct Expectations {
     capture: Capture,
     measures: Vec<Measure>,
+    figures: Vec<Figure>,
     paper: Vec<PaperValue>,
     checks: Vec<Check>,
 }
@@ -270,11 +282,12 @@ fn read_expectations(
     duration: Duration,
 ) -> Expectations {
     let capture = measure::read_capture(top.single("capture"));
-    let (measures, names) = measure::read_all(top.many("measure"), &capture, owners, duration);
+    let (measures, mut names) = measure::read_all(top.many("measure"), &capture, owners, duration);
+    let figures = figure::read_all(top.many("figure"), axes, owners, &mut names);
     let around = check::Around { axes, owners: Owners { measures: &names, ..owners } };
     let paper = check::read_paper(top.single("paper"), around);
     let checks = check::read_all(top.many("check"), around, &paper);
-    Expectations { capture, measures, paper, checks }
+    Expectations { capture, measures, figures, paper, checks }
 }
 
 /// Links, bond and applications, without those that are wrong; and the names of all.

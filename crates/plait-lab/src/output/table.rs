@@ -10,13 +10,14 @@ pub(crate) enum Align {
 /// A table whose columns are as wide as their widest cell.
 #[derive(Debug)]
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let column = |(name, align): &(&str, Align)| ((*name).to_owned(), *align);
+        Self { columns: columns.iter().map(column).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells stay empty.
@@ -29,7 +30,7 @@ impl Table {
 
     /// The table as lines: head, rule, rows.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let head: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let head: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|n| {
                 let cells = self.rows.iter().map(|row| row[n].chars().count());

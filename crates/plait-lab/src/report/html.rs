@@ -35,7 +35,12 @@ fn experiment(results: &Results, is_one_of_many: bool) -> String {
     } else {
         String::new()
     };
-    let parts = [head(summary), checks(summary), figures(results), plots(results), origin(results)];
+    let mut parts =
+        [head(summary), checks(summary), figures(results), plots(results), origin(results)];
+    if !words::has_expectations(summary) {
+        // Without a verdict the figures are the answer, and the checks explain them.
+        parts.swap(1, 2);
+    }
     format!("<section>\n{title}{}</section>\n", parts.concat())
 }
 
@@ -45,7 +50,11 @@ fn head(summary: &SummaryRecord) -> String {
     } else {
         ("badge", "Measured in network namespaces, over emulated links")
     };
-    let mood = if summary.ok { "good" } else { "bad" };
+    let mood = match (summary.ok, words::has_expectations(summary)) {
+        (true, false) => "",
+        (true, true) => "good",
+        (false, _) => "bad",
+    };
     format!(
         "<p class=\"dim\">Source: {}</p>\n<p><span class=\"{class}\">{badge}</span></p>\n\
          <p class=\"verdict {mood}\">{}</p>\n",
@@ -91,6 +100,7 @@ fn figures(results: &Results) -> String {
     let matrices = matrix::matrices(axes, &results.cells);
     let tables: String = match axes.as_slice() {
         [first, second] => matrices.iter().map(|matrix| grid(matrix, first, second)).collect(),
+        _ if words::is_by_metric(results) => by_metric(results),
         _ => list(results),
     };
     if tables.is_empty() {
@@ -130,6 +140,22 @@ fn in_grid(figure: &CellFigure) -> String {
         Some(paper) => format!("{run} <span class=\"dim\">({})</span>", words::number(paper)),
         None => run,
     }
+}
+
+fn by_metric(results: &Results) -> String {
+    let metrics = words::metrics(results);
+    let heads: String = metrics.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
+    let row = |cell: &CellRecord| {
+        let figure =
+            |metric: &&str| format!("<td>{}</td>", escape(&words::in_column(cell, metric)));
+        let figures: String = metrics.iter().map(figure).collect();
+        format!("<tr><th>{}</th>{figures}</tr>\n", escape(&cell.cell))
+    };
+    let rows: String = results.cells.iter().map(row).collect();
+    format!(
+        "<div class=\"scroll\"><table class=\"matrix\">\n<tr><th>cell</th>{heads}</tr>\n\
+         {rows}</table></div>\n"
+    )
 }
 
 fn list(results: &Results) -> String {
@@ -310,6 +336,34 @@ mod tests {
         }
         let page = page(&results);
         assert!(page.contains("k \\ t") && page.contains("<span class=\"dim\">(6.25)</span>"));
+    }
+
+    #[test]
+    fn several_metrics_along_one_axis_are_columns() {
+        let mut results = sample();
+        for cell in &mut results[0].cells {
+            cell.figures[0].paper = None;
+            let mut other = cell.figures[0].clone();
+            other.metric = "jain_index".into();
+            cell.figures.push(other);
+        }
+        results[0].cells[0].figures.remove(0);
+        let text = page(&results);
+        assert!(text.contains("<th>loss_percent</th><th>jain_index</th>"), "{text}");
+        assert!(text.contains("<tr><th>k=0.1</th><td></td><td>5 %</td></tr>"), "{text}");
+    }
+
+    #[test]
+    fn figures_of_which_nothing_is_expected_stand_before_the_checks() {
+        let mut results = sample();
+        let order = |page: &str| page.find("<h3>Checks").cmp(&page.find("<h3>Figures"));
+        assert!(order(&page(&results)).is_lt());
+        for check in &mut results[0].summary.checks {
+            check.expected = false;
+        }
+        results[0].summary.ok = true;
+        let text = page(&results);
+        assert!(order(&text).is_gt() && text.contains("<p class=\"verdict \">"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Results in words and fixed-width tables.
 
 use crate::output::{Align, Table};
-use crate::run::record::{CellFigure, CheckFigure, Results, SummaryRecord};
+use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
 
 /// An experiment as lines of text.
 pub(crate) fn experiment(results: &Results) -> Vec<String> {
@@ -30,6 +30,9 @@ pub(crate) fn experiment(results: &Results) -> Vec<String> {
 }
 
 fn cells(results: &Results) -> Table {
+    if is_by_metric(results) {
+        return by_metric(results);
+    }
     let (has_ranges, has_paper) = (has_ranges(results), has_paper(results));
     let columns = [
         ("cell", Align::Left, true),
@@ -55,6 +58,49 @@ fn cells(results: &Results) -> Table {
             let row = row.into_iter().zip(&columns);
             table.row(row.filter(|(_, (_, _, is_shown))| *is_shown).map(|(text, _)| text));
         }
+    }
+    table
+}
+
+/// Whether the cells are rows and their metrics columns: several of both along one axis, without a
+/// paper's figures beside them.
+pub(super) fn is_by_metric(results: &Results) -> bool {
+    let is_table = results.cells.len() > 1 && metrics(results).len() > 1;
+    is_table && results.summary.axes.len() == 1 && !has_paper(results)
+}
+
+/// The metrics of the cells, each once, in the order of the fullest cell.
+pub(super) fn metrics(results: &Results) -> Vec<&str> {
+    let mut metrics: Vec<&str> = Vec::new();
+    let fullest = results.cells.iter().max_by_key(|cell| cell.figures.len());
+    for figure in fullest.into_iter().chain(&results.cells).flat_map(|cell| &cell.figures) {
+        if !metrics.contains(&figure.metric.as_str()) {
+            metrics.push(&figure.metric);
+        }
+    }
+    metrics
+}
+
+/// A cell's figure of a metric with its range over the seeds; nothing when it has none.
+pub(super) fn in_column(cell: &CellRecord, metric: &str) -> String {
+    let Some(figure) = cell.figures.iter().find(|figure| figure.metric == metric) else {
+        return String::new();
+    };
+    let median = with_unit(figure.median, &figure.unit);
+    match range(figure, cell.seeds.len()) {
+        range if range.is_empty() => median,
+        range => format!("{median} ({range})"),
+    }
+}
+
+fn by_metric(results: &Results) -> Table {
+    let metrics = metrics(results);
+    let heads = metrics.iter().map(|metric| (*metric, Align::Right));
+    let heads: Vec<(&str, Align)> = [("cell", Align::Left)].into_iter().chain(heads).collect();
+    let mut table = Table::new(&heads);
+    for cell in &results.cells {
+        let figures = metrics.iter().map(|metric| in_column(cell, metric));
+        table.row([cell.cell.clone()].into_iter().chain(figures));
     }
     table
 }
@@ -114,6 +160,11 @@ pub(super) fn origin(summary: &SummaryRecord) -> String {
     } else {
         format!("Measured on {}: {duration} s per run, {runs}.", summary.on)
     }
+}
+
+/// Whether anything is expected of the figures; otherwise they inform.
+pub(super) fn has_expectations(summary: &SummaryRecord) -> bool {
+    summary.checks.iter().any(|check| check.expected)
 }
 
 /// Whether the scenario shows what it must, and what it does not.
@@ -232,6 +283,27 @@ mod tests {
             cell.figures[0].paper = None;
         }
         assert_eq!(cells(&results).lines()[0], "cell   figure           run  over the seeds");
+    }
+
+    #[test]
+    fn several_metrics_along_one_axis_are_columns() {
+        let mut results = sample();
+        for cell in &mut results.cells {
+            cell.seeds.push(2);
+            cell.figures[0].paper = None;
+            let mut other = cell.figures[0].clone();
+            other.metric = "jain_index".into();
+            cell.figures.push(other);
+        }
+        results.cells[0].figures.remove(0);
+        let lines = cells(&results).lines();
+        let texts = |line: &str| -> Vec<String> {
+            let texts = line.split("  ").map(|text| text.trim().to_owned());
+            texts.filter(|text| !text.is_empty()).collect()
+        };
+        assert_eq!(texts(&lines[0]), ["cell", "loss_percent", "jain_index"]);
+        assert_eq!(texts(&lines[2]), ["k=0.1", "5 % (5 to 5)"]);
+        assert_eq!(texts(&lines[3]), ["k=1", "1.50 % (1.50 to 1.50)", "1.50 % (1.50 to 1.50)"]);
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use plait_sim::scenario::check::CheckKind;
 use plait_sim::scenario::metric::unit_of;
-use plait_sim::scenario::{Cell, Scenario};
+use plait_sim::scenario::{Cell, CellResult, Scenario};
 
-use super::record::{CellFigure, RunRecord};
+use super::record::CellFigure;
 
 /// Shown when neither the paper nor a check names a metric.
 const USUAL: [&str; 3] = ["offered_mbit", "goodput_mbit", "loss_percent"];
 
 /// The cell's figures, each the median over its runs; a metric that no run has is left out.
-pub(super) fn of_cell(scenario: &Scenario, cell: &Cell, runs: &[RunRecord]) -> Vec<CellFigure> {
+pub(super) fn of_cell(scenario: &Scenario, cell: &Cell, runs: &[CellResult]) -> Vec<CellFigure> {
     metrics(scenario)
         .into_iter()
         .filter_map(|metric| figure(scenario, cell, runs, metric))
@@ -20,7 +20,7 @@ pub(super) fn of_cell(scenario: &Scenario, cell: &Cell, runs: &[RunRecord]) -> V
 fn figure(
     scenario: &Scenario,
     cell: &Cell,
-    runs: &[RunRecord],
+    runs: &[CellResult],
     metric: &str,
 ) -> Option<CellFigure> {
     let runs = runs.iter().filter(|run| run.cell == cell.name);

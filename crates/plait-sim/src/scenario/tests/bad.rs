@@ -173,6 +173,22 @@ const CASES: &[Case] = &[
       where = { k = [1, 2], kk = 1 }\n",
         &[],
     ),
+    (
+        "settings of a sweep that lead nowhere",
+        "",
+        "[[sweep]]\nname = \"way\"\nlabels = [\"a\", \"b\"]\n\
+      values = [{ app.glow.via = \"dsl\" }, { links.dsl.rtt_ms = -1 }]\n",
+        &[],
+    ),
+    ("a sweep with neither key nor settings", "", "[[sweep]]\nname = \"way\"\nvalues = [1]\n", &[]),
+    (
+        "figures that make no sense",
+        "",
+        "[[figure]]\nname = \"share_ms\"\nmetric = \"goodput_mbit\"\nto_metric = \"offered_mbit\"\n\
+      [[figure]]\nname = \"good\"\nmetric = \"goodput_mbit\"\n\
+      [[figure]]\nname = \"good\"\nmetric = \"jain_indx\"\nover = 1\nto = { k = 1 }\n",
+        &[],
+    ),
     ("setting without a value", "", "", &["duration_s"]),
     ("setting of an unknown section", "", "", &["bnd.scheduler.k=1"]),
     ("setting of an unknown option", "", "", &["bond.scheduler.w_maxx=1"]),

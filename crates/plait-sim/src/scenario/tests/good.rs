@@ -175,25 +175,6 @@ fn settings_replace_values_and_narrow_sweeps() {
 }
 
 #[test]
-fn an_axis_may_set_several_options_to_the_same() {
-    let text = format!(
-        "{SOUND}[[sweep]]\nname = \"rtt\"\nkey = \"links.dsl.rtt_ms\"\n\
-         also = \"server_rtt_ms\"\nvalues = [10, 20]\n"
-    );
-    let rtts = |settings: &[&str]| {
-        let cells = sound(&text, settings).cells;
-        let both =
-            |cell: &Cell| (2 * cell.scenario.links["dsl"].up.delay, cell.scenario.server_rtt);
-        cells.iter().map(both).collect::<Vec<_>>()
-    };
-    assert_eq!(rtts(&[]), [(ms(10), ms(10)), (ms(20), ms(20))]);
-    assert_eq!(rtts(&["server_rtt_ms=30"]), [(ms(30), ms(30))]);
-    let again = "[[sweep]]\nkey = \"server_rtt_ms\"\nvalues = [1]\n";
-    let errors = load(&format!("{text}{again}"), &[]).unwrap_err();
-    assert!(words(&errors).contains("the same key"), "{}", words(&errors));
-}
-
-#[test]
 fn a_sweep_may_vary_whole_sections() {
     let text = SOUND.replace("[bond.scheduler]\nalgorithm = \"adaptive-wrr\"\n", "").to_owned()
         + "[[sweep]]\nkey = \"bond.scheduler\"\nlabels = [\"wrr\", \"rtt\"]\nvalues = [\n\
@@ -230,4 +211,25 @@ fn every_kind_of_application_is_read() {
     assert_eq!((web.object_bytes, web.tcp.controller.as_str()), ((10, 20), "cubic"));
     let Traffic::Tcp(tcp) = &apps[4].traffic else { panic!("{:?}", apps[4]) };
     assert_eq!((tcp.flows, tcp.tcp.recovery.as_str(), apps[4].stop), (2, "rfc6675", ms(5000)));
+}
+
+#[test]
+fn a_sweep_without_a_key_merges_settings() {
+    let text = format!(
+        "{SOUND}[[sweep]]\nname = \"way\"\nlabels = [\"bond\", \"dsl\"]\nvalues = [\n\
+         {{}},\n{{ app.flow.via = \"dsl\", links.dsl.rtt_ms = 50 }},\n]\n\
+         [[figure]]\nname = \"of_bond_percent\"\nmetric = \"goodput_mbit\"\n\
+         to = {{ way = \"bond\" }}\n"
+    );
+    let experiment = load(&text, &[]).unwrap_or_else(|errors| panic!("\n{}", words(&errors)));
+    let [bond, dsl] = experiment.cells.as_slice() else { panic!("two values are two cells") };
+    assert_eq!((bond.name.as_str(), dsl.name.as_str()), ("way=bond", "way=dsl"));
+    assert_eq!(bond.scenario.apps[0].via, app::Via::Bond);
+    assert_eq!(dsl.scenario.apps[0].via, app::Via::Link("dsl".into()));
+    let delay = |cell: &Cell| cell.scenario.links["dsl"].down.delay;
+    assert_eq!((delay(bond), delay(dsl)), (Duration::from_micros(6500), Duration::from_millis(25)));
+    assert_eq!(dsl.scenario.links["dsl"].down.capacity, bond.scenario.links["dsl"].down.capacity);
+    assert_eq!(experiment.scenario.figures.len(), 1);
+    let one = load(&text, &["way=dsl"]).unwrap_or_else(|errors| panic!("\n{}", words(&errors)));
+    assert_eq!((one.cells.len(), &one.cells[0].scenario.apps), (1, &dsl.scenario.apps));
 }

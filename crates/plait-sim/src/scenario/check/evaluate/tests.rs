@@ -77,7 +77,10 @@ fn a_band_shows_the_cell_furthest_out() {
     let wide = check(CheckKind::Band, cells("k", 1), Some(0.2), Some(1.0));
     assert!(verdict(&wide, &table(), &[]).1);
     let open = check(CheckKind::Band, cells("t_dwd_ms", 50), None, None);
-    assert!(verdict(&open, &table(), &[]).1);
+    let (value, ok, words) = verdict(&open, &table(), &[]);
+    assert_eq!((value, ok), (3.5, true));
+    let ends = "from 1.000 % at k=1,t_dwd_ms=50 to 6.000 % at k=0.1,t_dwd_ms=50";
+    assert_eq!(words, format!("loss_percent of 2 cells: median, {ends}"));
 }
 
 #[test]

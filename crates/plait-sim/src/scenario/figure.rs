@@ -1,0 +1,173 @@
+//! `[[figure]]`: a metric by another name, or as a share of what it is in other cells. Known only
+//! when all cells have run, so no part of a single run's metrics.
+
+use super::check::CellResult;
+use super::error::Problem;
+use super::metric::{self, METRICS, Owners, unit_of};
+use super::reader::Section;
+use super::sweep::{Axis, Selector, read_selector};
+
+/// A metric by another name, or over another one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// Its name among the metrics.
+    pub name: String,
+    /// The metric.
+    pub metric: String,
+    /// The cells that have it.
+    pub cells: Selector,
+    /// What it is divided by; `None` for the metric as it is.
+    pub over: Option<Over>,
+}
+
+/// What a figure is divided by.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Over {
+    /// The metric.
+    pub metric: String,
+    /// The cells that it is taken from: their median with the same seed. `None` for the cell
+    /// itself.
+    pub cells: Option<Selector>,
+}
+
+impl Figure {
+    /// The figure of one result among all; `None` where it is not to have one or lacks the metric,
+    /// or no cell was run to compare with.
+    fn value(&self, result: &CellResult, all: &[CellResult]) -> Option<f64> {
+        let value = *result.metrics.get(&self.metric)?;
+        if !self.cells.chooses(&result.settings) {
+            return None;
+        }
+        let Some(over) = &self.over else { return Some(value) };
+        let divisor = match &over.cells {
+            None => *result.metrics.get(&over.metric)?,
+            Some(cells) => {
+                let chosen = |other: &&CellResult| {
+                    other.seed == result.seed && cells.chooses(&other.settings)
+                };
+                let others = all.iter().filter(chosen);
+                let values = others.filter_map(|other| other.metrics.get(&over.metric).copied());
+                super::check::median(values.collect())?
+            }
+        };
+        let factor = if unit_of(&self.name) == "%" { 100.0 } else { 1.0 };
+        (divisor != 0.0).then(|| value / divisor * factor)
+    }
+}
+
+/// Adds figures to the metrics of every result.
+pub(super) fn add(figures: &[Figure], results: &mut [CellResult]) {
+    for figure in figures {
+        let values: Vec<Option<f64>> =
+            results.iter().map(|result| figure.value(result, results)).collect();
+        for (result, value) in results.iter_mut().zip(values) {
+            result.metrics.extend(value.map(|value| (figure.name.clone(), value)));
+        }
+    }
+}
+
+/// Reads every figure; those that are wrong are left out. Adds the names of all of them to `names`,
+/// which holds those of the measures.
+pub(super) fn read_all(
+    sections: Vec<Section<'_>>,
+    axes: &[Axis],
+    owners: Owners<'_>,
+    names: &mut Vec<String>,
+) -> Vec<Figure> {
+    let measures = names.clone();
+    let owners = Owners { measures: &measures, ..owners };
+    let mut figures = Vec::new();
+    for mut section in sections {
+        let name = section.text("name").unwrap_or_default();
+        let taken = METRICS.iter().any(|(known, _)| *known == name);
+        if taken || (!name.is_empty() && names.contains(&name)) {
+            let text = format!("another metric is called \"{name}\" too");
+            section.problem("name", Problem::conflict(text, "give the figure its own name"));
+        }
+        names.push(name);
+        figures.extend(read(section, axes, owners));
+    }
+    figures
+}
+
+fn read(mut section: Section<'_>, axes: &[Axis], owners: Owners<'_>) -> Option<Figure> {
+    let name = section.required_text("name", "name = \"goal_1_percent\"");
+    let metric = metric::read(&mut section, "metric", owners);
+    let to_metric = section
+        .holds_any(&["to_metric"])
+        .then(|| metric::read(&mut section, "to_metric", owners))
+        .flatten();
+    let to = section.holds_any(&["to"]).then(|| read_selector(&mut section, "to", axes));
+    section.know(&["to_metric", "to"]);
+    let at = read_selector(&mut section, "where", axes);
+    let Some((name, metric)) = name.zip(metric) else {
+        section.finish();
+        return None;
+    };
+    let is_ratio = to_metric.is_some() || to.is_some();
+    let (unit, own) = (unit_of(&name), unit_of(&metric));
+    if is_ratio && !["", "%"].contains(&unit) {
+        let text = format!("a ratio called \"{name}\" would be told in {unit}");
+        section.problem("name", Problem::conflict(text, "let the name end in _percent or no unit"));
+    } else if !is_ratio && unit != own {
+        let text =
+            format!("\"{name}\" does not end as \"{metric}\" does, so the unit would differ");
+        section.problem("name", Problem::conflict(text, "let both names end in the same unit"));
+    }
+    section.finish();
+    let over =
+        is_ratio.then(|| Over { metric: to_metric.unwrap_or_else(|| metric.clone()), cells: to });
+    Some(Figure { name, metric, cells: at, over })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::scenario::sweep::Settings;
+
+    fn result(flow: &str, seed: u64, mbit: f64) -> CellResult {
+        CellResult {
+            cell: format!("flow={flow}"),
+            settings: Settings::from([("flow".into(), flow.into())]),
+            seed,
+            metrics: BTreeMap::from([("a_mbit".into(), mbit), ("b_mbit".into(), 4.0)]),
+            series: BTreeMap::new(),
+        }
+    }
+
+    fn figure(name: &str, over: Option<Over>) -> Figure {
+        let cells = Selector::default();
+        Figure { name: name.into(), metric: "a_mbit".into(), cells, over }
+    }
+
+    fn values(figure: Figure) -> Vec<Option<f64>> {
+        let mut results = vec![
+            result("x", 1, 3.0),
+            result("x", 2, 5.0),
+            result("y", 1, 6.0),
+            result("z", 2, 1.0),
+        ];
+        let name = figure.name.clone();
+        add(&[figure], &mut results);
+        results.iter().map(|result| result.metrics.get(&name).copied()).collect()
+    }
+
+    #[test]
+    fn a_figure_is_told_over_the_run_of_the_same_seed() {
+        let cells = Selector::choosing([("flow".into(), vec!["x".into()])]);
+        let over = |metric: &str, cells| Some(Over { metric: metric.into(), cells });
+        assert_eq!(
+            values(figure("r_percent", over("a_mbit", Some(cells)))),
+            [Some(100.0), Some(100.0), Some(200.0), Some(20.0)]
+        );
+        let own = [Some(0.75), Some(1.25), Some(1.5), Some(0.25)];
+        assert_eq!(values(figure("r", over("b_mbit", None))), own);
+        assert_eq!(values(figure("c_mbit", None))[3], Some(1.0));
+        let unknown = Selector::choosing([("flow".into(), vec!["y".into()])]);
+        assert_eq!(values(figure("r", over("a_mbit", Some(unknown.clone()))))[3], None);
+        let of_some = Figure { cells: unknown, ..figure("c_mbit", None) };
+        assert_eq!(values(of_some), [None, None, Some(6.0), None]);
+    }
+}

@@ -1,11 +1,14 @@
 //! `plait-lab list`, and where scenarios are found.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use blake2::digest::consts::U32;
+use blake2::{Blake2b, Digest as _};
 use plait_sim::scenario::{Backend, Experiment, Scenario, ScenarioErrors};
 use serde::Serialize;
 
@@ -71,20 +74,20 @@ impl Catalogue {
     }
 
     /// Reads the scenario of this name, with settings of the command line.
-    pub(crate) fn load(&self, name: &str, settings: &[String]) -> Result<Experiment> {
+    pub(crate) fn load(&self, name: &str, settings: &[String]) -> Result<Loaded> {
         let file = self.folder.join(format!("{name}.toml"));
         if !file.is_file() {
             bail!("{}", self.unknown(name)?);
         }
-        let experiment = load_file(&file, settings)?;
-        let inside = &experiment.scenario.name;
+        let loaded = load_file(&file, settings)?;
+        let inside = &loaded.experiment.scenario.name;
         ensure!(
             inside == name,
             "{}: name: \"{inside}\" is not the file's own; write name = \"{name}\", or rename the \
              file",
             file.display()
         );
-        Ok(experiment)
+        Ok(loaded)
     }
 
     fn unknown(&self, name: &str) -> Result<String> {
@@ -104,10 +107,27 @@ impl Catalogue {
     }
 }
 
+/// A scenario as it was read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) experiment: Experiment,
+    /// BLAKE2b-256, in hexadecimal, of its text and the texts of the files that it names, one after
+    /// the other as they were read; without such files what `b2sum -l 256` prints.
+    pub(crate) digest: String,
+}
+
 /// Reads a scenario's file, wherever it is.
-pub(crate) fn load_file(file: &Path, settings: &[String]) -> Result<Experiment> {
-    let read = |file: &Path| fs::read_to_string(file);
-    Ok(Experiment::load(file, settings, &read).map_err(WrongScenario)?)
+pub(crate) fn load_file(file: &Path, settings: &[String]) -> Result<Loaded> {
+    let hasher = RefCell::new(Blake2b::<U32>::new());
+    let read = |file: &Path| {
+        let text = fs::read_to_string(file)?;
+        hasher.borrow_mut().update(&text);
+        Ok(text)
+    };
+    let experiment = Experiment::load(file, settings, &read).map_err(WrongScenario)?;
+    let digest = hasher.into_inner().finalize();
+    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Loaded { experiment, digest })
 }
 
 /// All that is wrong with a scenario, each with its remedy.
@@ -163,7 +183,7 @@ pub(crate) fn run(args: &ListArgs, output: &Output) -> Result<Verdict> {
     let mut wrong = Vec::new();
     for name in &names {
         let experiment = match catalogue.load(name, &[]) {
-            Ok(experiment) => experiment,
+            Ok(loaded) => loaded.experiment,
             Err(error) => {
                 wrong.push(error);
                 continue;

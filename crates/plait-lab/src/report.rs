@@ -90,6 +90,9 @@ pub(crate) fn run(args: &ReportArgs, output: &Output) -> Result<Verdict> {
 }
 
 fn print_records(results: &Results, output: &Output) -> Result<()> {
+    for run in &results.runs {
+        output.record("run", run)?;
+    }
     for cell in &results.cells {
         output.record("cell", cell)?;
     }

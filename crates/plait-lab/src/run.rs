@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use plait_sim::scenario::{Backend, Cell, CellResult, Check, Experiment, Scenario};
+use plait_sim::scenario::{Backend, Cell, CellResult, Check, Experiment};
 
 use crate::cli::{On, RunArgs};
-use crate::list::{self, Catalogue};
+use crate::list::{self, Catalogue, Loaded};
 use crate::output::{Output, Progress, Verdict};
 use crate::report::{PageFile, words};
 
@@ -22,26 +22,17 @@ mod sink;
 use naming::Naming;
 use progress::Meter;
 use record::{
-    CellRecord, CheckFigure, CheckRecord, MachineRecord, Record, Results, RunRecord, SummaryRecord,
+    CellRecord, CheckFigure, CheckRecord, MachineRecord, Origin, Record, Results, RunRecord,
+    SummaryRecord,
 };
 use sink::Sink;
 
 /// Runs the scenario and prints its results; the verdict is that of the checks it requires.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
-    anyhow::ensure!(
-        args.seed.checked_add(args.seeds).is_some(),
-        "--seed {}: leaves no room for --seeds {}; choose a smaller one",
-        args.seed,
-        args.seeds,
-    );
-    let experiment = load(args)?;
-    check_backend(args, &experiment)?;
+    let plan = Plan::new(args)?;
     let mut sink = Sink::open(args.out.as_deref(), output)?;
     let page = args.html.as_deref().map(PageFile::create).transpose()?;
-    let started = Instant::now();
-    let naming = Naming::new(args, &experiment.scenario);
-    let runs = run_cells(args, &experiment, &naming, &mut sink)?;
-    let results = evaluate(args, &experiment, runs, started, &naming);
+    let results = plan.carry_out(|run| sink.put(&Record::Run(run.clone())))?;
     for cell in &results.cells {
         sink.put(&Record::Cell(cell.clone()))?;
     }
@@ -61,24 +52,20 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     Ok(Verdict::of(ok))
 }
 
-/// Whether a run on namespaces is worth making any; the errors are those of [`run`].
-pub(crate) fn check(args: &RunArgs) -> Result<()> {
-    check_backend(args, &load(args)?)
+/// Runs the scenario and gives its results.
+pub(crate) fn results(args: &RunArgs) -> Result<Results> {
+    Plan::new(args)?.carry_out(|_| Ok(()))
 }
 
-fn check_backend(args: &RunArgs, experiment: &Experiment) -> Result<()> {
-    if args.on == On::Netns {
-        netns::check_meant(args, &experiment.scenario)?;
-        return netns::check_cells(experiment);
-    }
-    anyhow::ensure!(
-        experiment.scenario.backends.contains(&Backend::Sim),
-        "{}: the scenario is not meant for the simulator; choose --on {}, or add \"sim\" to its \
-         backends",
-        experiment.scenario.name,
-        list::backend_names(&experiment.scenario.backends).join(" or --on "),
-    );
-    Ok(())
+/// Whether a run on namespaces is worth making any; the errors are those of [`run`].
+pub(crate) fn check(args: &RunArgs) -> Result<()> {
+    Plan::new(args).map(drop)
+}
+
+/// Whether an error of [`run`] says that the machine did not keep up.
+pub(crate) fn was_too_slow(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<netns::NetnsError>();
+    matches!(error, Some(netns::NetnsError::TooSlow { .. }))
 }
 
 /// A back-end as the command line and the records name it.
@@ -89,45 +76,117 @@ fn on_name(on: On) -> &'static str {
     }
 }
 
-fn load(args: &RunArgs) -> Result<Experiment> {
+fn load(args: &RunArgs) -> Result<Loaded> {
     if args.name.ends_with(".toml") {
         return list::load_file(args.name.as_ref(), &args.settings);
     }
     Catalogue::find(args.folder.as_deref())?.load(&args.name, &args.settings)
 }
 
-/// Runs each cell with each seed; results come out in the order of cells and seeds.
-fn run_cells(
-    args: &RunArgs,
-    experiment: &Experiment,
-    naming: &Naming,
-    sink: &mut Sink<'_>,
-) -> Result<Vec<RunRecord>> {
-    let seeds = args.seed..args.seed + args.seeds;
-    let jobs: Vec<(&Cell, u64)> = experiment
-        .cells
-        .iter()
-        .flat_map(|cell| seeds.clone().map(move |seed| (cell, seed)))
-        .collect();
-    let name = &experiment.scenario.name;
-    let mut runs = Vec::new();
-    let take = |(cell, seed): (&Cell, u64), result: Result<CellResult>| -> Result<()> {
-        let result = result.with_context(|| format!("{name}, {}, seed {seed}", cell.name))?;
-        let command = naming.command(cell, seed);
-        let mut record = RunRecord::new(name, &cell.scenario, result, command);
-        sink.put(&Record::Run(record.clone()))?;
-        if seed != args.seed {
-            // Only each cell's first run is plotted; the others' series would fill the memory.
-            record.series.clear();
-        }
-        runs.push(record);
-        Ok(())
-    };
-    match args.on {
-        On::Sim => simulate(name, &jobs, take)?,
-        On::Netns => run_in_namespaces(name, &jobs, take)?,
+/// An experiment that can run.
+struct Plan<'a> {
+    args: &'a RunArgs,
+    experiment: Experiment,
+    origin: Origin,
+    naming: Naming,
+}
+
+impl<'a> Plan<'a> {
+    fn new(args: &'a RunArgs) -> Result<Self> {
+        anyhow::ensure!(
+            args.seed.checked_add(args.seeds).is_some(),
+            "--seed {}: leaves no room for --seeds {}; choose a smaller one",
+            args.seed,
+            args.seeds,
+        );
+        let Loaded { experiment, digest } = load(args)?;
+        check_backend(args, &experiment)?;
+        let naming = Naming::new(args, &experiment.scenario);
+        Ok(Self { args, experiment, origin: Origin::new(digest), naming })
     }
-    Ok(runs)
+
+    /// Runs each cell with each seed and gives each run to `take`, in the order of cells and seeds.
+    fn carry_out(self, mut take: impl FnMut(&RunRecord) -> Result<()>) -> Result<Results> {
+        let started = Instant::now();
+        let Self { args, experiment, origin, naming } = &self;
+        let seeds = args.seed..args.seed + args.seeds;
+        let jobs: Vec<(&Cell, u64)> = experiment
+            .cells
+            .iter()
+            .flat_map(|cell| seeds.clone().map(move |seed| (cell, seed)))
+            .collect();
+        let name = &experiment.scenario.name;
+        let mut runs = Vec::new();
+        let take = |(cell, seed): (&Cell, u64), result: Result<CellResult>| -> Result<()> {
+            let result = result.with_context(|| format!("{name}, {}, seed {seed}", cell.name))?;
+            let command = naming.command(cell, seed);
+            let mut run = RunRecord::new(name, &cell.scenario, result, command, origin.clone());
+            take(&run)?;
+            if seed != args.seed {
+                // Only each cell's first run is plotted; the others' series would fill the memory.
+                run.series.clear();
+            }
+            runs.push(run);
+            Ok(())
+        };
+        match args.on {
+            On::Sim => simulate(name, &jobs, take)?,
+            On::Netns => run_in_namespaces(name, &jobs, take)?,
+        }
+        Ok(self.evaluate(runs, started))
+    }
+
+    fn evaluate(&self, runs: Vec<RunRecord>, started: Instant) -> Results {
+        let scenario = &self.experiment.scenario;
+        let found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();
+        let evaluated =
+            |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper));
+        let checks = scenario.checks.iter().map(evaluated).collect();
+        let of = |cell: &Cell| runs.iter().filter(|run| run.cell == cell.name).map(|run| run.seed);
+        let cells = self.experiment.cells.iter().map(|cell| CellRecord {
+            scenario: scenario.name.clone(),
+            cell: cell.name.clone(),
+            settings: cell.settings.clone(),
+            seeds: of(cell).collect(),
+            figures: figures::of_cell(scenario, cell, &found),
+        });
+        Results { cells: cells.collect(), summary: self.summary(checks, started), runs }
+    }
+
+    fn summary(&self, checks: Vec<CheckFigure>, started: Instant) -> SummaryRecord {
+        let (args, scenario) = (self.args, &self.experiment.scenario);
+        SummaryRecord {
+            name: scenario.name.clone(),
+            ok: checks.iter().all(|check| check.ok || !check.required || !check.expected),
+            checks,
+            title: scenario.title.clone(),
+            source: scenario.source.clone(),
+            on: on_name(args.on).to_owned(),
+            duration_s: scenario.duration.as_secs_f64(),
+            axes: scenario.sweep.iter().map(|axis| axis.name.clone()).collect(),
+            seed: args.seed,
+            seeds: args.seeds,
+            elapsed_s: started.elapsed().as_secs_f64(),
+            command: self.naming.whole(),
+            origin: self.origin.clone(),
+            machine: MachineRecord::detect(),
+        }
+    }
+}
+
+fn check_backend(args: &RunArgs, experiment: &Experiment) -> Result<()> {
+    if args.on == On::Netns {
+        netns::check_meant(args, &experiment.scenario)?;
+        return Ok(netns::check_cells(experiment)?);
+    }
+    anyhow::ensure!(
+        experiment.scenario.backends.contains(&Backend::Sim),
+        "{}: the scenario is not meant for the simulator; choose --on {}, or add \"sim\" to its \
+         backends",
+        experiment.scenario.name,
+        list::backend_names(&experiment.scenario.backends).join(" or --on "),
+    );
+    Ok(())
 }
 
 /// Runs on all cores.
@@ -170,57 +229,4 @@ fn run_in_namespaces(
         take((cell, seed), result)?;
     }
     Ok(())
-}
-
-fn evaluate(
-    args: &RunArgs,
-    experiment: &Experiment,
-    runs: Vec<RunRecord>,
-    started: Instant,
-    naming: &Naming,
-) -> Results {
-    let scenario = &experiment.scenario;
-    let mut found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();
-    scenario.compare(&mut found);
-    let evaluated =
-        |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper));
-    let checks = scenario.checks.iter().map(evaluated).collect();
-    let cells: Vec<CellRecord> = experiment
-        .cells
-        .iter()
-        .map(|cell| CellRecord {
-            scenario: scenario.name.clone(),
-            cell: cell.name.clone(),
-            settings: cell.settings.clone(),
-            seeds: runs.iter().filter(|run| run.cell == cell.name).map(|run| run.seed).collect(),
-            figures: figures::of_cell(scenario, cell, &found),
-        })
-        .collect();
-    let summary = summary(args, scenario, checks, started, naming);
-    Results { runs, cells, summary }
-}
-
-fn summary(
-    args: &RunArgs,
-    scenario: &Scenario,
-    checks: Vec<CheckFigure>,
-    started: Instant,
-    naming: &Naming,
-) -> SummaryRecord {
-    SummaryRecord {
-        name: scenario.name.clone(),
-        ok: checks.iter().all(|check| check.ok || !check.required || !check.expected),
-        checks,
-        title: scenario.title.clone(),
-        source: scenario.source.clone(),
-        on: on_name(args.on).to_owned(),
-        duration_s: scenario.duration.as_secs_f64(),
-        axes: scenario.sweep.iter().map(|axis| axis.name.clone()).collect(),
-        seed: args.seed,
-        seeds: args.seeds,
-        elapsed_s: started.elapsed().as_secs_f64(),
-        command: naming.whole(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: MachineRecord::detect(),
-    }
 }

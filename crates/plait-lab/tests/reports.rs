@@ -122,6 +122,32 @@ fn the_command_of_a_run_repeats_it() {
 }
 
 #[test]
+fn records_name_the_build_and_the_scenarios_text() {
+    let digest = |folder: &Path| {
+        let all = records(&run(folder, &["--json"]).stdout);
+        let of = |record: &Value| (record["commit"].clone(), record["scenario_digest"].clone());
+        let (commit, digest) = of(&all[0]);
+        assert_eq!(of(all.last().unwrap()), (commit.clone(), digest.clone()));
+        let commit = commit.as_str().unwrap().split('+').next().unwrap().to_owned();
+        let is_commit = commit.len() >= 12 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(is_commit || commit == "unknown", "{commit}");
+        digest.as_str().unwrap().to_owned()
+    };
+    let plain = digest(&folder("digest", "", ""));
+    assert_eq!(plain.len(), 64);
+    assert_eq!(plain, digest(&folder("digest-again", "", "")), "a folder is no part of the text");
+    assert_ne!(plain, digest(&folder("digest-other", "loss = 0.02", "loss = 0.03")));
+    let like = "like = \"lte.toml\"\nrate_mbit = 2";
+    let named = folder("digest-named", "rate_mbit = 2", like);
+    let conditions = |loss: f64| {
+        let text = format!("rate_mbit = 3\nrtt_ms = 40\nloss = {loss}\n");
+        fs::write(named.join("small/lte.toml"), text).expect("the folder can be written");
+        digest(&named)
+    };
+    assert_ne!(conditions(0.01), conditions(0.02), "files that it names are part of it");
+}
+
+#[test]
 fn the_report_writes_the_page_that_the_run_wrote() {
     let folder = folder("page", "", "");
     let arguments = ["--out", "r.jsonl", "--html", "run.html"];
@@ -136,7 +162,10 @@ fn the_report_writes_the_page_that_the_run_wrote() {
     assert_eq!(page, fs::read_to_string(folder.join("report.html")).unwrap());
     assert!(page.contains("Simulated") && page.contains("<svg") && !page.contains("NaN"));
     let json = lab(&folder, &["report", "r.jsonl", "r.jsonl", "--json"]);
-    let summary = records(&json.stdout).pop().unwrap();
+    let mut passed_on = records(&json.stdout);
+    let summary = passed_on.pop().unwrap();
+    let original = records(&fs::read(folder.join("r.jsonl")).unwrap());
+    assert_eq!(passed_on[..original.len() - 1], original[..original.len() - 1]);
     assert_eq!((&summary["name"], &summary["experiments"]), (&"report".into(), &2.into()));
 }
 

@@ -252,7 +252,7 @@ fn key(key: &Key) -> String {
 }
 
 fn origin(results: &Results) -> String {
-    let SummaryRecord { machine, elapsed_s, command, version, .. } = &results.summary;
+    let SummaryRecord { machine, elapsed_s, command, origin, .. } = &results.summary;
     let runs = match results.runs.len() {
         1 => "1 run".to_owned(),
         many => format!("{many} runs"),
@@ -261,15 +261,18 @@ fn origin(results: &Results) -> String {
     format!(
         "<h3>Where this comes from</h3>\n<p>{}</p>\n\
          <p>{verb} on {} ({} cores), Linux {}, by plait-lab {}, {} in {} s.</p>\n\
-         <p>Repeat everything: <code>{}</code></p>\n",
+         <p>Repeat everything: <code>{}</code></p>\n\
+         <p class=\"dim\">The scenario's text and the files it names have the BLAKE2b-256 digest \
+         <code>{}</code>.</p>\n",
         escape(&words::origin(&results.summary)),
         escape(&machine.cpu),
         machine.cores,
         escape(&machine.kernel),
-        escape(version),
+        escape(&origin.build()),
         runs,
         words::number(*elapsed_s),
         escape(command),
+        escape(&origin.scenario_digest),
     )
 }
 

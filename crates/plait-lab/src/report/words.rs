@@ -192,7 +192,7 @@ pub(super) fn verdict_sentence(summary: &SummaryRecord) -> String {
     }
     for (names, what) in [
         (failed, "Failed"),
-        (not_measured, "Not measured, because of cells that were not run"),
+        (not_measured, "Not measured or compared, because of cells that were not run"),
         (others, "Outside its band, without being required"),
     ] {
         if !names.is_empty() {

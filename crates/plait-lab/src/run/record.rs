@@ -24,6 +24,38 @@ pub(crate) enum Record {
     Summary(SummaryRecord),
 }
 
+/// Which program ran which text.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    pub(crate) version: String,
+    /// The commit that the lab is built from; ends in `+changes` when the crates differed from it.
+    #[serde(default = "unknown")]
+    pub(crate) commit: String,
+    /// [`Loaded::digest`](crate::list::Loaded).
+    #[serde(default = "unknown")]
+    pub(crate) scenario_digest: String,
+}
+
+/// For records that lack it, as those of a build outside of a checkout do.
+fn unknown() -> String {
+    "unknown".into()
+}
+
+impl Origin {
+    pub(crate) fn new(scenario_digest: String) -> Self {
+        let (version, commit) = (env!("CARGO_PKG_VERSION").into(), env!("PLAIT_COMMIT").into());
+        Self { version, commit, scenario_digest }
+    }
+
+    /// Version and commit for people.
+    pub(crate) fn build(&self) -> String {
+        match self.commit.as_str() {
+            "unknown" => format!("{} of an unknown commit", self.version),
+            commit => format!("{} of commit {commit}", self.version),
+        }
+    }
+}
+
 /// One cell with one seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
@@ -33,6 +65,9 @@ pub(crate) struct RunRecord {
     pub(crate) seed: u64,
     /// The command that repeats this run and no other.
     pub(crate) command: String,
+    /// What the command must find to give the same.
+    #[serde(flatten)]
+    pub(crate) origin: Origin,
     /// Time that each sample of a series covers.
     pub(crate) interval_s: f64,
     /// Metrics by full name, without those that have no value.
@@ -47,6 +82,7 @@ impl RunRecord {
         scenario: &Scenario,
         result: CellResult,
         command: String,
+        origin: Origin,
     ) -> Self {
         let finite = |value: f64| value.is_finite().then_some(value);
         let samples = |values: Vec<f64>| values.into_iter().map(finite).collect();
@@ -56,6 +92,7 @@ impl RunRecord {
             settings: result.settings,
             seed: result.seed,
             command,
+            origin,
             interval_s: scenario.capture.interval.as_secs_f64(),
             metrics: result.metrics.into_iter().filter(|(_, value)| value.is_finite()).collect(),
             series: result.series.into_iter().map(|(name, s)| (name, samples(s))).collect(),
@@ -166,7 +203,8 @@ pub(crate) struct SummaryRecord {
     pub(crate) elapsed_s: f64,
     /// The command that repeats everything.
     pub(crate) command: String,
-    pub(crate) version: String,
+    #[serde(flatten)]
+    pub(crate) origin: Origin,
     pub(crate) machine: MachineRecord,
 }
 

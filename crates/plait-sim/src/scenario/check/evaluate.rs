@@ -91,10 +91,38 @@ impl Check {
                 best_fit(&points, &self.metric, by, expected, paper)
             }
         };
-        self.outcome(finding)
+        let absent = if points.is_empty() {
+            format!("not measured: no cell has {}{}", self.metric, at(&self.cells))
+        } else {
+            format!("nothing to compare: {}", self.lack(results))
+        };
+        self.outcome(finding, absent)
     }
 
-    fn outcome(&self, finding: Option<Finding>) -> CheckOutcome {
+    /// Why there is no figure although cells have the metric.
+    fn lack(&self, results: &[CellResult]) -> String {
+        let no_cell = |metric: &str, cells: &Selector| format!("no cell has {metric}{}", at(cells));
+        match &self.kind {
+            CheckKind::Ordering { along, .. } => {
+                let metric = &self.metric;
+                format!("{metric} is known at one value of {along} only; run more of its values")
+            }
+            CheckKind::Larger { than } => no_cell(&self.metric, than),
+            CheckKind::Ratio { to_metric, to } => no_cell(to_metric, to),
+            CheckKind::Spread => format!(
+                "{} is known in {} only; run more cells",
+                self.metric,
+                points(results, &self.metric, &self.cells)
+                    .first()
+                    .map_or_else(|| "none".into(), |point| name(point.settings)),
+            ),
+            CheckKind::Band | CheckKind::RmsLnError | CheckKind::BestFit { .. } => {
+                format!("the paper has no {} for the cells that were run", self.metric)
+            }
+        }
+    }
+
+    fn outcome(&self, finding: Option<Finding>, absent: String) -> CheckOutcome {
         let unit = match self.kind {
             CheckKind::Band => unit_of(&self.metric),
             CheckKind::Ordering { .. } => "steps",
@@ -107,10 +135,7 @@ impl Check {
         };
         let ok = finding.as_ref().is_some_and(|found| found.as_expected && in_band(found.value));
         let value = finding.as_ref().map(|found| found.value);
-        let mut words = finding.map_or_else(
-            || format!("not measured: no cell has {}{}", self.metric, at(&self.cells)),
-            |found| found.words,
-        );
+        let mut words = finding.map_or(absent, |found| found.words);
         if !self.note.is_empty() {
             words = format!("{words}. {}", self.note);
         }
@@ -201,6 +226,9 @@ impl Check {
     }
 
     fn spread(&self, points: &[Point<'_>]) -> Option<Finding> {
+        if points.len() < 2 {
+            return None;
+        }
         let smallest = points.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
         let largest = points.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
         let unit = unit_of(&self.metric);

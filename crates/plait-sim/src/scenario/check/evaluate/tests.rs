@@ -175,3 +175,23 @@ fn what_was_not_measured_is_not_ok() {
         assert_eq!(outcome.words, "not measured: no cell has loss_percent at k=7");
     }
 }
+
+#[test]
+fn a_comparison_needs_something_to_compare_with() {
+    let ordering = CheckKind::Ordering { falling: true, along: "t_dwd_ms".into(), slack: 0.0 };
+    for (kind, words) in [
+        (ordering, "loss_percent is known at one value of t_dwd_ms only; run more of its values"),
+        (CheckKind::Spread, "loss_percent is known in k=1,t_dwd_ms=50 only; run more cells"),
+        (CheckKind::Larger { than: cells("k", 0.1) }, "no cell has loss_percent at k=0.1"),
+        (
+            CheckKind::Ratio { to_metric: "loss_percent".into(), to: cells("k", 0.1) },
+            "no cell has loss_percent at k=0.1",
+        ),
+        (CheckKind::RmsLnError, "the paper has no loss_percent for the cells that were run"),
+    ] {
+        let one = [result(1.0, 50, 1, 1.0), result(1.0, 50, 2, 1.5)];
+        let outcome = check(kind, all(), None, Some(0.0)).evaluate(&one, &[]);
+        assert_eq!((outcome.ok, outcome.value), (false, None));
+        assert_eq!(outcome.words, format!("nothing to compare: {words}"));
+    }
+}

@@ -15,9 +15,10 @@ say = @printf '\n== %s\n' "$(1)"
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: setup build ## Bond a DSL and an LTE link on this machine and show what it gives
+demo: setup build ## Bond a DSL and an LTE link on this machine; tables, and a page in out/
 	$(call say,Demo: two gateways and two emulated links in namespaces of their own)
-	@$(LAB) demo $(ARGS)
+	@mkdir -p out
+	@$(LAB) demo --html out/demo.html $(ARGS)
 
 test: setup fmt-check lint unit docs build ## All checks and tests, then a short demo; what CI runs
 	$(call say,A short demo: the whole way through two gateways)

@@ -50,6 +50,9 @@ pub(crate) struct DemoArgs {
     /// Measure each for 2 seconds, without a bar on the result: under a minute in all.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) short: bool,
+    /// Write a page with tables and plots here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! `plait-lab demo`: what a bond of a DSL and an LTE link gives, beside each link alone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -14,10 +14,15 @@ use crate::measure::{
     aggregation_ratio,
 };
 use crate::output::{Output, Progress, Verdict};
+use crate::report::PageFile;
 use crate::site::{Carrier, on_site};
 use crate::topology::LinkSpec;
 
+mod over_time;
+mod page;
 mod report;
+
+use over_time::OverTime;
 
 const LINKS: [LinkSpec; 2] = [LinkSpec::DSL, LinkSpec::LTE];
 /// The least aggregation ratio of the bond's TCP that counts as good, in thousandths.
@@ -32,6 +37,8 @@ struct Plan {
     udp: Span,
     file_bytes: u64,
     has_bar: bool,
+    /// The command line's option that chose this plan.
+    option: Option<&'static str>,
 }
 
 impl Plan {
@@ -39,13 +46,13 @@ impl Plan {
         let span = |seconds, omit_seconds| Span { seconds, omit_seconds };
         if args.short {
             let (tcp, udp) = (span(2, 1), span(1, 1));
-            Self { tcp, udp, file_bytes: 5_000_000, has_bar: false }
+            Self { tcp, udp, file_bytes: 5_000_000, has_bar: false, option: Some("--short") }
         } else if args.quick {
             let (tcp, udp) = (span(4, 1), span(2, 1));
-            Self { tcp, udp, file_bytes: 20_000_000, has_bar: true }
+            Self { tcp, udp, file_bytes: 20_000_000, has_bar: true, option: Some("--quick") }
         } else {
             let (tcp, udp) = (span(10, 2), span(5, 2));
-            Self { tcp, udp, file_bytes: 40_000_000, has_bar: true }
+            Self { tcp, udp, file_bytes: 40_000_000, has_bar: true, option: None }
         }
     }
 
@@ -73,6 +80,9 @@ struct Row {
     udp_offered_bps: u64,
     udp: UdpFigures,
     file: DownloadFigures,
+    /// During the TCP download.
+    #[serde(flatten)]
+    over_time: OverTime,
 }
 
 /// What the demo comes to.
@@ -89,6 +99,8 @@ struct Outcome {
 
 pub(crate) fn run(args: &DemoArgs, output: &Output) -> Result<Verdict> {
     let plan = Plan::of(args);
+    let page = args.html.as_deref().map(PageFile::create).transpose()?;
+    let started = Instant::now();
     let setups = setups();
     let total = setups.iter().map(|setup| plan.setup_time(setup.rate_mbit)).sum();
     let mut progress = Progress::new(setups.len() * 4, total);
@@ -101,7 +113,13 @@ pub(crate) fn run(args: &DemoArgs, output: &Output) -> Result<Verdict> {
         output.record("measurement", &row)?;
         rows.push(row);
     }
-    finish(plan, &rows, &lateness, output)
+    let outcome = outcome(plan, &rows, &lateness, Machine::detect());
+    let verdict = finish(plan, &rows, &outcome, output)?;
+    if let Some(page) = page {
+        let elapsed_s = started.elapsed().as_secs_f64();
+        page.write(&[page::results(plan, &rows, &outcome, elapsed_s)])?;
+    }
+    Ok(verdict)
 }
 
 fn setups() -> Vec<Setup> {
@@ -127,7 +145,11 @@ fn measure(
     on_site(&LINKS, &setup.carrier, lateness, |site| {
         drop(building);
         let step = progress.step(&format!("{name}: TCP download"), plan.tcp.total());
-        let tcp = measure::tcp(site.target(), plan.tcp, "cubic")?;
+        let download =
+            || measure::tcp_over_time(site.target(), plan.tcp, "cubic", over_time::INTERVAL);
+        let (result, mut over_time) = over_time::watch(site.topology, download);
+        let (tcp, goodput_bps) = result?;
+        over_time.add("goodput.tcp", &goodput_bps);
         drop(step);
         let udp_offered_bps = udp_offer(setup.rate_mbit);
         let step = progress.step(&format!("{name}: UDP download"), plan.udp.total());
@@ -137,7 +159,7 @@ fn measure(
         let _step = progress.step(&format!("{name}: a file from a web server"), rest);
         let server = WebServer::start(&site.topology.server, plan.file_bytes)?;
         let file = measure::download(site.target(), &server)?;
-        Ok(Row { setup: setup.name, tcp, udp_offered_bps, udp, file })
+        Ok(Row { setup: setup.name, tcp, udp_offered_bps, udp, file, over_time })
     })
 }
 
@@ -148,30 +170,34 @@ fn udp_offer(rate_mbit: u64) -> u64 {
     rate_mbit * 1_000_000 * 9 / 10 * PAYLOAD_BYTES / FRAMED_BYTES
 }
 
-fn finish(plan: Plan, rows: &[Row], lateness: &Lateness, output: &Output) -> Result<Verdict> {
+fn outcome(plan: Plan, rows: &[Row], lateness: &Lateness, machine: Machine) -> Outcome {
     let [_, _, dsl, lte, bond] = rows else {
         unreachable!("there is one row for each of the five setups");
     };
     let alone = [dsl.tcp.throughput_bps, lte.tcp.throughput_bps];
     let ratio = aggregation_ratio(bond.tcp.throughput_bps, &alone);
-    let outcome = Outcome {
-        machine: Machine::detect(),
+    Outcome {
+        machine,
         aggregation_ratio_permille: ratio,
         aggregation_benefit_permille: aggregation_benefit(bond.tcp.throughput_bps, &alone),
         lateness: lateness.summary(),
         passed: !plan.has_bar || ratio >= RATIO_MIN,
-    };
+    }
+}
+
+fn finish(plan: Plan, rows: &[Row], outcome: &Outcome, output: &Output) -> Result<Verdict> {
     for line in report::table(rows).lines() {
         output.line(line)?;
     }
-    for line in report::closing(rows, &outcome, plan.has_bar) {
+    for line in report::closing(rows, outcome, plan.has_bar) {
         output.line(line)?;
     }
-    let figure = Figure::number("A_r of one TCP flow", ratio as f64 / 1000.0, "ratio");
+    let ratio = outcome.aggregation_ratio_permille as f64 / 1000.0;
+    let figure = Figure::number("A_r of one TCP flow", ratio, "ratio");
     let least = RATIO_MIN as f64 / 1000.0;
     let figure = if plan.has_bar { figure.at_least(least, "003 §4.1, bond.1") } else { figure };
     let figures = [figure];
-    let summary = Summary::new("demo", &figures, &outcome);
+    let summary = Summary::new("demo", &figures, outcome);
     output.record("summary", &summary)?;
     Ok(Verdict::of(summary.ok))
 }
@@ -182,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_short_demo_takes_less_than_a_minute() {
-        let plan = Plan::of(&DemoArgs { quick: false, short: true });
+        let plan = Plan::of(&DemoArgs { quick: false, short: true, html: None });
         let total: Duration = setups().iter().map(|setup| plan.setup_time(setup.rate_mbit)).sum();
         assert!(total < Duration::from_secs(50), "{total:?}");
     }

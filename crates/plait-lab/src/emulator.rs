@@ -250,6 +250,11 @@ impl Emulator {
         std::mem::take(&mut self.direction(way).lock().capture).packets
     }
 
+    /// Bytes that one direction of the first link has given out.
+    pub(crate) fn delivered_bytes(&self, way: Way) -> u64 {
+        self.direction(way).lock().links[0].0.counters().out_bytes
+    }
+
     /// What happened so far; the counters are those of the first link.
     pub(crate) fn report(&self) -> EmulatorReport {
         let (up, down) = (self.up.lock(), self.down.lock());

@@ -12,7 +12,7 @@ mod iperf;
 
 pub(crate) use aggregation::{aggregation_benefit, aggregation_ratio, median};
 pub(crate) use curl::{WebServer, download};
-pub(crate) use iperf::{IperfServer, tcp, udp};
+pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
 
 /// How long to send, the first part not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

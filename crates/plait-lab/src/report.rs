@@ -18,6 +18,9 @@ mod read;
 mod svg;
 pub(crate) mod words;
 
+#[cfg(test)]
+pub(crate) use html::page;
+
 /// Where a page will be written.
 #[derive(Debug)]
 pub(crate) struct PageFile {

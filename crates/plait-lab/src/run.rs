@@ -62,12 +62,6 @@ pub(crate) fn check(args: &RunArgs) -> Result<()> {
     Plan::new(args).map(drop)
 }
 
-/// Whether an error of [`run`] says that the machine did not keep up.
-pub(crate) fn was_too_slow(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<netns::NetnsError>();
-    matches!(error, Some(netns::NetnsError::TooSlow { .. }))
-}
-
 /// A back-end as the command line and the records name it.
 fn on_name(on: On) -> &'static str {
     match on {
@@ -142,12 +136,11 @@ impl<'a> Plan<'a> {
         let evaluated =
             |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper));
         let checks = scenario.checks.iter().map(evaluated).collect();
-        let of = |cell: &Cell| runs.iter().filter(|run| run.cell == cell.name).map(|run| run.seed);
         let cells = self.experiment.cells.iter().map(|cell| CellRecord {
             scenario: scenario.name.clone(),
             cell: cell.name.clone(),
             settings: cell.settings.clone(),
-            seeds: of(cell).collect(),
+            seeds: runs.iter().filter(|run| run.cell == cell.name).map(|run| run.seed).collect(),
             figures: figures::of_cell(scenario, cell, &found),
         });
         Results { cells: cells.collect(), summary: self.summary(checks, started), runs }
@@ -177,7 +170,7 @@ impl<'a> Plan<'a> {
 fn check_backend(args: &RunArgs, experiment: &Experiment) -> Result<()> {
     if args.on == On::Netns {
         netns::check_meant(args, &experiment.scenario)?;
-        return Ok(netns::check_cells(experiment)?);
+        return netns::check_cells(experiment);
     }
     anyhow::ensure!(
         experiment.scenario.backends.contains(&Backend::Sim),

@@ -54,7 +54,7 @@ pub(super) fn closing(rows: &[Row], outcome: &Outcome, has_bar: bool) -> Vec<Str
             row.file.congestion
         ));
     }
-    let [bare_dsl, bare_lte, dsl, lte, bond] = rows else { return lines };
+    let [bare_dsl, bare_lte, dsl, lte, _] = rows else { return lines };
     lines.push(format!(
         "Aggregation ratio A_r {}, aggregation benefit A_b {}, against the links alone through \
          plait: {} + {} Mbit/s (bare: {} + {}).",
@@ -68,7 +68,7 @@ pub(super) fn closing(rows: &[Row], outcome: &Outcome, has_bar: bool) -> Vec<Str
     lines.push(lateness(outcome));
     lines.push(outcome.machine.sentence());
     lines.push(String::new());
-    lines.push(sentence(bond, [dsl, lte]));
+    lines.extend(sentence_of(rows));
     if has_bar && !outcome.passed {
         lines
             .push(format!("That is less than plait promises: {} of the sum.", permille(RATIO_MIN)));
@@ -76,7 +76,7 @@ pub(super) fn closing(rows: &[Row], outcome: &Outcome, has_bar: bool) -> Vec<Str
     lines
 }
 
-fn lateness(outcome: &Outcome) -> String {
+pub(super) fn lateness(outcome: &Outcome) -> String {
     let late = outcome.lateness;
     let verdict = if late.p99_us > SPOILING_P99_US {
         "; the machine was too busy for figures to rely on"
@@ -88,6 +88,12 @@ fn lateness(outcome: &Outcome) -> String {
          {} us at most{verdict}.",
         late.mean_us, late.p99_us, late.max_us
     )
+}
+
+/// What all rows show, in plain words.
+pub(super) fn sentence_of(rows: &[Row]) -> Option<String> {
+    let [_, _, dsl, lte, bond] = rows else { return None };
+    Some(sentence(bond, [dsl, lte]))
 }
 
 /// What was seen, in plain words.
@@ -117,6 +123,7 @@ fn permille(value: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::over_time::OverTime;
     use crate::measure::{DownloadFigures, TcpFigures, UdpFigures};
 
     fn row(setup: &'static str, tcp_bps: u64, out_of_order_packets: u64) -> Row {
@@ -137,6 +144,7 @@ mod tests {
                 out_of_order_packets,
             },
             file: DownloadFigures { throughput_bps: 55_000_000, bytes: 5_000_000, congestion },
+            over_time: OverTime::default(),
         }
     }
 

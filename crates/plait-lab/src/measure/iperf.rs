@@ -69,6 +69,19 @@ pub(crate) fn tcp(target: Target<'_>, span: Span, congestion: &str) -> Result<Tc
     parse_tcp(&run(target, span, &["-C", congestion])?)
 }
 
+/// As [`tcp`], and the receiver's throughput in bits per second in each interval, from the start
+/// on: the part that the figures omit comes first.
+pub(crate) fn tcp_over_time(
+    target: Target<'_>,
+    span: Span,
+    congestion: &str,
+    interval: Duration,
+) -> Result<(TcpFigures, Vec<u64>)> {
+    let interval_s = interval.as_secs_f64().to_string();
+    let report = run(target, span, &["-C", congestion, "-i", &interval_s])?;
+    Ok((parse_tcp(&report)?, parse_intervals(&report)?))
+}
+
 /// One UDP flow of `rate_bps` payload bits per second in packets of 1388 bytes.
 pub(crate) fn udp(target: Target<'_>, span: Span, rate_bps: u64) -> Result<UdpFigures> {
     let (rate, length) = (rate_bps.to_string(), UDP_PAYLOAD_BYTES.to_string());
@@ -136,6 +149,12 @@ fn parse_tcp(text: &str) -> Result<TcpFigures> {
     })
 }
 
+fn parse_intervals(text: &str) -> Result<Vec<u64>> {
+    let report = parse(text)?;
+    let intervals = report["intervals"].as_array().context("iperf3's report lacks /intervals")?;
+    intervals.iter().map(|interval| number(interval, "/sum/bits_per_second")).collect()
+}
+
 fn parse_udp(text: &str) -> Result<UdpFigures> {
     let report = parse(text)?;
     Ok(UdpFigures {
@@ -160,6 +179,8 @@ mod tests {
             congestion: "cubic".into(),
         };
         assert_eq!(figures, expected);
+        let intervals = parse_intervals(include_str!("samples/iperf3-tcp.json")).unwrap();
+        assert_eq!(intervals, [26_991_204_977]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ const STYLE: &str = include_str!("page.css");
 const PLOTTED_CELLS_MAX: usize = 60;
 
 /// The page for some experiments.
-pub(super) fn page(all: &[Results]) -> String {
+pub(crate) fn page(all: &[Results]) -> String {
     let of = |summary: &SummaryRecord| escape(&format!("{}: {}", summary.name, summary.title));
     let title = match all {
         [one] => of(&one.summary),
@@ -211,7 +211,10 @@ fn plots(results: &Results) -> String {
         return String::new();
     }
     let together = drawn.iter().flatten().map(|plot| plot.samples_per_point).max().unwrap_or(1);
-    let mut note = format!("One run of each cell, seed {}. ", results.summary.seed);
+    let mut note = match results.summary.seeds {
+        0 => String::new(),
+        _ => format!("One run of each cell, seed {}. ", results.summary.seed),
+    };
     note.push_str("The same plot has the same axes in every cell.");
     if together > 1 {
         note.push_str(&format!(" Each point is the mean of up to {together} samples."));
@@ -219,18 +222,22 @@ fn plots(results: &Results) -> String {
     if results.cells.len() > runs.len() {
         note.push_str(&format!(" Shown are {} of {} cells.", runs.len(), results.cells.len()));
     }
-    let cells: String = runs.iter().zip(&drawn).map(|(run, drawn)| cell(run, drawn)).collect();
+    // What is not seeded cannot be repeated by itself.
+    let is_seeded = results.summary.seeds > 0;
+    let cell = |(run, drawn): (&&RunRecord, &Vec<Drawn>)| cell(run, drawn, is_seeded);
+    let cells: String = runs.iter().zip(&drawn).map(cell).collect();
     format!("<h3>Over time</h3>\n<p class=\"dim\">{note}</p>\n{cells}")
 }
 
-fn cell(run: &RunRecord, drawn: &[Drawn]) -> String {
+fn cell(run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
     let plots: String = drawn.iter().map(figure).collect();
-    format!(
-        "<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n\
-         <p class=\"dim\">Repeat this run: <code>{}</code></p>\n",
-        escape(&run.cell),
-        escape(&run.command),
-    )
+    let repeat = match is_seeded {
+        true => {
+            format!("<p class=\"dim\">Repeat this run: <code>{}</code></p>\n", escape(&run.command))
+        }
+        false => String::new(),
+    };
+    format!("<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n{repeat}", escape(&run.cell))
 }
 
 fn figure(drawn: &Drawn) -> String {
@@ -257,13 +264,19 @@ fn origin(results: &Results) -> String {
         1 => "1 run".to_owned(),
         many => format!("{many} runs"),
     };
+    let digest = match origin.scenario_digest.as_str() {
+        "" => String::new(),
+        digest => format!(
+            "<p class=\"dim\">The scenario's text and the files it names have the BLAKE2b-256 \
+             digest <code>{}</code>.</p>\n",
+            escape(digest)
+        ),
+    };
     let verb = if results.summary.is_simulated() { "Computed" } else { "Measured" };
     format!(
         "<h3>Where this comes from</h3>\n<p>{}</p>\n\
          <p>{verb} on {} ({} cores), Linux {}, by plait-lab {}, {} in {} s.</p>\n\
-         <p>Repeat everything: <code>{}</code></p>\n\
-         <p class=\"dim\">The scenario's text and the files it names have the BLAKE2b-256 digest \
-         <code>{}</code>.</p>\n",
+         <p>Repeat everything: <code>{}</code></p>\n{digest}",
         escape(&words::origin(&results.summary)),
         escape(&machine.cpu),
         machine.cores,
@@ -272,7 +285,6 @@ fn origin(results: &Results) -> String {
         runs,
         words::number(*elapsed_s),
         escape(command),
-        escape(&origin.scenario_digest),
     )
 }
 

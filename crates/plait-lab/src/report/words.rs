@@ -148,7 +148,9 @@ pub(super) fn against_paper(figure: &CellFigure) -> String {
 
 /// Where the figures come from, in a sentence.
 pub(super) fn origin(summary: &SummaryRecord) -> String {
-    let runs = if summary.seeds == 1 {
+    let runs = if summary.seeds == 0 {
+        "one run of each".to_owned()
+    } else if summary.seeds == 1 {
         format!("seed {}", summary.seed)
     } else {
         let last = summary.seed.saturating_add(summary.seeds - 1);

@@ -31,7 +31,7 @@ pub(crate) struct Origin {
     /// The commit that the lab is built from; ends in `+changes` when the crates differed from it.
     #[serde(default = "unknown")]
     pub(crate) commit: String,
-    /// [`Loaded::digest`](crate::list::Loaded).
+    /// [`Loaded::digest`](crate::list::Loaded); empty without a scenario.
     #[serde(default = "unknown")]
     pub(crate) scenario_digest: String,
 }
@@ -198,6 +198,7 @@ pub(crate) struct SummaryRecord {
     pub(crate) axes: Vec<String>,
     /// The first seed.
     pub(crate) seed: u64,
+    /// 0 where nothing is seeded.
     pub(crate) seeds: u64,
     /// Real time that everything took.
     pub(crate) elapsed_s: f64,

@@ -1,0 +1,205 @@
+//! The demo as results of a run, so that its page is made as every other: one cell for each setup.
+
+use plait_sim::scenario::Settings;
+use plait_sim::scenario::metric::unit_of;
+
+use super::over_time::INTERVAL;
+use super::{Outcome, Plan, RATIO_MIN, Row, report};
+use crate::run::record::{
+    CellFigure, CellRecord, CheckFigure, MachineRecord, Origin, Results, RunRecord, SummaryRecord,
+};
+
+const NAME: &str = "demo";
+const COMMAND: &str = "plait-lab demo";
+const SETUP: &str = "setup";
+
+/// The demo's rows and what they come to. `elapsed_s` is the real time that it took.
+pub(super) fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Results {
+    let checks = checks(plan, rows, outcome);
+    let summary = SummaryRecord {
+        name: NAME.into(),
+        ok: checks.iter().all(|check| check.ok),
+        checks,
+        title: "A bond of a DSL and an LTE link, beside each link alone".into(),
+        source: "real gateways, the kernel's TCP, iperf3 and curl; the links are 002's".into(),
+        on: "network namespaces".into(),
+        duration_s: plan.tcp.total().as_secs_f64(),
+        axes: vec![SETUP.into()],
+        seed: 0,
+        seeds: 0,
+        elapsed_s,
+        command: command(plan),
+        origin: Origin::new(String::new()),
+        machine: MachineRecord::detect(),
+    };
+    Results {
+        runs: rows.iter().map(|row| run(row, plan)).collect(),
+        cells: rows.iter().map(cell).collect(),
+        summary,
+    }
+}
+
+fn command(plan: Plan) -> String {
+    plan.option.map_or_else(|| COMMAND.into(), |option| format!("{COMMAND} {option}"))
+}
+
+fn settings(row: &Row) -> Settings {
+    Settings::from([(SETUP.into(), row.setup.into())])
+}
+
+fn run(row: &Row, plan: Plan) -> RunRecord {
+    RunRecord {
+        scenario: NAME.into(),
+        cell: row.setup.into(),
+        settings: settings(row),
+        seed: 0,
+        command: command(plan),
+        origin: Origin::new(String::new()),
+        interval_s: INTERVAL.as_secs_f64(),
+        metrics: figures(row).into_iter().map(|(name, value)| (name.into(), value)).collect(),
+        series: row.over_time.within(plan.tcp.total()),
+    }
+}
+
+fn cell(row: &Row) -> CellRecord {
+    let figure = |(metric, value): (&str, f64)| CellFigure {
+        metric: metric.into(),
+        unit: unit_of(metric).into(),
+        median: value,
+        low: value,
+        high: value,
+        paper: None,
+        paper_source: String::new(),
+    };
+    CellRecord {
+        scenario: NAME.into(),
+        cell: row.setup.into(),
+        settings: settings(row),
+        seeds: Vec::new(),
+        figures: figures(row).into_iter().map(figure).collect(),
+    }
+}
+
+fn figures(row: &Row) -> [(&'static str, f64); 7] {
+    let mbit = |bps: u64| bps as f64 / 1e6;
+    let percent = |ppm: u64| ppm as f64 / 1e4;
+    [
+        ("tcp_mbit", mbit(row.tcp.throughput_bps)),
+        ("tcp_resent_percent", percent(row.tcp.retransmits_ppm())),
+        ("udp_mbit", mbit(row.udp.throughput_bps)),
+        ("udp_offered_mbit", mbit(row.udp_offered_bps)),
+        ("udp_lost_percent", percent(row.udp.loss_ppm())),
+        ("out_of_order_packets", row.udp.out_of_order_packets as f64),
+        ("file_mbit", mbit(row.file.throughput_bps)),
+    ]
+}
+
+fn checks(plan: Plan, rows: &[Row], outcome: &Outcome) -> Vec<CheckFigure> {
+    let ratio = CheckFigure {
+        name: "aggregation ratio".into(),
+        value: Some(outcome.aggregation_ratio_permille as f64 / 1e3),
+        unit: String::new(),
+        low: plan.has_bar.then_some(RATIO_MIN as f64 / 1e3),
+        high: None,
+        ok: outcome.passed,
+        source: "003 §4.1, bond.1: one TCP flow over the sum of both links through plait".into(),
+        required: plan.has_bar,
+        expected: plan.has_bar,
+        words: report::sentence_of(rows).unwrap_or_default(),
+    };
+    let informing = |name: &str, value: f64, unit: &str, source: &str, words: String| CheckFigure {
+        name: name.into(),
+        value: Some(value),
+        unit: unit.into(),
+        low: None,
+        high: None,
+        ok: true,
+        source: source.into(),
+        required: false,
+        expected: false,
+        words,
+    };
+    let benefit = outcome.aggregation_benefit_permille as f64 / 1e3;
+    let late_ms = outcome.lateness.p99_us as f64 / 1e3;
+    vec![
+        ratio,
+        informing(
+            "aggregation benefit",
+            benefit,
+            "",
+            "003 §4.1",
+            "0 is the better link alone, 1 the sum of both".into(),
+        ),
+        informing(
+            "lateness",
+            late_ms,
+            "ms",
+            "the emulated links, 99th percentile",
+            report::lateness(outcome),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::DemoArgs;
+    use super::*;
+    use crate::demo::over_time::OverTime;
+    use crate::emulator::Lateness;
+    use crate::machine::Machine;
+    use crate::measure::{DownloadFigures, TcpFigures, UdpFigures};
+    use crate::report;
+
+    fn row(setup: &'static str, mbit: u64) -> Row {
+        let (throughput_bps, congestion) = (mbit * 1_000_000, String::from("cubic"));
+        let mut over_time = OverTime::default();
+        over_time.add("goodput.tcp", &[throughput_bps; 100]);
+        Row {
+            setup,
+            tcp: TcpFigures {
+                throughput_bps,
+                retransmits: 1,
+                segments: 1000,
+                congestion: congestion.clone(),
+            },
+            udp_offered_bps: throughput_bps,
+            udp: UdpFigures {
+                throughput_bps,
+                packets: 1,
+                lost_packets: 0,
+                out_of_order_packets: 0,
+            },
+            file: DownloadFigures { throughput_bps, bytes: 1, congestion },
+            over_time,
+        }
+    }
+
+    fn demo(bonded_mbit: u64, short: bool) -> Results {
+        let plan = Plan::of(&DemoArgs { quick: false, short, html: None });
+        let mut rows: Vec<Row> = ["a", "b", "c", "d"].map(|setup| row(setup, 50)).into();
+        rows.push(row("bonded", bonded_mbit));
+        let machine = Machine { cpu: "x".into(), cores: 1, kernel: "y".into() };
+        let outcome = super::super::outcome(plan, &rows, &Lateness::default(), machine);
+        results(plan, &rows, &outcome, 9.0)
+    }
+
+    #[test]
+    fn the_page_has_verdict_figures_and_plots() {
+        let (good, bad) = (demo(95, false), demo(80, false));
+        assert!(good.summary.ok && !bad.summary.ok);
+        assert!(report::page(&[bad]).contains("0 of 1 required checks hold. Failed: aggregation"));
+        let page = report::page(&[good]);
+        assert!(page.contains("The one required check holds.") && page.contains("0.95"), "{page}");
+        assert!(page.contains("<tr><th>bonded</th><td>95 Mbit/s</td>"), "{page}");
+        assert_eq!(page.matches("<svg viewBox=\"0 0 330").count(), 5);
+        assert!(!page.contains("seed") && !page.contains("digest"), "nothing is seeded");
+    }
+
+    #[test]
+    fn a_short_demo_has_no_bar_and_plots_end_with_the_measurement() {
+        let short = demo(10, true);
+        assert!(short.summary.ok && !short.summary.checks[0].expected);
+        assert_eq!(short.summary.command, "plait-lab demo --short");
+        assert_eq!(short.runs[0].series["goodput.tcp"].len(), 15);
+    }
+}

@@ -5,6 +5,8 @@ use crate::measure::{mbit, percent};
 use crate::output::{Align, Table};
 use crate::topology::LinkSpec;
 
+/// Above this share of the links' sum something disturbed the links when they were measured alone.
+const SPOILING_SUM_PERCENT: u64 = 105;
 /// Lateness above which the figures are not to be trusted.
 const SPOILING_P99_US: u64 = 5_000;
 
@@ -105,13 +107,18 @@ fn sentence(bond: &Row, alone: [&Row; 2]) -> String {
         0 => "no packet arrived out of order".to_owned(),
         count => format!("{count} UDP packets arrived out of order"),
     };
+    let share = bonded * 100 / sum.max(1);
+    let doubt = if share > SPOILING_SUM_PERCENT {
+        " That is more than both links give: something disturbed them alone, so measure again."
+    } else {
+        ""
+    };
     format!(
         "One download through the bond ran at {} Mbit/s: {}.{:02} times the faster link alone and \
-         {} % of both together; {order}.",
+         {share} % of both together; {order}.{doubt}",
         mbit(bonded),
         times / 100,
         times % 100,
-        bonded * 100 / sum.max(1)
     )
 }
 
@@ -166,6 +173,9 @@ mod tests {
             "One download through the bond ran at 90.0 Mbit/s: 1.50 times the faster link alone \
              and 90 % of both together; no packet arrived out of order."
         );
+        let doubted = sentence(&row("b", 106_000_000, 0), [&dsl, &lte]);
+        assert!(doubted.ends_with("disturbed them alone, so measure again."), "{doubted}");
+        assert!(!sentence(&row("b", 105_000_000, 0), [&dsl, &lte]).contains("disturbed"));
         assert!(sentence(&row("b", 1, 3), [&dsl, &lte]).contains("3 UDP packets"));
     }
 

@@ -55,15 +55,6 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     Ok(TcpInfo::parse(&bytes[..length]))
 }
 
-/// Bounds the window that a socket's connections offer as receivers. On a listening socket it holds
-/// from the handshake on; up to 65 535 bytes the connections do without window scaling.
-///
-/// # Errors
-/// No TCP socket.
-pub fn clamp_window(socket: impl AsFd, bytes: usize) -> io::Result<()> {
-    sys::socket::clamp_tcp_window(socket.as_fd(), bytes)
-}
-
 /// Sets a socket's receive and send buffers whatever net.core.rmem_max and wmem_max say; needs
 /// CAP_NET_ADMIN.
 ///

@@ -15,7 +15,6 @@ use plait_net::tcp::TcpInfo;
 use plait_proto::time::Instant;
 use plait_sim::app::{Observation, Span, Tally};
 use plait_sim::scenario::app::TcpSpec;
-use plait_sim::tcp::ReceiverConfig;
 use socket2::{Domain, Socket, Type};
 
 use super::site::Ends;
@@ -76,12 +75,6 @@ impl TcpApp {
         let listener = ends.receiver.0.run_in(|| TcpListener::bind(target))?;
         let listener = listener.with_context(|| format!("cannot listen on {target}"))?;
         listener.set_nonblocking(true)?;
-        let window_bytes_max = plan.spec.tcp.window_bytes_max;
-        // The default is what the kernel itself grows a window to.
-        if window_bytes_max < ReceiverConfig::WINDOW_BYTES_MAX {
-            plait_net::tcp::clamp_window(&listener, usize::try_from(window_bytes_max)?)
-                .context("the kernel takes no bound of the TCP window")?;
-        }
         let listener = Arc::new(listener);
         let flows = plan.spec.flows;
         let state = State {
@@ -246,8 +239,6 @@ impl Shared {
             match stream.write(&chunk[..length]) {
                 Ok(written) => left -= written as u64,
                 Err(error) if is_pause(error.kind()) => {}
-                // The receiver stopped first.
-                Err(_) if !self.goes_on() => break,
                 Err(error) => return Err(error).context("a TCP sender"),
             }
         }

@@ -185,8 +185,8 @@ pub(crate) fn connect_server(provider: &NetNs, server: &NetNs) -> Result<()> {
     address_server(provider, server)
 }
 
-/// Sets addresses and routes for the wire between provider and server, whose devices exist: `server`
-/// at the provider, `provider` at the server.
+/// Sets addresses and routes for the wire between provider and server, whose devices exist:
+/// `server` at the provider, `provider` at the server.
 pub(crate) fn address_server(provider: &NetNs, server: &NetNs) -> Result<()> {
     for key in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
         provider.set_sysctl(key, "1").with_context(|| format!("cannot set {key}"))?;

@@ -210,7 +210,8 @@ mod tests {
     fn drops_are_counted_in_both_tables() {
         let devices = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop fifo frame \
                        compressed multicast|bytes packets errs drop fifo colls carrier compressed\n\
-                       link0: 10 1 0 2 0 0 0 0 20 2 0 5 0 0 0 0\n    lo: 0 0 0 0 0 0 0 0 0 0 0 1 0\n";
+                       link0: 10 1 0 2 0 0 0 0 20 2 0 5 0 0 0 0\n    \
+                       lo: 0 0 0 0 0 0 0 0 0 0 0 1 0\n";
         assert_eq!(lost_by_devices(devices), 8);
         let snmp = "Udp: InDatagrams NoPorts RcvbufErrors SndbufErrors\nUdp: 7 1 3 4\n";
         assert_eq!(lost_by_sockets(snmp), 7);

@@ -153,7 +153,8 @@ mod tests {
 
     fn scenario(apps: &str) -> Scenario {
         let head = "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
-                    backends = [\"netns\"]\nlinks.dsl = { rate_mbit = 10, rtt_ms = 10, mtu = 9000 }\n";
+                    backends = [\"netns\"]\n\
+                    links.dsl = { rate_mbit = 10, rtt_ms = 10, mtu = 9000 }\n";
         let text = format!("{head}app = [{apps}]\n");
         let read = |_: &Path| Ok(text.clone());
         let none: [&str; 0] = [];

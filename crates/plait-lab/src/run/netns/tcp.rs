@@ -1,5 +1,5 @@
-//! Bulk transfers over the kernel's TCP. Each flow has a thread that writes and one that reads, both
-//! of which sleep in the kernel until it has room or data.
+//! Bulk transfers over the kernel's TCP. Each flow has a thread that writes and one that reads;
+//! both sleep in the kernel until it has room or data.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -239,6 +239,8 @@ impl Shared {
             match stream.write(&chunk[..length]) {
                 Ok(written) => left -= written as u64,
                 Err(error) if is_pause(error.kind()) => {}
+                // The receiver stopped first.
+                Err(_) if !self.goes_on() => break,
                 Err(error) => return Err(error).context("a TCP sender"),
             }
         }
@@ -262,7 +264,7 @@ impl Shared {
                 }
                 Err(error) if is_pause(error.kind()) => {}
                 // The sender stopped first.
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(_) if !self.goes_on() => break,
                 Err(error) => return Err(error).context("a TCP receiver"),
             }
         }

@@ -18,6 +18,8 @@ pub struct TcpInfo {
     pub data_segs_out: u32,
     /// Payload bytes sent, retransmissions included; Linux 4.19.
     pub bytes_sent: u64,
+    /// Window that the receiver offers, in bytes; Linux 5.4.
+    pub snd_wnd: u32,
     /// Retransmission timeouts; Linux 6.7, `None` before it.
     pub total_rto: Option<u16>,
 }
@@ -40,6 +42,7 @@ impl TcpInfo {
             total_retrans: u32_at(100).unwrap_or_default(),
             data_segs_out: u32_at(156).unwrap_or_default(),
             bytes_sent: u64_at(200).unwrap_or_default(),
+            snd_wnd: u32_at(228).unwrap_or_default(),
             total_rto: bytes.get(240..242).map(|b| u16::from_ne_bytes([b[0], b[1]])),
         }
     }
@@ -65,6 +68,20 @@ pub fn force_buffers(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     sys::socket::force_send_buffer(socket.as_fd(), bytes)
 }
 
+/// Bounds the windows that the connections of a listening socket offer. With 65535 bytes they do
+/// without window scaling (RFC 7323 section 2). Their receive buffers grow no more.
+///
+/// # Errors
+/// No TCP socket.
+pub fn set_receive_window(listener: impl AsFd, bytes: usize) -> io::Result<()> {
+    // Room for the window whatever the kernel's own data takes beside it (tcp_adv_win_scale).
+    let buffer_bytes = bytes.saturating_mul(4).min(1 << 30);
+    if sys::socket::force_recv_buffer(listener.as_fd(), buffer_bytes).is_err() {
+        socket2::SockRef::from(&listener).set_recv_buffer_size(buffer_bytes)?;
+    }
+    sys::socket::set_window_clamp(listener.as_fd(), bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -83,6 +100,27 @@ mod tests {
         assert_eq!((info.bytes_sent, info.total_retrans), (5000, 0));
         assert!(info.snd_cwnd >= 2 && info.data_segs_out >= 1, "{info:?}");
         assert!(super::info(&listener).is_ok() && super::info(std::io::stdin()).is_err());
+    }
+
+    #[test]
+    fn a_window_can_be_bounded() {
+        let window = |bounded| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            if bounded {
+                set_receive_window(&listener, 65_535).unwrap();
+            }
+            let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut receiver, _) = listener.accept().unwrap();
+            let reader = std::thread::spawn(move || {
+                receiver.read_exact(&mut vec![0; 8 << 20]).unwrap();
+                receiver
+            });
+            sender.write_all(&vec![7; 8 << 20]).unwrap();
+            let _open = reader.join().unwrap();
+            info(&sender).unwrap().snd_wnd
+        };
+        assert!(window(true) <= 65_535);
+        assert!(window(false) > 65_535);
     }
 
     #[test]

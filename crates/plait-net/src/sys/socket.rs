@@ -7,17 +7,22 @@ use libc::c_int;
 
 /// Sets the receive buffer beyond net.core.rmem_max; needs CAP_NET_ADMIN.
 pub(crate) fn force_recv_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
-    set_int(socket, libc::SO_RCVBUFFORCE, bytes as c_int)
+    set_int(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes as c_int)
 }
 
 /// Sets the send buffer beyond net.core.wmem_max; needs CAP_NET_ADMIN.
 pub(crate) fn force_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
-    set_int(socket, libc::SO_SNDBUFFORCE, bytes as c_int)
+    set_int(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes as c_int)
 }
 
 /// Turns receive timestamps off.
 pub(crate) fn disable_timestamps(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set_int(socket, libc::SO_TIMESTAMPNS, 0)
+    set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)
+}
+
+/// Bounds the window that a TCP socket offers.
+pub(crate) fn set_window_clamp(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes as c_int)
 }
 
 /// Longest `tcp_info` that is asked for; kernels write what they know of it.
@@ -43,12 +48,12 @@ pub(crate) fn tcp_info(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
 }
 
-fn set_int(socket: BorrowedFd<'_>, option: c_int, value: c_int) -> io::Result<()> {
+fn set_int(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: `setsockopt` reads one int of the given size, which lives until the call returns.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
+            level,
             option,
             (&raw const value).cast(),
             size_of::<c_int>() as libc::socklen_t,

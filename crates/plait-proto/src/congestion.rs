@@ -8,6 +8,7 @@
 
 mod config;
 mod cubic;
+mod cubic_linux;
 mod fixed;
 mod hystart;
 mod hystart_plus_plus;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use config::{Algorithm, ControllerConfig, SlowStart, UnknownAlgorithm, UnknownSlowStart};
 pub use cubic::Cubic;
+pub use cubic_linux::CubicLinux;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
 

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Controller, Cubic, Fixed, NewReno, Start};
+use super::{Controller, Cubic, CubicLinux, Fixed, NewReno, Start};
 
 /// A congestion controller, by its field's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub enum Algorithm {
     /// be. What most TCP senders use. The default.
     #[default]
     Cubic,
+    /// `cubic-linux`: CUBIC as Linux computes it up to 6.18, in whole segments and by RFC 8312. For
+    /// senders that stand for a kernel's.
+    CubicLinux,
     /// `fixed`: a constant window, whatever happens. For tests, and for links whose capacity is
     /// known and not shared.
     Fixed,
@@ -26,13 +29,14 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::Fixed];
+    pub const ALL: [Self; 4] = [Self::NewReno, Self::Cubic, Self::CubicLinux, Self::Fixed];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewReno => "new-reno",
             Self::Cubic => "cubic",
+            Self::CubicLinux => "cubic-linux",
             Self::Fixed => "fixed",
         }
     }
@@ -46,7 +50,7 @@ impl fmt::Display for Algorithm {
 
 /// The name of no congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("unknown congestion controller `{0}`: use one of new-reno, cubic and fixed")]
+#[error("unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux and fixed")]
 pub struct UnknownAlgorithm(pub String);
 
 impl FromStr for Algorithm {
@@ -116,7 +120,7 @@ impl FromStr for SlowStart {
 pub struct ControllerConfig {
     /// The controller.
     pub algorithm: Algorithm,
-    /// Its slow start; absent: `hystart` for `cubic`, `standard` for `new-reno`, as in Linux.
+    /// Its slow start; absent: `hystart` for `cubic` and `cubic-linux`, `standard` for `new-reno`, as in Linux.
     pub slow_start: Option<SlowStart>,
     /// Window of `fixed`; without effect on the others.
     pub fixed_window_bytes: u64,
@@ -137,6 +141,9 @@ impl ControllerConfig {
             }
             Algorithm::Cubic => {
                 Box::new(Cubic::new(start, self.slow_start.unwrap_or(SlowStart::HyStart)))
+            }
+            Algorithm::CubicLinux => {
+                Box::new(CubicLinux::new(start, self.slow_start.unwrap_or(SlowStart::HyStart)))
             }
             Algorithm::Fixed => Box::new(Fixed::new(self.fixed_window_bytes)),
         }

@@ -200,7 +200,7 @@ impl Controller for Cubic {
 
 /// The cube root of a number that is not negative, by Newton's method. Only operations that IEEE
 /// 754 rounds exactly: the same bits on every machine, which a library's root does not promise.
-fn cube_root(value: f64) -> f64 {
+pub(super) fn cube_root(value: f64) -> f64 {
     if value <= 0.0 {
         return 0.0;
     }

@@ -55,8 +55,12 @@ fn cubic() -> Cubic {
     Cubic::new(Start::ten_segments(S), SlowStart::Standard)
 }
 
-fn controllers() -> [Box<dyn Controller>; 2] {
-    [Box::new(new_reno()), Box::new(cubic())]
+fn cubic_linux() -> CubicLinux {
+    CubicLinux::new(Start::ten_segments(S), SlowStart::Standard)
+}
+
+fn controllers() -> [Box<dyn Controller>; 3] {
+    [Box::new(new_reno()), Box::new(cubic()), Box::new(cubic_linux())]
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn new_reno_halves_the_flight_and_grows_by_a_segment_per_window() {
 #[test]
 fn the_window_after_a_loss_is_two_segments_at_least() {
     for mut controller in controllers() {
-        controller.on_loss(&loss(1));
+        (0..10).for_each(|_| controller.on_loss(&loss(1)));
         assert_eq!(controller.window(), 2 * S);
     }
 }
@@ -157,6 +161,42 @@ fn cubic_is_not_slower_than_reno_on_short_paths() {
     }
     // 70 + 11 * 9/17 = 75.8; W_cubic is still at 70.2.
     assert_eq!(controller.window() / 100, 758);
+}
+
+/// On a short path the cubic's own course is too slow to matter for seconds.
+#[test]
+fn above_its_last_maximum_linux_follows_reno_more_slowly_than_the_rfc() {
+    let after_twenty_rounds = |mut controller: Box<dyn Controller>| {
+        controller.on_loss(&loss(10));
+        for round in 1..=20 {
+            for _ in 0..controller.window() / S {
+                controller.on_ack(&acked(at(10 * round), S, ms(10)));
+            }
+        }
+        controller.window() / S
+    };
+    // From 7 segments by 9/17 per round up to the 10 before, then by a whole one; or by 8/15
+    // throughout and a round or 28 ms late.
+    assert_eq!(after_twenty_rounds(Box::new(cubic())), 23);
+    assert_eq!(after_twenty_rounds(Box::new(cubic_linux())), 16);
+}
+
+#[test]
+fn linux_counts_whole_segments() {
+    let mut controller = cubic_linux();
+    controller.on_loss(&loss(10));
+    // 10 * 717 / 1024 = 7.002; 7 * 717 / 1024 = 4.9.
+    assert_eq!(controller.window(), 7 * S);
+    controller.on_loss(&loss(7));
+    assert_eq!((controller.window(), controller.ssthresh()), (4 * S, 4 * S));
+}
+
+#[test]
+fn a_mistake_gives_linux_the_larger_of_both_windows() {
+    let mut controller = cubic_linux();
+    controller.on_loss(&loss(10));
+    controller.on_spurious(&Spurious { now: at(1) });
+    assert_eq!((controller.window(), controller.ssthresh()), (10 * S, u64::MAX));
 }
 
 #[test]

@@ -343,7 +343,7 @@ fn read_web(section: &mut Section<'_>) -> WebSpec {
 
 fn read_tcp(section: &mut Section<'_>) -> TcpKind {
     let controllers = congestion::Algorithm::ALL.map(congestion::Algorithm::name);
-    let default = congestion::Algorithm::default().name();
+    let default = congestion::Algorithm::CubicLinux.name();
     let mut word = |key, known: &[&str], default: &str| match section.text(key) {
         Some(word) => {
             if !known.contains(&word.as_str()) {

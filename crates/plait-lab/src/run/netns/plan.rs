@@ -77,6 +77,7 @@ fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {
 pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, NetnsError> {
     let kernel_name = match tcp.controller.as_str() {
         "new-reno" => "reno",
+        "cubic-linux" => "cubic",
         other => other,
     };
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");

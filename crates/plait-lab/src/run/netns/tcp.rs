@@ -15,6 +15,7 @@ use plait_net::tcp::TcpInfo;
 use plait_proto::time::Instant;
 use plait_sim::app::{Observation, Span, Tally};
 use plait_sim::scenario::app::TcpSpec;
+use plait_sim::tcp::ReceiverConfig;
 use socket2::{Domain, Socket, Type};
 
 use super::site::Ends;
@@ -23,17 +24,11 @@ use crate::emulator::Epoch;
 
 /// Longest sleep in a call: how soon a stop is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// The simulator's bound unless a scenario says otherwise.
-pub(super) const WINDOW_BYTES_MAX: usize = 3 << 20;
 const CHUNK_BYTES: usize = 256 << 10;
-
 /// What an application does, besides where.
 #[derive(Clone, Debug)]
 pub(super) struct TcpPlan {
     pub(super) spec: TcpSpec,
-    /// The largest window that its receivers offer, in bytes. From [`WINDOW_BYTES_MAX`] on the
-    /// kernel grows it by need.
-    pub(super) window_bytes_max: usize,
     /// The kernel's name of the congestion controller.
     pub(super) controller: String,
     pub(super) start: Instant,
@@ -80,8 +75,10 @@ impl TcpApp {
         let listener = ends.receiver.0.run_in(|| TcpListener::bind(target))?;
         let listener = listener.with_context(|| format!("cannot listen on {target}"))?;
         listener.set_nonblocking(true)?;
-        if plan.window_bytes_max < WINDOW_BYTES_MAX {
-            plait_net::tcp::set_receive_window(&listener, plan.window_bytes_max)?;
+        let window_bytes_max = plan.spec.tcp.window_bytes_max;
+        // The default is as far as the kernel itself lets a window grow.
+        if window_bytes_max < ReceiverConfig::WINDOW_BYTES_MAX {
+            plait_net::tcp::set_receive_window(&listener, usize::try_from(window_bytes_max)?)?;
         }
         let listener = Arc::new(listener);
         let flows = plan.spec.flows;

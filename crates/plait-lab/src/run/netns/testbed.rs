@@ -18,7 +18,7 @@ use plait_sim::world::{End, LinkView, Way, measured_span};
 use super::health::{CpuTime, Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::site::Site;
-use super::tcp::{TcpApp, TcpPlan, WINDOW_BYTES_MAX};
+use super::tcp::{TcpApp, TcpPlan};
 use super::udp::UdpApp;
 use crate::emulator::{Emulator, Lateness};
 use crate::gateway::Bond;
@@ -91,7 +91,6 @@ impl<'a> NetnsTestbed<'a> {
         if let Traffic::Tcp(tcp) = &spec.traffic {
             let plan = TcpPlan {
                 spec: tcp.clone(),
-                window_bytes_max: WINDOW_BYTES_MAX,
                 controller: kernel_controller(spec, &tcp.tcp)?,
                 start: self.zero + spec.start,
                 stop: self.zero + spec.stop,

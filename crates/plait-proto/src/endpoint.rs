@@ -65,11 +65,29 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// A gateway without sessions. `rng` must come from a secure seed outside tests and simulator.
-    pub fn new(config: EndpointConfig, peers: Vec<PeerConfig>, mut rng: Rng) -> Self {
+    pub fn new(config: EndpointConfig, peers: Vec<PeerConfig>, rng: Rng) -> Self {
+        let identity = Identity::new(config.private_key.clone());
+        Self::with_identity(identity, config, peers, rng)
+    }
+
+    /// A gateway of the simulator without sessions, which will have the null cipher. It reaches no
+    /// gateway but its like.
+    #[cfg(feature = "simulation")]
+    pub fn without_cipher(config: EndpointConfig, peers: Vec<PeerConfig>, rng: Rng) -> Self {
+        let identity = Identity::without_cipher(config.private_key.clone());
+        Self::with_identity(identity, config, peers, rng)
+    }
+
+    fn with_identity(
+        identity: Identity,
+        config: EndpointConfig,
+        peers: Vec<PeerConfig>,
+        mut rng: Rng,
+    ) -> Self {
         let peers =
             peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
         Self {
-            identity: Identity::new(config.private_key.clone()),
+            identity,
             config,
             peers,
             sessions: BTreeMap::new(),

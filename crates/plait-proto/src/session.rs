@@ -2,6 +2,8 @@
 
 mod handshake;
 mod keys;
+#[cfg(feature = "simulation")]
+mod null_cipher;
 mod replay;
 
 pub use handshake::{Established, Hello, Identity, InitiatorState, ResponderState, Timestamp};

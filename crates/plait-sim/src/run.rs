@@ -21,7 +21,7 @@ use crate::scenario::app::Direction;
 use crate::scenario::link::QueueSpec;
 use crate::scenario::sweep::Cell;
 use crate::scenario::{CellResult, Scenario};
-use crate::world::{Trace, Way, World, WorldError};
+use crate::world::{CipherChoice, Trace, Way, World, WorldError};
 
 mod capture;
 mod metrics;
@@ -56,13 +56,26 @@ impl RunResult {
 /// Metrics and series by full name.
 pub type Found = (BTreeMap<String, f64>, BTreeMap<String, Vec<f64>>);
 
-/// Runs a scenario once.
+/// Runs a scenario once, under the null cipher.
 ///
 /// # Errors
 ///
 /// What the simulator does not have, or gateways that do not reach each other.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<RunResult, WorldError> {
-    let mut world = World::new(scenario, seed)?;
+    run_with(scenario, seed, CipherChoice::Null)
+}
+
+/// Runs a scenario once, under either cipher: the result is the same, which [`run`] relies on.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    cipher: CipherChoice,
+) -> Result<RunResult, WorldError> {
+    let mut world = World::new(scenario, seed, cipher)?;
     let (metrics, series) = drive(scenario, &mut world)?;
     let counters = metrics::counters(scenario, &world);
     let (interval, trace) = (scenario.capture.interval, world.trace());

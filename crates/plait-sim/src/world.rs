@@ -31,6 +31,7 @@ mod queue;
 
 pub use course::Trace;
 pub use error::WorldError;
+pub use gateways::CipherChoice;
 pub use network::{Carried, LinkView, Way};
 pub use packet::{End, Packet, Protocol};
 
@@ -85,7 +86,7 @@ impl World {
     /// # Errors
     ///
     /// What the simulator does not have, or gateways that do not reach each other.
-    pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, WorldError> {
+    pub fn new(scenario: &Scenario, seed: u64, cipher: CipherChoice) -> Result<Self, WorldError> {
         if scenario.apps.len() > Packet::APPS_MAX {
             let (count, max) = (scenario.apps.len(), Packet::APPS_MAX);
             return Err(WorldError::Apps { count, max });
@@ -96,7 +97,7 @@ impl World {
         let mut world = Self {
             course: Course::default(),
             network,
-            gateways: spec.map(|spec| Gateways::new(scenario, spec, &mut prng)),
+            gateways: spec.map(|spec| Gateways::new(scenario, spec, cipher, &mut prng)),
             undrained: [false; 2],
             server_delay: scenario.server_rtt / 2,
             server_wires: Default::default(),

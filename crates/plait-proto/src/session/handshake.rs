@@ -25,6 +25,9 @@ use crate::wire::handshake::{
 
 const PROTOCOL: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"plait 1";
+/// Its handshakes fail with every end that has another prologue, which is every gateway's.
+#[cfg(feature = "simulation")]
+const NULL_CIPHER_PROLOGUE: &[u8] = b"plait simulation without a cipher";
 const MAC1_LABEL: &[u8] = b"plait 1 mac1";
 
 /// Wall-clock time of an initiation, which guards it against replay (spec H-5).
@@ -99,6 +102,34 @@ pub struct Identity {
     /// This gateway's public key.
     pub public: PublicKey,
     mac1_key: [u8; 32],
+    sealing: Sealing,
+}
+
+/// What an identity's sessions are sealed with.
+enum Sealing {
+    /// An AEAD, by what both CPUs do fast.
+    Aead,
+    #[cfg(feature = "simulation")]
+    Null,
+}
+
+impl Sealing {
+    fn prologue(&self) -> &'static [u8] {
+        match self {
+            Self::Aead => PROLOGUE,
+            #[cfg(feature = "simulation")]
+            Self::Null => NULL_CIPHER_PROLOGUE,
+        }
+    }
+
+    fn cipher(&self, a: &Hello, b: &Hello) -> Cipher {
+        match self {
+            Self::Aead if a.aes_is_fast && b.aes_is_fast => Cipher::Aes256Gcm,
+            Self::Aead => Cipher::ChaCha20Poly1305,
+            #[cfg(feature = "simulation")]
+            Self::Null => Cipher::Null,
+        }
+    }
 }
 
 impl fmt::Debug for Identity {
@@ -111,7 +142,14 @@ impl Identity {
     /// The identity of a private key.
     pub fn new(private: PrivateKey) -> Self {
         let public = private.public_key();
-        Self { private, public, mac1_key: mac1_key(&public) }
+        Self { private, public, mac1_key: mac1_key(&public), sealing: Sealing::Aead }
+    }
+
+    /// The identity of a gateway in the simulator, whose sessions have the null cipher. It makes
+    /// sessions with its like only.
+    #[cfg(feature = "simulation")]
+    pub fn without_cipher(private: PrivateKey) -> Self {
+        Self { sealing: Sealing::Null, ..Self::new(private) }
     }
 
     fn builder<'a>(&'a self, rng: &mut Rng, prologue: &'a [u8]) -> Builder<'a> {
@@ -124,6 +162,11 @@ impl Identity {
             .expect("each builder option is set once")
     }
 
+    /// The initiator's index is part of the prologue, so that nobody can change it unnoticed.
+    fn initiation_prologue(&self, initiator: SessionIndex) -> Vec<u8> {
+        [self.sealing.prologue(), &initiator.wire().to_be_bytes()].concat()
+    }
+
     /// Starts a handshake with a peer.
     pub fn initiate(
         &self,
@@ -134,7 +177,7 @@ impl Identity {
         timestamp: Timestamp,
         hello: Hello,
     ) -> InitiatorState {
-        let prologue = initiation_prologue(local);
+        let prologue = self.initiation_prologue(local);
         let mut noise = self
             .builder(rng, &prologue)
             .psk(2, psk.as_bytes())
@@ -178,7 +221,7 @@ impl Identity {
         message: &[u8; INITIATION_BYTES],
     ) -> Result<ResponderState, DropReason> {
         let remote = Initiation::sender(message).ok_or(DropReason::BadHandshake)?;
-        let prologue = initiation_prologue(remote);
+        let prologue = self.initiation_prologue(remote);
         let mut noise = self
             .builder(rng, &prologue)
             // The peer, and with it the key, is known only after the first message is read.
@@ -225,7 +268,7 @@ impl Identity {
         let established = Established {
             send: from_responder,
             receive: from_initiator,
-            cipher: choose_cipher(hello, &state.hello),
+            cipher: self.sealing.cipher(hello, &state.hello),
             local,
             remote: state.remote,
             peer: state.hello,
@@ -258,7 +301,7 @@ impl Identity {
         Ok(Established {
             send: from_initiator,
             receive: from_responder,
-            cipher: choose_cipher(&state.hello, &hello),
+            cipher: self.sealing.cipher(&state.hello, &hello),
             local: state.local,
             remote,
             peer: hello,
@@ -298,18 +341,6 @@ fn split(noise: &mut HandshakeState) -> (DirectionSecret, DirectionSecret) {
     halves.0.zeroize();
     halves.1.zeroize();
     secrets
-}
-
-fn choose_cipher(a: &Hello, b: &Hello) -> Cipher {
-    if a.aes_is_fast && b.aes_is_fast { Cipher::Aes256Gcm } else { Cipher::ChaCha20Poly1305 }
-}
-
-/// The initiator's index is part of the prologue, so that nobody can change it unnoticed.
-fn initiation_prologue(initiator: SessionIndex) -> [u8; 11] {
-    let mut prologue = [0; 11];
-    prologue[..7].copy_from_slice(PROLOGUE);
-    prologue[7..].copy_from_slice(&initiator.wire().to_be_bytes());
-    prologue
 }
 
 fn mac1_key(responder: &PublicKey) -> [u8; 32] {

@@ -15,6 +15,8 @@ use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+#[cfg(feature = "simulation")]
+use super::null_cipher::NullKey;
 use crate::seq::{PacketNumber, PathId};
 
 /// Bytes an AEAD adds.
@@ -138,6 +140,9 @@ pub enum Cipher {
     Aes256Gcm,
     /// ChaCha20-Poly1305 otherwise.
     ChaCha20Poly1305,
+    /// No cipher, between two gateways of the simulator.
+    #[cfg(feature = "simulation")]
+    Null,
 }
 
 impl Cipher {
@@ -146,6 +151,8 @@ impl Cipher {
         match self {
             Self::Aes256Gcm => "AES-256-GCM",
             Self::ChaCha20Poly1305 => "ChaCha20-Poly1305",
+            #[cfg(feature = "simulation")]
+            Self::Null => "none (simulation)",
         }
     }
 
@@ -160,17 +167,16 @@ impl Cipher {
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         return false;
     }
-
-    fn algorithm(self) -> &'static Algorithm {
-        match self {
-            Self::Aes256Gcm => &AES_256_GCM,
-            Self::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-        }
-    }
 }
 
 /// One direction's key of one path in one epoch.
-pub struct PathKey(LessSafeKey);
+pub struct PathKey(Sealing);
+
+enum Sealing {
+    Aead(LessSafeKey),
+    #[cfg(feature = "simulation")]
+    Null(NullKey),
+}
 
 impl fmt::Debug for PathKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,8 +191,12 @@ pub struct Unauthentic;
 impl PathKey {
     /// Encrypts `text` in place and returns the tag.
     pub fn seal(&self, number: PacketNumber, aad: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
-        let tag = self
-            .0
+        let key = match &self.0 {
+            Sealing::Aead(key) => key,
+            #[cfg(feature = "simulation")]
+            Sealing::Null(key) => return key.tag(number),
+        };
+        let tag = key
             .seal_in_place_separate_tag(nonce(number), Aad::from(aad), text)
             .expect("a datagram is far below the AEAD's length limit");
         let mut bytes = [0; TAG_BYTES];
@@ -201,7 +211,12 @@ impl PathKey {
         aad: &[u8],
         sealed: &'a mut [u8],
     ) -> Result<&'a mut [u8], Unauthentic> {
-        self.0.open_in_place(nonce(number), Aad::from(aad), sealed).map_err(|_| Unauthentic)
+        let key = match &self.0 {
+            Sealing::Aead(key) => key,
+            #[cfg(feature = "simulation")]
+            Sealing::Null(key) => return key.open(number, sealed),
+        };
+        key.open_in_place(nonce(number), Aad::from(aad), sealed).map_err(|_| Unauthentic)
     }
 }
 
@@ -238,10 +253,18 @@ impl DirectionSecret {
         mac.update(&[cipher as u8, path.0]);
         let mut key = Zeroizing::new([0; 32]);
         key.copy_from_slice(&mac.finalize_fixed());
-        let key = UnboundKey::new(cipher.algorithm(), key.as_ref())
-            .expect("both ciphers take keys of 32 bytes");
-        PathKey(LessSafeKey::new(key))
+        PathKey(match cipher {
+            Cipher::Aes256Gcm => aead(&AES_256_GCM, &key),
+            Cipher::ChaCha20Poly1305 => aead(&CHACHA20_POLY1305, &key),
+            #[cfg(feature = "simulation")]
+            Cipher::Null => Sealing::Null(NullKey::new(&key)),
+        })
     }
+}
+
+fn aead(algorithm: &'static Algorithm, key: &[u8; 32]) -> Sealing {
+    let key = UnboundKey::new(algorithm, key).expect("both ciphers take keys of 32 bytes");
+    Sealing::Aead(LessSafeKey::new(key))
 }
 
 #[cfg(test)]

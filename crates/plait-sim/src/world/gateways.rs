@@ -28,6 +28,16 @@ pub(super) const PROVIDER: usize = 1;
 const WALL_CLOCK_AT_ZERO: Duration = Duration::from_secs(1_700_000_000);
 const KEEPALIVE: Duration = Duration::from_secs(25);
 
+/// What the gateways seal with. A run is the same under both, but for the time it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CipherChoice {
+    /// The null cipher: the lengths of the real one, and none of its work.
+    #[default]
+    Null,
+    /// The AEAD that gateways have.
+    Real,
+}
+
 #[derive(Debug)]
 struct Side {
     endpoint: Endpoint,
@@ -46,14 +56,18 @@ pub(super) struct Gateways {
 
 impl Gateways {
     /// Gateways that know each other and have not spoken yet.
-    pub(super) fn new(scenario: &Scenario, spec: &BondSpec, prng: &mut Prng) -> Self {
+    pub(super) fn new(
+        scenario: &Scenario,
+        spec: &BondSpec,
+        cipher: CipherChoice,
+        prng: &mut Prng,
+    ) -> Self {
         let number = |name: &String| {
             let known = scenario.links.keys().position(|known| known == name);
             known.expect("a checked scenario's bond names links of the scenario")
         };
-        let keys = [1, 2].map(|byte| PrivateKey::from_bytes([byte; 32]));
         let sides = [CUSTOMER, PROVIDER].map(|side| Side {
-            endpoint: endpoint(scenario, spec, side, &keys, prng),
+            endpoint: endpoint(scenario, spec, side, cipher, prng),
             alarm: Alarm::default(),
         });
         let links = spec.links.iter().map(number).collect();
@@ -173,9 +187,10 @@ fn endpoint(
     scenario: &Scenario,
     spec: &BondSpec,
     side: usize,
-    keys: &[PrivateKey; 2],
+    cipher: CipherChoice,
     prng: &mut Prng,
 ) -> Endpoint {
+    let keys = [1, 2].map(|byte| PrivateKey::from_bytes([byte; 32]));
     let own_links = spec.links.iter().enumerate().map(|(at, name)| EndpointLink {
         socket: socket(at),
         name: name.clone(),
@@ -200,7 +215,11 @@ fn endpoint(
     for word in seed.chunks_mut(8) {
         word.copy_from_slice(&prng.next_u64().to_be_bytes());
     }
-    Endpoint::new(config, vec![peer], Rng::from_seed(seed))
+    let new = match cipher {
+        CipherChoice::Null => Endpoint::without_cipher,
+        CipherChoice::Real => Endpoint::new,
+    };
+    new(config, vec![peer], Rng::from_seed(seed))
 }
 
 fn bond_config(spec: &BondSpec) -> BondConfig {

@@ -9,7 +9,7 @@
 mod path_control;
 
 use core::net::SocketAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use path_control::{Due, PathControl};
 
@@ -21,12 +21,13 @@ use crate::feedback::Feedback;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
 use crate::path::Route;
+use crate::path::map::PathMap;
 use crate::rng::Rng;
 use crate::scheduler::PathSet;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::{PathState, PathStatus, PeerStatus};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{Frame, PathInfo};
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -85,7 +86,7 @@ pub struct BondSetup {
 pub struct Bond {
     ingress: Ingress,
     egress: Egress,
-    paths: BTreeMap<PathId, PathControl>,
+    paths: PathMap<PathControl>,
     /// The newest session while the peer has not used it yet.
     unconfirmed: Option<(SessionIndex, SendSession)>,
     /// The session under which this side sends.
@@ -117,7 +118,7 @@ impl Bond {
         Self {
             ingress: Ingress::new(&setup.config, setup.rng.u64(), send),
             egress,
-            paths: BTreeMap::new(),
+            paths: PathMap::default(),
             unconfirmed: None,
             session,
             cipher,
@@ -145,12 +146,12 @@ impl Bond {
         let (send, receive) = split(now, established);
         let forgotten = self.egress.add_session(receive);
         self.used_ids = PathSet::default();
-        for id in self.paths.keys() {
-            self.used_ids.insert(*id);
+        for id in self.paths.ids() {
+            self.used_ids.insert(id);
         }
         if initiator {
             self.use_session(local, cipher, send);
-            let ids: Vec<PathId> = self.paths.keys().copied().collect();
+            let ids: Vec<PathId> = self.paths.ids().collect();
             for id in ids {
                 self.probe(now, id);
             }
@@ -245,7 +246,7 @@ impl Bond {
     }
 
     fn heard(&mut self, id: PathId) {
-        let Some(control) = self.paths.get(&id) else { return };
+        let Some(control) = self.paths.get(id) else { return };
         if let Some(path) = self.ingress.path_mut(id) {
             path.awaiting_since = None;
         }
@@ -279,7 +280,7 @@ impl Bond {
         frames: Vec<Frame>,
     ) -> Result<(), DropReason> {
         let mut replies = Vec::new();
-        if !self.paths.contains_key(&id) {
+        if !self.paths.contains(id) {
             replies.push(self.join(now, id, route)?);
         }
         let mut reports = Vec::new();
@@ -290,7 +291,7 @@ impl Bond {
                 Frame::PathInfo(info) => self.learn_link(id, info),
                 Frame::Probe(probe) => replies.push(Frame::ProbeEcho(probe)),
                 Frame::ProbeEcho(probe) => {
-                    let rtt = self.paths.get_mut(&id).and_then(|path| path.echo(now, probe));
+                    let rtt = self.paths.get_mut(id).and_then(|path| path.echo(now, probe));
                     self.take_rtt(now, id, rtt);
                 }
                 Frame::Ack(ack) => self.handle_ack(now, ack),
@@ -328,17 +329,17 @@ impl Bond {
     }
 
     fn is_own(&self, id: PathId) -> bool {
-        self.paths.get(&id).is_some_and(|path| path.own_link.is_some())
+        self.paths.get(id).is_some_and(|path| path.own_link.is_some())
     }
 
     fn remove_path(&mut self, id: PathId) {
-        self.paths.remove(&id);
+        self.paths.remove(id);
         self.ingress.remove_path(id);
         self.egress.remove_path(id);
     }
 
     fn handle_response(&mut self, now: Instant, id: PathId, token: u64) {
-        let rtt = self.paths.get_mut(&id).and_then(|path| path.validate(now, token));
+        let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));
         if rtt.is_some() {
             self.take_rtt(now, id, rtt);
             self.set_state(id, PathState::Up);
@@ -372,38 +373,36 @@ impl Bond {
     }
 
     fn probe(&mut self, now: Instant, id: PathId) {
-        if let Some(control) = self.paths.get_mut(&id) {
+        if let Some(control) = self.paths.get_mut(id) {
             let probe = control.start_probe(now);
             self.ingress.send_control(now, id, &[Frame::Probe(probe)]);
         }
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {
-        if now.since(self.last_data_at) < ACTIVE_TIME {
-            PROBE_INTERVAL_ACTIVE
-        } else {
-            self.keepalive
-        }
+        if now < self.last_data_at + ACTIVE_TIME { PROBE_INTERVAL_ACTIVE } else { self.keepalive }
     }
 
     /// When [`Self::handle_timeout`] is due.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let interval = self.probe_interval(now);
         let next_seq = self.ingress.next_seq();
-        let paths = self.paths.iter().filter_map(|(id, control)| {
-            let path = self.ingress.path(*id)?;
+        let mut next = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
+        // Both maps have the same paths.
+        for ((id, control), path) in self.paths.iter().zip(self.ingress.paths()) {
+            debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
             let silent = path.state == PathState::Silent;
-            Some(control.poll_timeout(path, silent, next_seq, interval))
-        });
-        let halves = [self.egress.poll_timeout(), self.egress.poll_feedback_timeout()];
-        paths.chain(halves.into_iter().flatten()).min()
+            let due = control.poll_timeout(path, silent, next_seq, interval);
+            next = Some(next.map_or(due, |next| next.min(due)));
+        }
+        next
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.egress.handle_timeout(now);
         self.send_feedback(now);
-        let ids: Vec<PathId> = self.paths.keys().copied().collect();
+        let ids: Vec<PathId> = self.paths.ids().collect();
         for id in ids {
             while let Some(due) = self.path_due(now, id) {
                 self.act(now, id, due);
@@ -445,14 +444,14 @@ impl Bond {
         let silent = path.state == PathState::Silent;
         let rng = &mut self.rng;
         self.paths
-            .get_mut(&id)?
+            .get_mut(id)?
             .due(now, path, silent, self.ingress.next_seq(), interval, || rng.u64())
     }
 
     fn act(&mut self, now: Instant, id: PathId, due: Due) {
         match due {
             Due::Challenge(token) => {
-                let link = self.paths.get(&id).and_then(|path| path.own_link.clone());
+                let link = self.paths.get(id).and_then(|path| path.own_link.clone());
                 let mut frames = vec![Frame::PathChallenge(token)];
                 frames.extend(link.map(Frame::PathInfo));
                 self.ingress.send_control(now, id, &frames);
@@ -474,7 +473,7 @@ impl Bond {
 
     /// Tells the peer over every path that this side leaves.
     pub fn close(&mut self, now: Instant) {
-        let ids: Vec<PathId> = self.paths.keys().copied().collect();
+        let ids: Vec<PathId> = self.paths.ids().collect();
         for id in ids {
             self.ingress.send_control(now, id, &[Frame::Close]);
         }

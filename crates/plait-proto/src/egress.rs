@@ -9,8 +9,6 @@
 
 mod passage;
 
-use std::collections::BTreeMap;
-
 use passage::Passage;
 
 use crate::allowed_ips::Prefixes;
@@ -18,12 +16,13 @@ use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::output::DeliverQueue;
 use crate::path::gaps::PathGapCounter;
+use crate::path::map::PathMap;
 use crate::path::received::ReceivedRanges;
 use crate::resequencer::delay_spread::DelaySpread;
 use crate::resequencer::{Resequencer, ResequencerConfig, ResequencerStats, Timer};
 use crate::seq::{PacketNumber, PathId};
 use crate::session::{Cipher, DirectionSecret, PathKey, Replay, ReplayWindow};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
 use crate::wire::control::{Ack, Frame, LossReport};
 use crate::wire::handshake::SessionIndex;
@@ -45,13 +44,13 @@ pub struct ReceiveSession {
     cipher: Cipher,
     secret: DirectionSecret,
     made_at: Instant,
-    paths: BTreeMap<PathId, EpochPath>,
+    paths: PathMap<EpochPath>,
 }
 
 impl ReceiveSession {
     /// A session in which nothing has arrived.
     pub fn new(now: Instant, local: SessionIndex, cipher: Cipher, secret: DirectionSecret) -> Self {
-        Self { local, cipher, secret, made_at: now, paths: BTreeMap::new() }
+        Self { local, cipher, secret, made_at: now, paths: PathMap::default() }
     }
 }
 
@@ -67,7 +66,7 @@ struct EpochPath {
 }
 
 /// A path through all epochs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ReceivePath {
     received_packets: u64,
     received_bytes: u64,
@@ -76,7 +75,43 @@ struct ReceivePath {
     ack_due: Option<Instant>,
     last_ack_at: Option<Instant>,
     ack_session: Option<SessionIndex>,
-    srtt: Option<Duration>,
+    /// Acknowledgements come this far apart while nothing is missing.
+    ack_interval: Duration,
+}
+
+impl Default for ReceivePath {
+    fn default() -> Self {
+        Self {
+            received_packets: 0,
+            received_bytes: 0,
+            next_number: 0,
+            ack_due: None,
+            last_ack_at: None,
+            ack_session: None,
+            ack_interval: ACK_INTERVAL_MIN,
+        }
+    }
+}
+
+impl ReceivePath {
+    /// Data arrived: an acknowledgement becomes due, and soon if there is a gap below it.
+    fn note_data(&mut self, now: Instant, session: SessionIndex, gap: bool) {
+        self.received_packets += 1;
+        self.ack_session = Some(session);
+        let interval = if gap { ACK_ON_GAP_INTERVAL } else { self.ack_interval };
+        let due = self.last_ack_at.map_or(now, |last| (last + interval).max(now));
+        self.ack_due = earlier(self.ack_due, Some(due));
+    }
+}
+
+/// An authentic datagram.
+struct Arrival {
+    now: Instant,
+    /// Its session's place among those in use.
+    session: usize,
+    path: PathId,
+    number: PacketNumber,
+    ip_bytes: u32,
 }
 
 /// What a datagram turned out to be.
@@ -105,7 +140,7 @@ pub struct ReceiveCounters {
 #[derive(Debug)]
 pub struct Egress {
     sessions: Vec<ReceiveSession>,
-    paths: BTreeMap<PathId, ReceivePath>,
+    paths: PathMap<ReceivePath>,
     gaps: PathGapCounter,
     passage: Passage,
     delay_spread: Option<DelaySpread>,
@@ -138,7 +173,7 @@ impl Egress {
         };
         Self {
             sessions: Vec::new(),
-            paths: BTreeMap::new(),
+            paths: PathMap::default(),
             gaps: PathGapCounter::new(),
             passage: Passage::default(),
             delay_spread,
@@ -181,30 +216,29 @@ impl Egress {
         ip_bytes: u32,
         datagram: &mut [u8],
     ) -> Result<Opened, DropReason> {
-        let session = self
-            .sessions
-            .iter_mut()
-            .find(|session| session.local == header.session)
-            .ok_or(DropReason::UnknownIndex)?;
-        if now.since(session.made_at) >= self.reject_after {
+        let known = self.sessions.iter().position(|session| session.local == header.session);
+        let session = known.ok_or(DropReason::UnknownIndex)?;
+        if now >= self.sessions[session].made_at + self.reject_after {
             return Err(DropReason::ExpiredSession);
         }
-        if header.kind == Kind::Data && !self.paths.contains_key(&header.path) {
+        if header.kind == Kind::Data && !self.paths.contains(header.path) {
             return Err(DropReason::UnknownPath);
         }
-        let (number, text) = open(now, session, header, datagram)?;
+        let (number, text) = open(now, &mut self.sessions[session], header, datagram)?;
+        let arrival = Arrival { now, session, path: header.path, number, ip_bytes };
         match header.kind {
             Kind::Data => {
                 let (prefix, packet) = DataPrefix::read(text).ok_or(DropReason::BadInnerPacket)?;
-                let gap = self.account(now, header, number, ip_bytes, prefix.sent);
-                self.account_data(now, header, gap);
+                self.account(&arrival, true);
+                self.follow_delay(now, header.path, prefix.sent);
                 self.resequence(now, header.path, prefix, packet);
                 Ok(Opened::Data)
             }
             _ => {
                 let (prefix, frames) = ControlPrefix::read(text).ok_or(DropReason::BadControl)?;
                 let frames = Frame::read_all(frames).ok_or(DropReason::BadControl)?;
-                self.account(now, header, number, ip_bytes, prefix.sent);
+                self.account(&arrival, false);
+                self.follow_delay(now, header.path, prefix.sent);
                 let next = prefix.next_seq.expand(self.resequencer.expected_next());
                 self.passage.show(now, header.path, next);
                 self.release_passed(now);
@@ -213,58 +247,42 @@ impl Egress {
         }
     }
 
-    /// What every authentic datagram tells, data or control. Says whether it left a gap below
-    /// itself.
-    fn account(
-        &mut self,
-        now: Instant,
-        header: Header,
-        number: PacketNumber,
-        ip_bytes: u32,
-        sent: SendTimestamp,
-    ) -> bool {
-        let mut gap = false;
-        let path = self.paths.entry(header.path).or_default();
-        path.received_bytes += u64::from(ip_bytes);
-        if let Some(epoch) = epoch_path(&mut self.sessions, header) {
-            gap = epoch.ranges.insert(number);
-            if epoch.ranges.largest() == Some(number) {
-                epoch.largest_at = now;
-            }
-            if epoch.base == u64::MAX {
-                epoch.base = path.next_number;
-            }
-            let overall = epoch.base + number.0;
-            let newest = self.sessions.last().is_some_and(|s| s.local == header.session);
-            // Stragglers of an epoch that was left count only where their numbers had been seen
-            // to be missing.
-            if newest || overall < path.next_number {
-                path.next_number = path.next_number.max(overall + 1);
-                self.gaps.received(header.path, PacketNumber(overall));
-            }
+    /// What every authentic datagram tells; data makes acknowledgements and reports due.
+    fn account(&mut self, arrival: &Arrival, is_data: bool) {
+        let Arrival { now, number, .. } = *arrival;
+        let newest = arrival.session + 1 == self.sessions.len();
+        let session = &mut self.sessions[arrival.session];
+        let path = self.paths.get_or_insert_with(arrival.path, ReceivePath::default);
+        let epoch = session.paths.get_mut(arrival.path);
+        let epoch = epoch.expect("a path has state in the epoch in which a datagram opened");
+        path.received_bytes += u64::from(arrival.ip_bytes);
+        let gap = epoch.ranges.insert(number);
+        if epoch.ranges.largest() == Some(number) {
+            epoch.largest_at = now;
         }
+        if epoch.base == u64::MAX {
+            epoch.base = path.next_number;
+        }
+        let overall = epoch.base + number.0;
+        if is_data {
+            path.note_data(now, session.local, gap);
+            self.report_due.get_or_insert(now + self.report_interval);
+        }
+        // Stragglers of an epoch that was left count only where their numbers had been seen to be
+        // missing.
+        if newest || overall < path.next_number {
+            path.next_number = path.next_number.max(overall + 1);
+            self.gaps.received(arrival.path, PacketNumber(overall));
+        }
+    }
+
+    fn follow_delay(&mut self, now: Instant, path: PathId, sent: SendTimestamp) {
         if let Some(spread) = &mut self.delay_spread {
-            spread.sample(now, header.path, sent.0);
+            spread.sample(now, path, sent.0);
             if let Some(timeout) = spread.timeout(now) {
                 self.resequencer.set_timeout(timeout);
             }
         }
-        gap
-    }
-
-    /// What data adds: acknowledgements and reports become due.
-    fn account_data(&mut self, now: Instant, header: Header, gap: bool) {
-        let Some(path) = self.paths.get_mut(&header.path) else { return };
-        path.received_packets += 1;
-        path.ack_session = Some(header.session);
-        let interval = if gap {
-            ACK_ON_GAP_INTERVAL
-        } else {
-            path.srtt.map_or(ACK_INTERVAL_MIN, |srtt| (srtt / 8).max(ACK_INTERVAL_MIN))
-        };
-        let due = path.last_ack_at.map_or(now, |last| (last + interval).max(now));
-        path.ack_due = Some(path.ack_due.map_or(due, |earlier| earlier.min(due)));
-        self.report_due.get_or_insert(now + self.report_interval);
     }
 
     fn resequence(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &mut [u8]) {
@@ -327,8 +345,8 @@ impl Egress {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waiting = self.resequencer.poll_timeout();
         // Time confirms a passage; that matters only while something waits.
-        let passage = waiting.and_then(|_| self.passage.poll_timeout());
-        [waiting, passage].into_iter().flatten().min()
+        waiting?;
+        earlier(waiting, self.passage.poll_timeout())
     }
 
     /// Releases what has waited long enough.
@@ -345,13 +363,13 @@ impl Egress {
 
     /// When an acknowledgement or a loss report is due.
     pub fn poll_feedback_timeout(&self) -> Option<Instant> {
-        self.paths.values().filter_map(|path| path.ack_due).chain(self.report_due).min()
+        self.paths.values().fold(self.report_due, |next, path| earlier(next, path.ack_due))
     }
 
     /// The acknowledgements due now, each with the path it speaks of.
     pub fn take_acks(&mut self, now: Instant) -> Vec<(PathId, Ack)> {
         let mut acks = Vec::new();
-        for (id, path) in &mut self.paths {
+        for (id, path) in self.paths.iter_mut() {
             if path.ack_due.is_none_or(|due| due > now) {
                 continue;
             }
@@ -370,7 +388,7 @@ impl Egress {
                 delay: u16::try_from(delay).unwrap_or(u16::MAX),
                 ranges: epoch.ranges.to_ack_ranges(),
             };
-            acks.push((*id, ack));
+            acks.push((id, ack));
         }
         acks
     }
@@ -379,10 +397,10 @@ impl Egress {
     pub fn take_loss_reports(&mut self, now: Instant) -> Option<Vec<LossReport>> {
         self.report_due.filter(|due| *due <= now)?;
         self.report_due = None;
-        let report = |(id, path): (&PathId, &ReceivePath)| {
-            let loss = self.gaps.loss(*id);
+        let report = |(id, path): (PathId, &ReceivePath)| {
+            let loss = self.gaps.loss(id);
             LossReport {
-                path: *id,
+                path: id,
                 received: path.received_packets,
                 lost: loss.lost,
                 late: loss.late,
@@ -402,14 +420,14 @@ impl Egress {
     /// Tells the path's round-trip time.
     pub fn set_rtt(&mut self, path: PathId, srtt: Duration) {
         self.passage.set_rtt(path, srtt);
-        if let Some(path) = self.paths.get_mut(&path) {
-            path.srtt = Some(srtt);
+        if let Some(path) = self.paths.get_mut(path) {
+            path.ack_interval = (srtt / 8).max(ACK_INTERVAL_MIN);
         }
     }
 
     /// Forgets a path.
     pub fn remove_path(&mut self, path: PathId) {
-        self.paths.remove(&path);
+        self.paths.remove(path);
         self.passage.remove(path);
         self.gaps.remove(path);
         if let Some(spread) = &mut self.delay_spread {
@@ -420,7 +438,7 @@ impl Egress {
     /// A path's counters.
     pub fn counters(&self, path: PathId) -> ReceiveCounters {
         let loss = self.gaps.loss(path);
-        let received = self.paths.get(&path);
+        let received = self.paths.get(path);
         ReceiveCounters {
             received_packets: received.map_or(0, |path| path.received_packets),
             received_bytes: received.map_or(0, |path| path.received_bytes),
@@ -457,10 +475,6 @@ impl<'a> Deliver<'a> {
     }
 }
 
-fn epoch_path(sessions: &mut [ReceiveSession], header: Header) -> Option<&mut EpochPath> {
-    sessions.iter_mut().find(|s| s.local == header.session)?.paths.get_mut(&header.path)
-}
-
 /// Checks and decrypts a datagram. Only an authentic one leaves a trace: a path seen for the first
 /// time gets its state after its first datagram has opened.
 fn open<'a>(
@@ -470,7 +484,7 @@ fn open<'a>(
     datagram: &'a mut [u8],
 ) -> Result<(PacketNumber, &'a mut [u8]), DropReason> {
     let (aad, sealed) = datagram.split_at_mut(HEADER_BYTES);
-    if let Some(path) = session.paths.get_mut(&header.path) {
+    if let Some(path) = session.paths.get_mut(header.path) {
         let expected = path.replay.highest().map_or(0, |highest| highest + 1);
         let number = header.number.expand(PacketNumber(expected));
         path.replay.check(number.0).map_err(|replay| match replay {

@@ -25,7 +25,7 @@ use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
 use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp};
 use crate::stats::{EndpointStatus, PeerStatus};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
 use crate::wire::control::PathInfo;
 use crate::wire::handshake::SessionIndex;
@@ -335,13 +335,13 @@ impl Endpoint {
 
     /// When [`Self::handle_timeout`] is due; `None` when nothing is.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.peers.iter().filter_map(|peer| self.peer_timeout(now, peer)).min()
+        self.peers.iter().fold(None, |next, peer| earlier(next, self.peer_timeout(now, peer)))
     }
 
     fn peer_timeout(&self, now: Instant, peer: &Peer) -> Option<Instant> {
         let bond = peer.used_bond().and_then(|bond| bond.poll_timeout(now));
         let session = peer.session.map(|session| self.session_timeout(peer, session));
-        [bond, session, peer.attempts.next_at].into_iter().flatten().min()
+        earlier(earlier(bond, session), peer.attempts.next_at)
     }
 
     /// When the session is to be renewed, or refused.
@@ -410,11 +410,11 @@ impl Endpoint {
             }
             self.polled_transmit += 1;
         }
-        let handshake = self.handshakes.poll();
-        if handshake.is_none() {
+        if !self.handshakes.has_more() {
             self.polled_transmit = 0;
+            return None;
         }
-        handshake
+        self.handshakes.poll()
     }
 
     /// The next inner packet for the host; valid until the next call.

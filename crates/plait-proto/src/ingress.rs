@@ -7,13 +7,12 @@
 //! 4. seal: into the path's open run — needs nothing but the key and the numbers;
 //! 5. transmit: runs leave through `poll_transmit`.
 
-use std::collections::BTreeMap;
-
 use crate::config::BondConfig;
 use crate::drop_reason::DropReason;
 use crate::feedback::Feedback;
 use crate::flow::Lanes;
 use crate::output::{Transmit, TransmitQueue};
+use crate::path::map::PathMap;
 use crate::path::sent::NumberRange;
 use crate::path::{Route, SendPath};
 use crate::scheduler::{Decision, PacketInfo, PathReport, PathSet, PathView, Scheduler, View};
@@ -26,8 +25,7 @@ use crate::wire::control::{Ack, Frame, LossReport, PathInfo};
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{
-    CONTROL_PREFIX_BYTES, ControlPrefix, DATA_OVERHEAD_BYTES, DATA_PREFIX_BYTES, DataPrefix,
-    HEADER_BYTES, Header, SendTimestamp,
+    ControlPrefix, DATA_OVERHEAD_BYTES, DataPrefix, HEADER_BYTES, Header, SendTimestamp,
 };
 
 /// A run of packets stays on one path for at most this much of the path's rate, so that slow links
@@ -71,8 +69,8 @@ pub struct Ingress {
     lanes: Lanes,
     next_seq: BondSeq,
     session: SendSession,
-    paths: BTreeMap<PathId, SendPath>,
-    reported: BTreeMap<PathId, Reported>,
+    paths: PathMap<SendPath>,
+    reported: PathMap<Reported>,
     run: Option<RunInProgress>,
     /// Scratch for the scheduler's view.
     view: Vec<PathView>,
@@ -91,8 +89,8 @@ impl Ingress {
             lanes: Lanes::new(config.order, lane_seed),
             next_seq: BondSeq(0),
             session,
-            paths: BTreeMap::new(),
-            reported: BTreeMap::new(),
+            paths: PathMap::default(),
+            reported: PathMap::default(),
             run: None,
             view: Vec::new(),
             queue: TransmitQueue::default(),
@@ -165,8 +163,11 @@ impl Ingress {
     /// What was lost last on a path must not count as in flight for ever.
     fn expire_unacknowledged(&mut self, now: Instant) {
         for path in self.paths.values_mut() {
-            let patience = (path.rtt.probe_timeout() * 3).max(UNACKNOWLEDGED_MIN);
-            path.sent.expire(now.saturating_sub(patience));
+            // Hardly ever is anything as old as that.
+            if path.sent.oldest_at().is_some_and(|oldest| oldest + UNACKNOWLEDGED_MIN < now) {
+                let patience = path.rtt.patience().max(UNACKNOWLEDGED_MIN);
+                path.sent.expire(now.saturating_sub(patience));
+            }
         }
     }
 
@@ -191,7 +192,7 @@ impl Ingress {
     }
 
     fn seal_data(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &[u8]) {
-        let Some(path) = self.paths.get_mut(&path) else { return };
+        let Some(path) = self.paths.get_mut(path) else { return };
         let length = packet.len() + DATA_OVERHEAD_BYTES;
         let bytes = path.route.ip_bytes(length);
         path.sent.sent(now, bytes);
@@ -200,29 +201,25 @@ impl Ingress {
         path.last_data_at = Some(now);
         path.awaiting_since.get_or_insert(now);
         let out = self.queue.append(path.id, path.route, length);
-        seal(path, Kind::Data, out, |text| {
-            let (head, body) = text.split_at_mut(DATA_PREFIX_BYTES);
-            head.copy_from_slice(&prefix.to_bytes());
-            body.copy_from_slice(packet);
-        });
+        seal(path, Kind::Data, out, &prefix.to_bytes(), packet);
     }
 
     /// Sends a control datagram over a path; without frames it is a mark.
     pub fn send_control(&mut self, now: Instant, path: PathId, frames: &[Frame]) {
-        let Some(path) = self.paths.get_mut(&path) else { return };
+        let Some(path) = self.paths.get_mut(path) else { return };
         if frames.iter().any(|frame| matches!(frame, Frame::Probe(_))) {
             path.awaiting_since.get_or_insert(now);
         }
-        let mut text = ControlPrefix::new(now, self.next_seq).to_bytes().to_vec();
-        debug_assert_eq!(text.len(), CONTROL_PREFIX_BYTES);
+        let prefix = ControlPrefix::new(now, self.next_seq).to_bytes();
+        let mut body = Vec::new();
         for frame in frames {
-            frame.write(&mut text);
+            frame.write(&mut body);
         }
-        let length = HEADER_BYTES + text.len() + TAG_BYTES;
+        let length = HEADER_BYTES + prefix.len() + body.len() + TAG_BYTES;
         path.sent.sent_unacknowledged();
         path.sent_bytes += u64::from(path.route.ip_bytes(length));
         let out = self.queue.append(path.id, path.route, length);
-        seal(path, Kind::Control, out, |out| out.copy_from_slice(&text));
+        seal(path, Kind::Control, out, &prefix, &body);
     }
 
     /// Whether [`Self::poll_transmit`] has something.
@@ -247,7 +244,7 @@ impl Ingress {
     fn handle_ack(&mut self, now: Instant, ack: &Ack) {
         let id = PathId((ack.index & 0xff) as u8);
         let session = SessionIndex::from_receiver_index(ack.index);
-        let Some(path) = self.paths.get_mut(&id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
         let Some((base, next)) = path.epoch_of(session) else { return };
         let largest = ack.largest.expand(next);
         if largest >= next {
@@ -270,8 +267,8 @@ impl Ingress {
     fn handle_reports(&mut self, now: Instant, reports: &[LossReport]) {
         let mut news = Vec::with_capacity(reports.len());
         for report in reports {
-            let Some(path) = self.paths.get_mut(&report.path) else { continue };
-            let last = self.reported.entry(report.path).or_default();
+            let Some(path) = self.paths.get_mut(report.path) else { continue };
+            let last = self.reported.get_or_insert_with(report.path, Reported::default);
             if report.received < last.received {
                 continue; // An older report that was overtaken.
             }
@@ -303,15 +300,15 @@ impl Ingress {
 
     /// Removes a path.
     pub fn remove_path(&mut self, id: PathId) {
-        self.paths.remove(&id);
-        self.reported.remove(&id);
+        self.paths.remove(id);
+        self.reported.remove(id);
         self.scheduler.on_path_gone(id);
         self.run = None;
     }
 
     /// Changes whether a path may carry data.
     pub fn set_state(&mut self, id: PathId, state: PathState) {
-        if let Some(path) = self.paths.get_mut(&id) {
+        if let Some(path) = self.paths.get_mut(id) {
             path.state = state;
             if state == PathState::Silent {
                 path.sent.forget_all();
@@ -336,12 +333,12 @@ impl Ingress {
 
     /// A path.
     pub fn path(&self, id: PathId) -> Option<&SendPath> {
-        self.paths.get(&id)
+        self.paths.get(id)
     }
 
     /// A path, to take samples.
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut SendPath> {
-        self.paths.get_mut(&id)
+        self.paths.get_mut(id)
     }
 
     /// All paths, by id.
@@ -366,14 +363,15 @@ enum Chosen {
     Copies(PathSet),
 }
 
-/// Seals a datagram into `out`, which has exactly its length; `fill` writes the plain text.
-fn seal(path: &mut SendPath, kind: Kind, out: &mut [u8], fill: impl FnOnce(&mut [u8])) {
+/// Seals a datagram at the end of `out`; its plain text is `prefix`, then `body`.
+fn seal(path: &mut SendPath, kind: Kind, out: &mut Vec<u8>, prefix: &[u8], body: &[u8]) {
     let id = path.id;
     let (session, number, key) = path.take_number();
     let header = Header { kind, session, path: id, number: number.truncate() }.to_bytes();
-    let (head, sealed) = out.split_at_mut(HEADER_BYTES);
-    head.copy_from_slice(&header);
-    let (text, tag) = sealed.split_at_mut(sealed.len() - TAG_BYTES);
-    fill(text);
-    tag.copy_from_slice(&key.seal(number, &header, text));
+    out.extend_from_slice(&header);
+    let text_at = out.len();
+    out.extend_from_slice(prefix);
+    out.extend_from_slice(body);
+    let tag = key.seal(number, &header, &mut out[text_at..]);
+    out.extend_from_slice(&tag);
 }

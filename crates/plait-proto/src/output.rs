@@ -40,9 +40,8 @@ struct Run {
 }
 
 impl Run {
-    fn takes(&self, path: PathId, route: &Route, length: usize) -> bool {
-        self.path == path
-            && !self.closed
+    fn takes(&self, route: &Route, length: usize) -> bool {
+        !self.closed
             && length <= self.segment
             && self.route == *route
             && self.bytes.len() + length <= RUN_BYTES_MAX
@@ -55,22 +54,19 @@ impl Run {
 pub struct TransmitQueue {
     open: Vec<Run>,
     finished: VecDeque<Run>,
-    current: Option<Run>,
+    /// What the last [`Self::poll`] gave out.
+    current: Vec<u8>,
     spare: Vec<Vec<u8>>,
 }
 
 impl TransmitQueue {
-    /// Space for a datagram at the end of its path's run.
-    pub fn append(&mut self, path: PathId, route: Route, length: usize) -> &mut [u8] {
-        if let Some(at) = self.open.iter().position(|run| run.path == path)
-            && !self.open[at].takes(path, &route, length)
-        {
-            let run = self.open.remove(at);
-            self.finished.push_back(run);
-        }
-        let at = match self.open.iter().position(|run| run.path == path) {
-            Some(at) => at,
-            None => {
+    /// The run of a path, at whose end the caller is to put a datagram of exactly `length` bytes.
+    pub fn append(&mut self, path: PathId, route: Route, length: usize) -> &mut Vec<u8> {
+        let known = self.open.iter().position(|run| run.path == path);
+        let at = match known {
+            Some(at) if self.open[at].takes(&route, length) => at,
+            full => {
+                self.finished.extend(full.map(|at| self.open.remove(at)));
                 let bytes = self.spare.pop().unwrap_or_default();
                 self.open.push(Run { path, route, segment: length, closed: false, bytes });
                 self.open.len() - 1
@@ -78,9 +74,7 @@ impl TransmitQueue {
         };
         let run = &mut self.open[at];
         run.closed = length < run.segment;
-        let start = run.bytes.len();
-        run.bytes.resize(start + length, 0);
-        &mut run.bytes[start..]
+        &mut run.bytes
     }
 
     /// A copy of a datagram that belongs to no path.
@@ -98,22 +92,22 @@ impl TransmitQueue {
 
     /// The next send; valid until the next call.
     pub fn poll(&mut self) -> Option<Transmit<'_>> {
-        if let Some(mut done) = self.current.take()
-            && self.spare.len() < SPARE_BUFFERS_MAX
-        {
-            done.bytes.clear();
-            self.spare.push(done.bytes);
+        let Run { route, segment, bytes, .. } = match self.finished.pop_front() {
+            Some(run) => run,
+            None if self.open.is_empty() => return None,
+            None => self.open.remove(0),
+        };
+        let mut done = core::mem::replace(&mut self.current, bytes);
+        if self.spare.len() < SPARE_BUFFERS_MAX {
+            done.clear();
+            self.spare.push(done);
         }
-        if self.finished.is_empty() {
-            self.finished.extend(self.open.drain(..));
-        }
-        let run = self.current.insert(self.finished.pop_front()?);
         Some(Transmit {
-            socket: run.route.socket,
-            remote: run.route.remote,
-            local: run.route.local,
-            segment_size: (run.bytes.len() > run.segment).then_some(run.segment),
-            contents: &run.bytes,
+            socket: route.socket,
+            remote: route.remote,
+            local: route.local,
+            segment_size: (self.current.len() > segment).then_some(segment),
+            contents: &self.current,
         })
     }
 }
@@ -159,6 +153,11 @@ mod tests {
         Route { socket: SocketId(0), remote: ([192, 0, 2, 1], port).into(), local: None }
     }
 
+    fn append(queue: &mut TransmitQueue, path: u8, port: u16, length: usize) {
+        let run = queue.append(PathId(path), route(port), length);
+        run.resize(run.len() + length, 0);
+    }
+
     fn sends(queue: &mut TransmitQueue) -> Vec<(Option<usize>, usize)> {
         let mut sends = Vec::new();
         while let Some(transmit) = queue.poll() {
@@ -171,7 +170,7 @@ mod tests {
     fn equal_datagrams_form_a_run_that_a_shorter_one_ends() {
         let mut queue = TransmitQueue::default();
         for length in [100, 100, 40, 100] {
-            queue.append(PathId(0), route(1), length);
+            append(&mut queue, 0, 1, length);
         }
         assert_eq!(sends(&mut queue), [(Some(100), 240), (None, 100)]);
     }
@@ -180,7 +179,7 @@ mod tests {
     fn paths_have_runs_of_their_own() {
         let mut queue = TransmitQueue::default();
         for path in [0, 1, 0, 1] {
-            queue.append(PathId(path), route(path.into()), 100);
+            append(&mut queue, path, path.into(), 100);
         }
         assert_eq!(sends(&mut queue), [(Some(100), 200), (Some(100), 200)]);
     }
@@ -189,7 +188,7 @@ mod tests {
     fn a_run_fits_one_send() {
         let mut queue = TransmitQueue::default();
         for _ in 0..60 {
-            queue.append(PathId(0), route(1), 1400);
+            append(&mut queue, 0, 1, 1400);
         }
         assert!(sends(&mut queue).iter().all(|(_, bytes)| *bytes <= RUN_BYTES_MAX));
     }

@@ -1,6 +1,7 @@
 //! A path as its sender sees it: where it leads, how far it can be trusted, what it carries.
 
 pub mod gaps;
+pub(crate) mod map;
 pub mod received;
 pub mod rtt;
 pub mod sent;

@@ -41,8 +41,16 @@ impl Instant {
 }
 
 const fn nanos(duration: Duration) -> u64 {
-    let nanos = duration.as_nanos();
-    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(duration.subsec_nanos() as u64)
+}
+
+/// The earlier of two timers, each of which may not be set.
+pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
 }
 
 impl Add<Duration> for Instant {

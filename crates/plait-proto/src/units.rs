@@ -31,7 +31,8 @@ impl Rate {
         if nanos == 0 {
             return Self::ZERO;
         }
-        Self(u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX))
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+        Self(mul_div(bytes, BIT_NANOS_PER_BYTE, nanos))
     }
 
     /// Bits per second.
@@ -41,8 +42,8 @@ impl Rate {
 
     /// Bytes that pass in `time`, rounded down.
     pub fn bytes_in(self, time: Duration) -> u64 {
-        let bytes = u128::from(self.0) * time.as_nanos() / 8_000_000_000;
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        mul_div(self.0, nanos, BIT_NANOS_PER_BYTE)
     }
 
     /// Time that `bytes` take at this rate; `Duration::MAX` at rate zero.
@@ -50,8 +51,21 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.0);
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Duration::from_nanos(mul_div(bytes, BIT_NANOS_PER_BYTE, self.0))
+    }
+}
+
+/// Bits in a byte times nanoseconds in a second.
+const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
+
+/// `a · b / divisor` rounded down, or the largest number if that is larger. Division of 128 bits
+/// is slow, and hardly ever needed.
+fn mul_div(a: u64, b: u64, divisor: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / divisor,
+        None => {
+            u64::try_from(u128::from(a) * u128::from(b) / u128::from(divisor)).unwrap_or(u64::MAX)
+        }
     }
 }
 

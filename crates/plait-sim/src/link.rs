@@ -266,8 +266,12 @@ impl<P> Link<P> {
         };
         let due = self.floor(sent + self.config.delay + extra);
         self.due_last = self.due_last.max(due);
-        let place = self.flying.partition_point(|(other, _)| *other <= due);
-        self.flying.insert(place, (due, packet));
+        if self.flying.back().is_none_or(|(last, _)| *last <= due) {
+            self.flying.push_back((due, packet));
+        } else {
+            let place = self.flying.partition_point(|(other, _)| *other <= due);
+            self.flying.insert(place, (due, packet));
+        }
     }
 
     /// `due`, or later where a smaller delay set in mid-flight must not let a packet overtake those

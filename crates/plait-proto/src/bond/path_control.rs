@@ -98,8 +98,7 @@ impl PathControl {
     }
 
     fn silent_at(path: &SendPath) -> Option<Instant> {
-        let patience = (path.rtt.probe_timeout() * 3).max(SILENCE_MIN);
-        path.awaiting_since.map(|since| since + patience)
+        path.awaiting_since.map(|since| since + path.rtt.patience().max(SILENCE_MIN))
     }
 
     /// One mark an idle period: it is due again only after data flowed again.
@@ -119,9 +118,14 @@ impl PathControl {
         if !self.validated {
             return self.next_challenge_at();
         }
-        let probe_at = self.probe_at(path, silent, probe_interval);
-        let silent_at = if silent { None } else { Self::silent_at(path) };
-        [silent_at, self.mark_at(path, next_seq)].into_iter().flatten().fold(probe_at, Ord::min)
+        let mut next = self.probe_at(path, silent, probe_interval);
+        if !silent && let Some(silent_at) = Self::silent_at(path) {
+            next = next.min(silent_at);
+        }
+        if let Some(mark_at) = self.mark_at(path, next_seq) {
+            next = next.min(mark_at);
+        }
+        next
     }
 
     /// Probes come at their interval, and early when data stays without an answer.

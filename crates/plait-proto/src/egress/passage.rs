@@ -1,7 +1,6 @@
 //! How far each path has got in the bond's sequence, and so what can no longer come (spec R-3).
 
-use std::collections::{BTreeMap, VecDeque};
-
+use crate::path::map::PathMap;
 use crate::seq::{BondSeq, PathId};
 use crate::time::{Duration, Instant};
 
@@ -15,8 +14,10 @@ const CONFIRM_TIME_MIN: Duration = Duration::from_millis(1);
 #[derive(Debug, Default)]
 struct Path {
     live: bool,
-    /// One more than the highest number shown, after each of the last datagrams.
-    shown: VecDeque<BondSeq>,
+    /// One more than the highest number shown, after each of the last datagrams that are not yet
+    /// confirmed; the oldest first.
+    shown: [BondSeq; CONFIRMING_DATAGRAMS],
+    shown_count: usize,
     last_at: Instant,
     /// Everything below was passed, and is confirmed.
     confirmed: BondSeq,
@@ -25,7 +26,18 @@ struct Path {
 
 impl Path {
     fn highest(&self) -> BondSeq {
-        self.shown.back().copied().unwrap_or(self.confirmed)
+        self.shown[..self.shown_count].last().copied().unwrap_or(self.confirmed)
+    }
+
+    fn show(&mut self, passed: BondSeq) {
+        let passed = passed.max(self.highest());
+        if self.shown_count == CONFIRMING_DATAGRAMS {
+            self.confirmed = self.shown[0];
+            self.shown.rotate_left(1);
+            self.shown_count -= 1;
+        }
+        self.shown[self.shown_count] = passed;
+        self.shown_count += 1;
     }
 
     fn confirms_at(&self) -> Instant {
@@ -36,35 +48,31 @@ impl Path {
 /// Follows every path's way through the sequence.
 #[derive(Debug, Default)]
 pub(super) struct Passage {
-    paths: BTreeMap<PathId, Path>,
+    paths: PathMap<Path>,
 }
 
 impl Passage {
     /// A datagram on `path` shows that nothing below `passed` follows on it.
     pub(super) fn show(&mut self, now: Instant, path: PathId, passed: BondSeq) {
-        let path = self.paths.entry(path).or_default();
-        let passed = passed.max(path.highest());
-        path.shown.push_back(passed);
+        let path = self.paths.get_or_insert_with(path, Path::default);
+        path.show(passed);
         path.last_at = now;
-        if path.shown.len() > CONFIRMING_DATAGRAMS {
-            path.confirmed = path.shown.pop_front().unwrap_or(path.confirmed);
-        }
     }
 
     /// Says whether the path counts: dead paths leave the set.
     pub(super) fn set_live(&mut self, path: PathId, live: bool) {
-        self.paths.entry(path).or_default().live = live;
+        self.paths.get_or_insert_with(path, Path::default).live = live;
     }
 
     /// Tells the path's round-trip time: an eighth of it confirms.
     pub(super) fn set_rtt(&mut self, path: PathId, srtt: Duration) {
         let time = (srtt / 8).max(CONFIRM_TIME_MIN);
-        self.paths.entry(path).or_default().confirm_time = Some(time);
+        self.paths.get_or_insert_with(path, Path::default).confirm_time = Some(time);
     }
 
     /// Forgets a path.
     pub(super) fn remove(&mut self, path: PathId) {
-        self.paths.remove(&path);
+        self.paths.remove(path);
     }
 
     /// Below this number every live path has passed; `None` without live paths.
@@ -86,7 +94,7 @@ impl Passage {
         for path in self.paths.values_mut() {
             if path.confirms_at() <= now {
                 path.confirmed = path.highest();
-                path.shown.clear();
+                path.shown_count = 0;
             }
         }
     }

@@ -4,13 +4,14 @@ use crate::time::{Duration, Instant};
 
 /// How long a minimum counts.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
-/// Timeout assumed before the first sample (RFC 9002 §6.2.2).
-const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// Timeout assumed before the first sample: of the initial round-trip time of 333 ms and the
+/// deviation of half of it (RFC 9002 §6.2.2).
+const INITIAL_PROBE_TIMEOUT: Duration = Duration::from_millis(999);
 /// Clock granularity that a timeout adds at the least (RFC 9002 §6.1.2).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// Estimates from round-trip samples.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RttEstimator {
     smoothed: Option<Duration>,
     variation: Duration,
@@ -19,23 +20,46 @@ pub struct RttEstimator {
     current_min: Option<(Duration, Instant)>,
     /// Minimum of the window before it.
     previous_min: Option<Duration>,
+    /// What follows from the samples, and is asked for with every packet.
+    probe_timeout: Duration,
+    patience: Duration,
+}
+
+/// Probe timeouts without an answer after which nothing is expected any more.
+const PATIENCE_PROBE_TIMEOUTS: u32 = 3;
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self {
+            smoothed: None,
+            variation: Duration::ZERO,
+            latest: None,
+            current_min: None,
+            previous_min: None,
+            probe_timeout: INITIAL_PROBE_TIMEOUT,
+            patience: INITIAL_PROBE_TIMEOUT.saturating_mul(PATIENCE_PROBE_TIMEOUTS),
+        }
+    }
 }
 
 impl RttEstimator {
     /// Takes a sample.
     pub fn sample(&mut self, now: Instant, rtt: Duration) {
         self.latest = Some(rtt);
-        match self.smoothed {
+        let smoothed = match self.smoothed {
             None => {
-                self.smoothed = Some(rtt);
                 self.variation = rtt / 2;
+                rtt
             }
             Some(smoothed) => {
                 let deviation = smoothed.abs_diff(rtt);
                 self.variation = (self.variation * 3 + deviation) / 4;
-                self.smoothed = Some((smoothed * 7 + rtt) / 8);
+                (smoothed * 7 + rtt) / 8
             }
-        }
+        };
+        self.smoothed = Some(smoothed);
+        self.probe_timeout = smoothed + (self.variation * 4).max(GRANULARITY);
+        self.patience = self.probe_timeout * PATIENCE_PROBE_TIMEOUTS;
         match &mut self.current_min {
             Some((min, since)) if now.since(*since) < MIN_WINDOW / 2 => *min = rtt.min(*min),
             current => {
@@ -62,11 +86,13 @@ impl RttEstimator {
     }
 
     /// Probe timeout (RFC 9002 §6.2.1), without the peer's acknowledgement delay.
-    pub fn probe_timeout(&self) -> Duration {
-        match self.smoothed {
-            Some(smoothed) => smoothed + (self.variation * 4).max(GRANULARITY),
-            None => INITIAL_RTT * 3,
-        }
+    pub const fn probe_timeout(&self) -> Duration {
+        self.probe_timeout
+    }
+
+    /// Three probe timeouts: after so long without an answer none is expected any more.
+    pub const fn patience(&self) -> Duration {
+        self.patience
     }
 }
 

@@ -211,6 +211,11 @@ impl SentDatagrams {
         self.rate.get()
     }
 
+    /// When the oldest datagram that is still remembered was sent, at the latest.
+    pub fn oldest_at(&self) -> Option<Instant> {
+        self.outstanding.front().map(|front| front.at)
+    }
+
     /// Forgets what was sent before `limit` and never acknowledged: what is lost last has no later
     /// datagram that shows its loss.
     pub fn expire(&mut self, limit: Instant) {

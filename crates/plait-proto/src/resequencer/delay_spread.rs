@@ -41,11 +41,14 @@ struct PathDelay {
     /// Mean deviation of successive delays, in 1/16 units (RFC 3550 section 6.4.1).
     jitter_16: i32,
     buckets: [Option<Extremes>; BUCKETS],
+    /// The extremes over all buckets as they were in the stretch of the latest sample.
+    recent: Extremes,
 }
 
 impl PathDelay {
     fn new(path: PathId, now: Instant, delay: i32) -> Self {
-        Self { path, latest_at: now, latest: delay, jitter_16: 0, buckets: [None; BUCKETS] }
+        let recent = Extremes { index: bucket_index(now), low: delay, high: delay };
+        Self { path, latest_at: now, latest: delay, jitter_16: 0, buckets: [None; BUCKETS], recent }
     }
 
     fn add(&mut self, now: Instant, delay: i32) {
@@ -61,11 +64,27 @@ impl PathDelay {
             }
             _ => Extremes { index, low: delay, high: delay },
         });
+        if self.recent.index == index {
+            self.recent.low = self.recent.low.min(delay);
+            self.recent.high = self.recent.high.max(delay);
+        } else {
+            let (low, high) = self.extremes_at(index);
+            self.recent = Extremes { index, low, high };
+        }
     }
 
     /// Lowest and highest delay within the last second; the latest when there was none.
     fn extremes(&self, now: Instant) -> (i32, i32) {
-        let oldest = bucket_index(now).saturating_sub(BUCKETS as u64 - 1);
+        let index = bucket_index(now);
+        if self.recent.index == index {
+            (self.recent.low, self.recent.high)
+        } else {
+            self.extremes_at(index)
+        }
+    }
+
+    fn extremes_at(&self, index: u64) -> (i32, i32) {
+        let oldest = index.saturating_sub(BUCKETS as u64 - 1);
         let recent = self.buckets.iter().flatten().filter(|bucket| bucket.index >= oldest);
         recent
             .map(|b| (b.low, b.high))
@@ -74,12 +93,12 @@ impl PathDelay {
     }
 
     fn is_silent(&self, now: Instant) -> bool {
-        now.since(self.latest_at) >= SILENCE_MAX
+        self.latest_at + SILENCE_MAX <= now
     }
 
     fn shift(&mut self, units: i32) {
         self.latest -= units;
-        for bucket in self.buckets.iter_mut().flatten() {
+        for bucket in self.buckets.iter_mut().flatten().chain([&mut self.recent]) {
             bucket.low -= units;
             bucket.high -= units;
         }
@@ -150,14 +169,19 @@ impl DelaySpread {
 
     /// The timeout to use now; `None` while every path is silent.
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
-        let live = || self.paths.iter().filter(|path| !path.is_silent(now));
-        let spread = live()
-            .map(|path| path.extremes(now))
-            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-            .map(|(low, high)| (high - low).unsigned_abs())?;
-        let jitter_16 = live().map(|path| path.jitter_16.unsigned_abs()).max().unwrap_or(0);
-        let timeout = SEND_TS_UNIT * (spread + jitter_16 / 4) + MARGIN;
-        Some(timeout.clamp(self.min, self.max))
+        let (mut low, mut high, mut jitter_16) = (i32::MAX, i32::MIN, 0);
+        for path in self.paths.iter().filter(|path| !path.is_silent(now)) {
+            let extremes = path.extremes(now);
+            low = low.min(extremes.0);
+            high = high.max(extremes.1);
+            jitter_16 = jitter_16.max(path.jitter_16.unsigned_abs());
+        }
+        if low > high {
+            return None;
+        }
+        let units = high.abs_diff(low) + jitter_16 / 4;
+        let nanos = u64::from(units) * SEND_TS_UNIT.as_nanos() as u64;
+        Some((Duration::from_nanos(nanos) + MARGIN).clamp(self.min, self.max))
     }
 }
 

@@ -12,14 +12,19 @@ pub(super) struct Pacer {
     start: Instant,
     payload_bits: f64,
     next_at: Option<Instant>,
+    /// The time between two packets where the load never changes.
+    gap: Option<Duration>,
 }
 
 impl Pacer {
     /// The first packet leaves as soon as there is any load from `start` on.
     pub(super) fn new(shape: Shape, start: Instant, payload_bytes: u32) -> Self {
         let payload_bits = f64::from(payload_bytes) * 8.0;
-        let mut pacer = Self { shape, start, payload_bits, next_at: None };
+        let mut pacer = Self { shape, start, payload_bits, next_at: None, gap: None };
         pacer.next_at = pacer.after(start, 0.0);
+        if matches!(pacer.shape, Shape::Constant(_)) {
+            pacer.gap = pacer.after(start, payload_bits).map(|second| second - start);
+        }
         pacer
     }
 
@@ -30,7 +35,10 @@ impl Pacer {
 
     /// The next packet has left.
     pub(super) fn advance(&mut self) {
-        self.next_at = self.next_at.and_then(|at| self.after(at, self.payload_bits));
+        self.next_at = self.next_at.and_then(|at| match self.gap {
+            Some(gap) => Some(at + gap),
+            None => self.after(at, self.payload_bits),
+        });
     }
 
     /// No packet leaves before `at`.

@@ -50,20 +50,30 @@ impl Jitter {
             return Duration::ZERO;
         }
         self.enter_period_of(now, prng);
-        let passed = now.since(self.start).as_nanos();
-        let (from, to) = (self.from.as_nanos(), self.to.as_nanos());
-        let period = self.period.as_nanos();
-        let nanos = (from * (period - passed) + to * passed) / period;
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        let passed = nanos(now.since(self.start));
+        let (from, to, period) = (nanos(self.from), nanos(self.to), nanos(self.period));
+        // Division of 128 bits is slow, and needed only for delays of minutes.
+        let weighted = from
+            .checked_mul(period - passed)
+            .and_then(|left| left.checked_add(to.checked_mul(passed)?));
+        let extra = match weighted {
+            Some(weighted) => weighted / period,
+            None => {
+                let left = u128::from(from) * u128::from(period - passed);
+                let weighted = left + u128::from(to) * u128::from(passed);
+                u64::try_from(weighted / u128::from(period)).unwrap_or(u64::MAX)
+            }
+        };
+        Duration::from_nanos(extra)
     }
 
     /// Draws the targets up to the period that `now` lies in. After a long silence only the last
     /// two matter, so that the work is bounded.
     fn enter_period_of(&mut self, now: Instant, prng: &mut Prng) {
-        let behind = now.since(self.start).as_nanos() / self.period.as_nanos();
-        if behind == 0 {
+        if now < self.start + self.period {
             return;
         }
+        let behind = now.since(self.start).as_nanos() / self.period.as_nanos();
         self.from = if behind == 1 { self.to } else { draw(self.max, prng) };
         self.to = draw(self.max, prng);
         let skipped = behind.saturating_mul(self.period.as_nanos());
@@ -78,7 +88,11 @@ pub(super) fn independent(max: Duration, prng: &mut Prng) -> Duration {
 }
 
 fn draw(max: Duration, prng: &mut Prng) -> Duration {
-    Duration::from_nanos(prng.up_to(u64::try_from(max.as_nanos()).unwrap_or(u64::MAX)))
+    Duration::from_nanos(prng.up_to(nanos(max)))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn period(max: Duration) -> Duration {

@@ -52,6 +52,9 @@ impl Outages {
 
     /// Whether the link is dead at this instant.
     pub fn contains(&self, at: Instant) -> bool {
+        if self.spans.is_empty() {
+            return false;
+        }
         let begun = self.spans.partition_point(|(from, _)| *from <= at);
         begun > 0 && at < self.spans[begun - 1].1
     }

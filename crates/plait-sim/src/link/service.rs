@@ -161,11 +161,18 @@ fn use_opportunities(trace: &Trace, from: Cursor, now: Instant, bytes: u64) -> (
 /// Time that the transmitter needs, rounded up so that the rate is never exceeded; `None` at rate
 /// zero.
 fn time_on_the_wire(rate: Rate, bytes: u64) -> Option<Duration> {
-    const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
+    const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
     if rate == Rate::ZERO {
         return None;
     }
-    let bit_nanos = u128::from(bytes) * BIT_NANOS_PER_BYTE;
-    let nanos = bit_nanos.div_ceil(u128::from(rate.bits_per_second()));
-    Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    let rate = rate.bits_per_second();
+    let nanos = match bytes.checked_mul(BIT_NANOS_PER_BYTE) {
+        Some(bit_nanos) => bit_nanos.div_ceil(rate),
+        // More than two gigabytes.
+        None => {
+            let bit_nanos = u128::from(bytes) * u128::from(BIT_NANOS_PER_BYTE);
+            u64::try_from(bit_nanos.div_ceil(rate.into())).unwrap_or(u64::MAX)
+        }
+    };
+    Some(Duration::from_nanos(nanos))
 }

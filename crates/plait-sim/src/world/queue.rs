@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use plait_proto::time::Instant;
 
 /// What is to happen. Indices are those of the world's lists.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// One direction of a link has something to give, or thinks so.
     Link(usize),
@@ -18,26 +18,64 @@ pub(super) enum Event {
     App(usize),
 }
 
+/// An event's turn: its time, how many turns had been given out before, and the event, in one
+/// number from high bits to low, so that one comparison tells which of two comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Turn(u128);
+
+const INDEX_BITS: u32 = 18;
+const EVENT_BITS: u32 = INDEX_BITS + 2;
+const INSERTED_BITS: u32 = 64 - EVENT_BITS;
+
+impl Turn {
+    fn new(at: Instant, inserted: u64, event: Event) -> Self {
+        let (kind, index) = match event {
+            Event::Link(direction) => (0, direction),
+            Event::ServerWire(wire) => (1, wire),
+            Event::Gateway(side) => (2, side),
+            Event::App(app) => (3, app),
+        };
+        assert!(index >> INDEX_BITS == 0, "a scenario has fewer links and applications than 2^17");
+        let low = inserted << EVENT_BITS | kind << INDEX_BITS | index as u64;
+        Self(u128::from(at.as_nanos()) << (INSERTED_BITS + EVENT_BITS) | u128::from(low))
+    }
+
+    fn at(self) -> Instant {
+        Instant::from_nanos((self.0 >> (INSERTED_BITS + EVENT_BITS)) as u64)
+    }
+
+    fn event(self) -> Event {
+        let index = self.0 as usize & ((1 << INDEX_BITS) - 1);
+        match self.0 >> INDEX_BITS & 3 {
+            0 => Event::Link(index),
+            1 => Event::ServerWire(index),
+            2 => Event::Gateway(index),
+            _ => Event::App(index),
+        }
+    }
+}
+
 /// Events that have not happened yet.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    heap: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    heap: BinaryHeap<Reverse<Turn>>,
     inserted: u64,
 }
 
 impl EventQueue {
     pub(super) fn push(&mut self, at: Instant, event: Event) {
-        self.heap.push(Reverse((at, self.inserted, event)));
+        self.heap.push(Reverse(Turn::new(at, self.inserted, event)));
         self.inserted += 1;
     }
 
     /// The next event that happens at `end` or before.
     pub(super) fn pop_until(&mut self, end: Instant) -> Option<(Instant, Event)> {
-        let Reverse((at, ..)) = self.heap.peek()?;
-        if *at > end {
+        let Reverse(turn) = *self.heap.peek()?;
+        if turn.at() > end {
             return None;
         }
-        self.heap.pop().map(|Reverse((at, _, event))| (at, event))
+        self.heap.pop();
+        Some((turn.at(), turn.event()))
     }
 }
 
@@ -72,6 +110,20 @@ impl Alarm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_holds_what_was_put_in() {
+        let latest = Instant::from_nanos(u64::MAX - 1);
+        for (at, event) in [
+            (latest, Event::Link((1 << INDEX_BITS) - 1)),
+            (Instant::ZERO, Event::ServerWire(1)),
+            (latest, Event::Gateway(0)),
+            (Instant::from_nanos(1), Event::App(4095)),
+        ] {
+            let turn = Turn::new(at, (1 << INSERTED_BITS) - 1, event);
+            assert_eq!((turn.at(), turn.event()), (at, event));
+        }
+    }
 
     #[test]
     fn equal_times_keep_the_order_of_insertion() {

@@ -247,9 +247,7 @@ impl Bond {
 
     fn heard(&mut self, id: PathId) {
         let Some(control) = self.paths.get(id) else { return };
-        if let Some(path) = self.ingress.path_mut(id) {
-            path.awaiting_since = None;
-        }
+        self.ingress.heard(id);
         if control.validated && self.state(id) == Some(PathState::Silent) {
             self.set_state(id, PathState::Up);
         }

@@ -72,8 +72,10 @@ pub struct Ingress {
     paths: PathMap<SendPath>,
     reported: PathMap<Reported>,
     run: Option<RunInProgress>,
-    /// Scratch for the scheduler's view.
+    /// The scheduler's view, cheapest path first. It follows what sending a packet changes; after
+    /// any other change it is stale, and made anew before the next decision.
     view: Vec<PathView>,
+    view_is_stale: bool,
     queue: TransmitQueue,
     /// Inner packets and bytes taken from the host and sent.
     pub sent_packets: u64,
@@ -93,6 +95,7 @@ impl Ingress {
             reported: PathMap::default(),
             run: None,
             view: Vec::new(),
+            view_is_stale: true,
             queue: TransmitQueue::default(),
             sent_packets: 0,
             sent_bytes: 0,
@@ -167,6 +170,7 @@ impl Ingress {
             if path.sent.oldest_at().is_some_and(|oldest| oldest + UNACKNOWLEDGED_MIN < now) {
                 let patience = path.rtt.patience().max(UNACKNOWLEDGED_MIN);
                 path.sent.expire(now.saturating_sub(patience));
+                self.view_is_stale = true;
             }
         }
     }
@@ -177,18 +181,22 @@ impl Ingress {
         self.run = Some(RunInProgress { path, bytes_left: bytes.saturating_sub(first_bytes) });
     }
 
-    /// Usable paths, cheapest first. Silent ones are better than none.
     fn refresh_view(&mut self) {
-        self.view.clear();
-        for wanted in [PathState::Up, PathState::Silent] {
-            self.view.extend(
-                self.paths.values().filter(|path| path.state == wanted).map(SendPath::view),
-            );
-            if !self.view.is_empty() {
-                break;
-            }
+        if self.view_is_stale {
+            self.view = self.usable_paths();
+            self.view_is_stale = false;
         }
-        self.view.sort_by_key(|view| (view.price, view.order, view.id));
+        debug_assert_eq!(self.view, self.usable_paths(), "the view follows the paths");
+    }
+
+    /// Usable paths, cheapest first. Silent ones are better than none.
+    fn usable_paths(&self) -> Vec<PathView> {
+        let any_up = self.paths.values().any(|path| path.state == PathState::Up);
+        let wanted = if any_up { PathState::Up } else { PathState::Silent };
+        let usable = self.paths.values().filter(|path| path.state == wanted);
+        let mut view: Vec<PathView> = usable.map(SendPath::view).collect();
+        view.sort_by_key(|view| (view.price, view.order, view.id));
+        view
     }
 
     fn seal_data(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &[u8]) {
@@ -200,6 +208,10 @@ impl Ingress {
         path.sent_bytes += u64::from(bytes);
         path.last_data_at = Some(now);
         path.awaiting_since.get_or_insert(now);
+        if let Some(view) = self.view.iter_mut().find(|view| view.id == path.id) {
+            view.in_flight_bytes = path.sent.in_flight_bytes();
+            view.sent_packets = path.sent_packets;
+        }
         let out = self.queue.append(path.id, path.route, length);
         seal(path, Kind::Data, out, &prefix.to_bytes(), packet);
     }
@@ -217,6 +229,7 @@ impl Ingress {
         }
         let length = HEADER_BYTES + prefix.len() + body.len() + TAG_BYTES;
         path.sent.sent_unacknowledged();
+        self.view_is_stale = true;
         path.sent_bytes += u64::from(path.route.ip_bytes(length));
         let out = self.queue.append(path.id, path.route, length);
         seal(path, Kind::Control, out, &prefix, &body);
@@ -258,6 +271,7 @@ impl Ingress {
             Some(NumberRange { low: base + low, high: base + high })
         });
         let outcome = path.sent.acked(now, ranges);
+        self.view_is_stale = true;
         if let Some(elapsed) = outcome.elapsed {
             let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
             path.rtt.sample(now, elapsed.saturating_sub(delay));
@@ -296,6 +310,7 @@ impl Ingress {
         let key = self.session.secret.path_key(self.session.cipher, id);
         let path = SendPath::new(id, route, info, self.session.remote, key);
         self.paths.insert(id, path);
+        self.view_is_stale = true;
     }
 
     /// Removes a path.
@@ -304,6 +319,7 @@ impl Ingress {
         self.reported.remove(id);
         self.scheduler.on_path_gone(id);
         self.run = None;
+        self.view_is_stale = true;
     }
 
     /// Changes whether a path may carry data.
@@ -316,6 +332,14 @@ impl Ingress {
             }
         }
         self.run = None;
+        self.view_is_stale = true;
+    }
+
+    /// Something came back over a path: it answers.
+    pub fn heard(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.awaiting_since = None;
+        }
     }
 
     /// Goes on under a new session; every path keeps its id and gets a new key.
@@ -338,6 +362,7 @@ impl Ingress {
 
     /// A path, to take samples.
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut SendPath> {
+        self.view_is_stale = true;
         self.paths.get_mut(id)
     }
 

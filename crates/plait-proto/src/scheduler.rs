@@ -28,7 +28,7 @@ use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
 /// What a scheduler may know about one usable path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathView {
     /// The path.
     pub id: PathId,

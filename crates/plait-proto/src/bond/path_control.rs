@@ -118,12 +118,14 @@ impl PathControl {
         if !self.validated {
             return self.next_challenge_at();
         }
-        let mut next = self.probe_at(path, silent, probe_interval);
-        if !silent && let Some(silent_at) = Self::silent_at(path) {
-            next = next.min(silent_at);
-        }
+        let mut next = self.last_probe_at + if silent { PROBE_INTERVAL } else { probe_interval };
         if let Some(mark_at) = self.mark_at(path, next_seq) {
             next = next.min(mark_at);
+        }
+        // What comes of data without an answer comes no sooner than this, and mostly a mark does.
+        if !silent && path.awaiting_since.is_some_and(|since| since + UNANSWERED_MIN < next) {
+            next = next.min(self.probe_at(path, silent, probe_interval));
+            next = Self::silent_at(path).map_or(next, |silent_at| silent_at.min(next));
         }
         next
     }

@@ -2,10 +2,13 @@
 
 use crate::seq::PathId;
 
-/// A map in the order of ids. A bond has few paths and looks them up several times a packet: the
-/// ids lie side by side, so that a search touches nothing else.
+const NO_PLACE: u16 = u16::MAX;
+
+/// A map in the order of ids. Paths are looked up several times a packet, and there are only 256
+/// ids: a table says where each has its value.
 #[derive(Debug)]
 pub(crate) struct PathMap<T> {
+    places: [u16; 256],
     /// In ascending order.
     ids: Vec<PathId>,
     /// The value of each id, at the same place.
@@ -14,13 +17,14 @@ pub(crate) struct PathMap<T> {
 
 impl<T> Default for PathMap<T> {
     fn default() -> Self {
-        Self { ids: Vec::new(), values: Vec::new() }
+        Self { places: [NO_PLACE; 256], ids: Vec::new(), values: Vec::new() }
     }
 }
 
 impl<T> PathMap<T> {
     fn place(&self, id: PathId) -> Option<usize> {
-        self.ids.iter().position(|known| *known == id)
+        let place = self.places[usize::from(id.0)];
+        (place != NO_PLACE).then_some(usize::from(place))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -28,7 +32,7 @@ impl<T> PathMap<T> {
     }
 
     pub(crate) fn contains(&self, id: PathId) -> bool {
-        self.ids.contains(&id)
+        self.place(id).is_some()
     }
 
     pub(crate) fn get(&self, id: PathId) -> Option<&T> {
@@ -62,13 +66,22 @@ impl<T> PathMap<T> {
         let at = self.ids.partition_point(|known| *known < id);
         self.ids.insert(at, id);
         self.values.insert(at, value);
+        self.note_places_from(at);
         at
+    }
+
+    fn note_places_from(&mut self, at: usize) {
+        for (place, id) in self.ids.iter().enumerate().skip(at) {
+            self.places[usize::from(id.0)] = place as u16;
+        }
     }
 
     pub(crate) fn remove(&mut self, id: PathId) {
         if let Some(at) = self.place(id) {
             self.ids.remove(at);
             self.values.remove(at);
+            self.places[usize::from(id.0)] = NO_PLACE;
+            self.note_places_from(at);
         }
     }
 

@@ -1,6 +1,8 @@
 //! `plait-lab bench`: what the machine can carry, with and without plait, over links without a
 //! limit.
 
+pub(crate) mod sim;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result};

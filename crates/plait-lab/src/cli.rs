@@ -72,9 +72,12 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// One run of 2 seconds each instead of the median of three of 5 seconds.
+    /// Fewer and shorter runs: for trying things out, not for a claim.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Measure how much faster than real time the simulator is, in place of real gateways.
+    #[arg(long)]
+    pub(crate) sim: bool,
 }
 
 #[derive(Debug, Args)]

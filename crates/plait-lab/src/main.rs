@@ -52,6 +52,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::List(args) => Some(list::run(args, &output)),
         Command::Run(args) if args.on == On::Sim => Some(run::run(args, &output)),
         Command::Report(args) => Some(report::run(args, &output)),
+        Command::Bench(args) if args.sim => Some(bench::sim::run(args, &output)),
         _ => None,
     };
     if let Some(verdict) = outside {

@@ -2,9 +2,9 @@
 
 mod apps;
 mod golden;
+mod null_cipher;
 mod paper_002;
 mod scenarios;
-mod speed;
 mod topology;
 mod trace;
 mod udp;

@@ -135,7 +135,9 @@ fn a_gateway_without_a_cipher_makes_sessions_with_its_like_only() {
 }
 
 fn files_under(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(folder)
+        .expect("a folder of this repository")
+        .map(|entry| entry.expect("an entry").path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.into_iter().chain(folders.iter().flat_map(|folder| files_under(folder))).collect()
 }

@@ -30,6 +30,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Run a scenario: every cell of its sweep, with every seed.
     Run(RunArgs),
+    /// Run a scenario on both back-ends, and hold each figure against its twin.
+    Compare(CompareArgs),
     /// Read results again: tables, and one page with plots.
     Report(ReportArgs),
     /// Remove what a killed lab has left.
@@ -104,6 +106,30 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Write the results here, as JSON Lines.
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a page with tables and plots here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// The folder of scenarios [default: scenarios/ of this folder or of one above it].
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The scenario, such as bond/tcp, or a file that ends in .toml.
+    pub(crate) name: String,
+    /// Replace a value of the scenario, or a sweep's values; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// Run each cell this many times on each back-end; the medians are compared.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the results of both, and the comparison, here, as JSON Lines.
     #[arg(long, value_name = "FILE.jsonl")]
     pub(crate) out: Option<PathBuf>,
     /// Write a page with tables and plots here.

@@ -6,6 +6,7 @@
 mod bench;
 mod clean;
 mod cli;
+mod compare;
 mod demo;
 mod emulator;
 mod figure;
@@ -61,6 +62,9 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     if let Command::Run(args) = &cli.command {
         run::check(args)?;
     }
+    if let Command::Compare(args) = &cli.command {
+        compare::check(args)?;
+    }
     if let Command::Verify(args) = &cli.command
         && args.list
     {
@@ -75,6 +79,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Verify(args) => verify::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),
         Command::Run(args) => run::run(args, &output),
+        Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
         Command::Clean | Command::List(_) | Command::Report(_) => {
             unreachable!("these work outside and have returned")

@@ -22,10 +22,9 @@ mod sink;
 use naming::Naming;
 use progress::Meter;
 use record::{
-    CellRecord, CheckFigure, CheckRecord, MachineRecord, Origin, Record, Results, RunRecord,
-    SummaryRecord,
+    CellRecord, CheckFigure, MachineRecord, Origin, Record, Results, RunRecord, SummaryRecord,
 };
-use sink::Sink;
+pub(crate) use sink::Sink;
 
 /// Runs the scenario and prints its results; the verdict is that of the checks it requires.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
@@ -33,17 +32,10 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     let mut sink = Sink::open(args.out.as_deref(), output)?;
     let page = args.html.as_deref().map(PageFile::create).transpose()?;
     let results = plan.carry_out(|run| sink.put(&Record::Run(run.clone())))?;
-    for cell in &results.cells {
-        sink.put(&Record::Cell(cell.clone()))?;
-    }
-    for check in results.summary.checks.clone() {
-        let scenario = results.summary.name.clone();
-        sink.put(&Record::Check(CheckRecord { scenario, check }))?;
-    }
     for line in words::experiment(&results) {
         output.line(line)?;
     }
-    sink.put(&Record::Summary(results.summary.clone()))?;
+    sink.put_findings(&results)?;
     sink.close()?;
     let ok = results.summary.ok;
     if let Some(page) = page {

@@ -10,6 +10,7 @@ use crate::machine::Machine;
 use crate::output::{self, Align, Output, Table, Verdict};
 
 mod aggregation;
+mod back_ends;
 mod clear_text;
 mod cost;
 mod fresh_clone;
@@ -17,6 +18,8 @@ mod loss_reports;
 mod packet;
 mod readme;
 mod resequencing;
+mod simulated;
+mod speed;
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,13 @@ struct Effort {
     runs: usize,
     /// Seconds of a TCP flow.
     seconds: u32,
+}
+
+impl Effort {
+    /// Seeds of a scenario: of five the median counts.
+    fn seeds(self) -> u64 {
+        if self.runs == 1 { 1 } else { 5 }
+    }
 }
 
 /// Something plait promises.
@@ -64,6 +74,31 @@ const PROMISES: &[Promise] = &[
         name: "bond.6",
         claim: "a fresh clone builds and passes its tests",
         check: fresh_clone::check,
+    },
+    Promise {
+        name: "sim.1",
+        claim: "the simulator reproduces 002's table of losses",
+        check: simulated::check_table,
+    },
+    Promise {
+        name: "sim.2",
+        claim: "the simulator reproduces 002's flows that come and go, and its TCP",
+        check: simulated::check_flows,
+    },
+    Promise {
+        name: "sim.3",
+        claim: "what is simulated is what real gateways do",
+        check: back_ends::check_alike,
+    },
+    Promise {
+        name: "sim.4",
+        claim: "the TCP model is as fast as the kernel's TCP",
+        check: back_ends::check_tcp_model,
+    },
+    Promise {
+        name: "sim.5",
+        claim: "the simulator is a hundred times faster than real time",
+        check: speed::check,
     },
 ];
 

@@ -47,6 +47,8 @@ fn experiment(results: &Results, is_one_of_many: bool) -> String {
 fn head(summary: &SummaryRecord) -> String {
     let (class, badge) = if summary.is_simulated() {
         ("badge simulated", "Simulated: virtual time, no real network")
+    } else if summary.is_comparison() {
+        ("badge", "Simulated, beside measured in network namespaces")
     } else {
         ("badge", "Measured in network namespaces, over emulated links")
     };

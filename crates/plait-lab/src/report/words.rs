@@ -11,8 +11,10 @@ pub(crate) fn experiment(results: &Results) -> Vec<String> {
         format!("Source: {}. {}", summary.source, origin(summary)),
         String::new(),
     ];
-    lines.extend(cells(results).lines());
-    lines.push(String::new());
+    if !results.cells.is_empty() {
+        lines.extend(cells(results).lines());
+        lines.push(String::new());
+    }
     if !summary.checks.is_empty() {
         lines.extend(checks(summary).lines());
         lines.push(String::new());
@@ -159,6 +161,8 @@ pub(super) fn origin(summary: &SummaryRecord) -> String {
     let duration = number(summary.duration_s);
     if summary.is_simulated() {
         format!("Simulated: {duration} s of virtual time per run, {runs}.")
+    } else if summary.is_comparison() {
+        format!("Simulated, and measured in namespaces: {duration} s per run.")
     } else {
         format!("Measured on {}: {duration} s per run, {runs}.", summary.on)
     }
@@ -233,7 +237,7 @@ pub(super) fn band(check: &CheckFigure) -> String {
 }
 
 /// A figure with its unit.
-pub(super) fn with_unit(value: f64, unit: &str) -> String {
+pub(crate) fn with_unit(value: f64, unit: &str) -> String {
     if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
 }
 

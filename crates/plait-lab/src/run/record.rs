@@ -13,6 +13,8 @@ use crate::machine::Machine;
 pub(crate) const SIM: &str = "sim";
 /// The name of the namespaces as a back-end.
 pub(crate) const NETNS: &str = "netns";
+/// A comparison's: both.
+pub(crate) const BOTH: &str = "sim and netns";
 
 /// One line of the results.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -212,6 +214,10 @@ pub(crate) struct SummaryRecord {
 impl SummaryRecord {
     pub(crate) fn is_simulated(&self) -> bool {
         self.on == SIM
+    }
+
+    pub(crate) fn is_comparison(&self) -> bool {
+        self.on == BOTH
     }
 }
 

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::record::Record;
+use super::record::{CheckRecord, Record, Results};
 use crate::output::Output;
 
 /// Takes one record after the other.
 #[derive(Debug)]
-pub(super) struct Sink<'a> {
+pub(crate) struct Sink<'a> {
     output: &'a Output,
     file: Option<(PathBuf, BufWriter<File>)>,
 }
 
 impl<'a> Sink<'a> {
     /// Creates the file, so that a wrong name is told before anything runs.
-    pub(super) fn open(file: Option<&Path>, output: &'a Output) -> Result<Self> {
+    pub(crate) fn open(file: Option<&Path>, output: &'a Output) -> Result<Self> {
         let open = |path: &Path| -> Result<(PathBuf, BufWriter<File>)> {
             let file = File::create(path).with_context(|| {
                 format!("{}: cannot be written; name a file in an existing folder", path.display())
@@ -29,7 +29,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Writes a record.
-    pub(super) fn put(&mut self, record: &Record) -> Result<()> {
+    pub(crate) fn put(&mut self, record: &Record) -> Result<()> {
         match record {
             Record::Run(body) => self.output.record("run", body)?,
             Record::Cell(body) => self.output.record("cell", body)?,
@@ -44,8 +44,28 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
+    /// Writes all records of an experiment.
+    pub(crate) fn put_all(&mut self, results: &Results) -> Result<()> {
+        for run in &results.runs {
+            self.put(&Record::Run(run.clone()))?;
+        }
+        self.put_findings(results)
+    }
+
+    /// Writes what the runs come to.
+    pub(crate) fn put_findings(&mut self, results: &Results) -> Result<()> {
+        for cell in &results.cells {
+            self.put(&Record::Cell(cell.clone()))?;
+        }
+        for check in results.summary.checks.clone() {
+            let scenario = results.summary.name.clone();
+            self.put(&Record::Check(CheckRecord { scenario, check }))?;
+        }
+        self.put(&Record::Summary(results.summary.clone()))
+    }
+
     /// Writes out what is still held back.
-    pub(super) fn close(self) -> Result<()> {
+    pub(crate) fn close(self) -> Result<()> {
         let Some((path, mut file)) = self.file else { return Ok(()) };
         file.flush().with_context(|| format!("{}: cannot be written", path.display()))
     }

@@ -1,0 +1,111 @@
+//! `plait-lab compare`: one scenario on both back-ends, each figure beside its twin.
+
+use anyhow::Result;
+
+use crate::cli::{CompareArgs, On, RunArgs};
+use crate::output::{Output, Verdict};
+use crate::report::{PageFile, words};
+use crate::run::record::{BOTH, CheckFigure, Results, SummaryRecord};
+use crate::run::{self, Sink};
+
+mod rule;
+mod samples;
+
+pub(crate) use rule::Rule;
+use samples::Samples;
+
+/// Which figure of several seeds counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Middle {
+    Median,
+    Mean,
+}
+
+impl Middle {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::Mean => "mean",
+        }
+    }
+}
+
+pub(crate) fn run(args: &CompareArgs, output: &Output) -> Result<Verdict> {
+    let mut sink = Sink::open(args.out.as_deref(), output)?;
+    let page = args.html.as_deref().map(PageFile::create).transpose()?;
+    let pair = measure(args)?;
+    let compared = results(&pair, Middle::Median, Rule::of_pair);
+    for results in &pair {
+        sink.put_all(results)?;
+    }
+    sink.put_all(&compared)?;
+    for line in words::experiment(&compared) {
+        output.line(line)?;
+    }
+    sink.close()?;
+    let verdict = Verdict::of(compared.summary.ok);
+    if let Some(page) = page {
+        let [sim, netns] = pair;
+        page.write(&[compared, sim, netns])?;
+    }
+    Ok(verdict)
+}
+
+/// Whether the comparison is worth starting; the errors are those of [`run`].
+pub(crate) fn check(args: &CompareArgs) -> Result<()> {
+    [On::Sim, On::Netns].iter().try_for_each(|on| run::check(&run_args(args, *on)))
+}
+
+/// Runs the scenario on the simulator and on namespaces.
+pub(crate) fn measure(args: &CompareArgs) -> Result<[Results; 2]> {
+    Ok([run::results(&run_args(args, On::Sim))?, run::results(&run_args(args, On::Netns))?])
+}
+
+fn run_args(args: &CompareArgs, on: On) -> RunArgs {
+    RunArgs {
+        name: args.name.clone(),
+        on,
+        settings: args.settings.clone(),
+        seeds: args.seeds,
+        seed: args.seed,
+        out: None,
+        html: None,
+        folder: args.folder.clone(),
+    }
+}
+
+/// The comparison as an experiment's results: a check for each pair of figures that `rule` has a
+/// bound for.
+pub(crate) fn results(
+    pair: &[Results; 2],
+    middle: Middle,
+    rule: impl Fn(&str, &Results) -> Option<Rule>,
+) -> Results {
+    let [sim, netns] = pair;
+    let mut checks = Vec::new();
+    for cell in &sim.cells {
+        let metrics = Samples::metrics(sim, &cell.cell);
+        for metric in metrics {
+            let Some(rule) = rule(metric, sim) else { continue };
+            let of = |results| Samples::of(results, &cell.cell, metric);
+            let (Some(sim), Some(netns)) = (of(sim), of(netns)) else { continue };
+            checks.push(rule.check(&cell.cell, metric, middle, [&sim, &netns]));
+        }
+    }
+    Results { runs: Vec::new(), cells: Vec::new(), summary: summary(pair, middle, checks) }
+}
+
+fn summary(pair: &[Results; 2], middle: Middle, checks: Vec<CheckFigure>) -> SummaryRecord {
+    let [sim, netns] = pair.each_ref().map(|results| &results.summary);
+    SummaryRecord {
+        title: format!("{}: simulated beside measured", sim.title),
+        source: format!("{} of {} seeds on each back-end", middle.name(), sim.seeds),
+        ok: !checks.is_empty() && checks.iter().all(|check| check.ok),
+        checks,
+        on: BOTH.to_owned(),
+        elapsed_s: sim.elapsed_s + netns.elapsed_s,
+        command: sim.command.replacen(" run ", " compare ", 1).replacen(" --on sim", "", 1),
+        axes: Vec::new(),
+        ..netns.clone()
+    }
+}

@@ -1,0 +1,66 @@
+//! sim.3 and sim.4: the simulator beside real processes and the kernel's TCP.
+
+use anyhow::Result;
+
+use super::simulated::of_checks;
+use super::{Effort, Figure};
+use crate::cli::CompareArgs;
+use crate::compare::{self, Middle, Rule};
+
+/// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.
+const ALIKE: [(&str, &[&str]); 2] =
+    [("002/table-loss", &["k=0.5", "t_dwd_ms=250"]), ("bond/tcp", &[])];
+/// Six links, each with a TCP flow of its own.
+const LINKS: &str = "tcp/links";
+const TCP_SHARE: f64 = 0.1;
+const LINKS_MIN: usize = 5;
+
+fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
+    CompareArgs {
+        name: name.to_owned(),
+        settings: settings.iter().map(ToString::to_string).collect(),
+        seeds,
+        seed: 1,
+        out: None,
+        html: None,
+        folder: None,
+    }
+}
+
+pub(super) fn check_alike(effort: Effort) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for (name, settings) in ALIKE {
+        let pair = compare::measure(&scenario(name, settings, effort.seeds()))?;
+        let compared = compare::results(&pair, Middle::Median, Rule::of_pair);
+        figures.extend(told(&compared.summary.checks));
+        figures.extend(of_checks(&compared));
+    }
+    Ok(figures)
+}
+
+pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
+    let pair = compare::measure(&scenario(LINKS, &[], 2 * effort.seeds()))?;
+    let rule = |metric: &str, results: &_| {
+        let rule = Rule::of_pair(metric, results)?;
+        Some(match rule {
+            Rule::Share(_) => Rule::Share(TCP_SHARE),
+            other => other,
+        })
+    };
+    let mut compared = compare::results(&pair, Middle::Mean, rule);
+    let near = compared.summary.checks.iter().filter(|check| check.ok).count();
+    let mut figures = vec![
+        Figure::count("links on which the model is within 10 % of the kernel", near as u64)
+            .at_least(LINKS_MIN as f64, "of six; the sixth is explained"),
+    ];
+    figures.extend(told(&compared.summary.checks));
+    // One of them may be off, so no single one is a check.
+    compared.summary.checks.iter_mut().for_each(|check| check.required = false);
+    figures.extend(of_checks(&compared));
+    Ok(figures)
+}
+
+/// Both back-ends' figures in words.
+fn told(checks: &[crate::run::record::CheckFigure]) -> Vec<Figure> {
+    checks.iter().map(|check| Figure::text(check.name.clone(), check.words.clone())).collect()
+}

@@ -54,7 +54,9 @@ fn of_check(scenario: &str, check: &CheckFigure) -> Figure {
     let Some(value) = check.value else {
         return Figure::text(name, "not measured");
     };
-    let figure = Figure::number(name, value, check.unit.clone());
+    // A figure without a unit is a quotient; what a check counts has one.
+    let unit = if check.unit.is_empty() { "ratio" } else { &check.unit };
+    let figure = Figure::number(name, value, unit.to_owned());
     if check.required && check.expected {
         figure.within(check.low, check.high, check.source.clone())
     } else {

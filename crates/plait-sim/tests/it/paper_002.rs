@@ -35,26 +35,3 @@ fn table_loss_runs_and_shows_what_it_must() {
         assert!(outcome.ok, "{}: {}", outcome.name, outcome.words);
     }
 }
-
-/// Prints the table for other seeds: how much of a cell is chance.
-#[test]
-#[ignore = "takes a minute; for people"]
-fn table_loss_over_seeds() {
-    for seed in 2..=5 {
-        let results = run_all("002/table-loss.toml", &[], seed);
-        let losses = results.iter().map(|result| result.metrics["loss_percent"]);
-        println!("seed {seed}: {:.2?}", losses.collect::<Vec<_>>());
-    }
-}
-
-/// Runs the others once and prints their verdicts.
-#[test]
-#[ignore = "takes minutes; for people"]
-fn the_other_scenarios_run() {
-    for name in ["002/multi-flow.toml", "002/tcp-sharing.toml", "002/tcp-udp.toml"] {
-        println!("{name}");
-        for result in run_all(name, &[], 1) {
-            println!("{:20} {:#?}", result.cell, result.metrics);
-        }
-    }
-}

@@ -208,7 +208,7 @@ fn every_kind_of_application_is_read() {
     let Traffic::Voip(voip) = apps[2].traffic else { panic!("{:?}", apps[2]) };
     assert_eq!((voip.codec.payload_bytes(), voip.playout), (20, ms(200)));
     let Traffic::Web(web) = &apps[3].traffic else { panic!("{:?}", apps[3]) };
-    assert_eq!((web.object_bytes, web.tcp.controller.as_str()), ((10, 20), "cubic"));
+    assert_eq!((web.object_bytes, web.tcp.controller.as_str()), ((10, 20), "cubic-linux"));
     let Traffic::Tcp(tcp) = &apps[4].traffic else { panic!("{:?}", apps[4]) };
     assert_eq!((tcp.flows, tcp.tcp.recovery.as_str(), apps[4].stop), (2, "rfc6675", ms(5000)));
 }

@@ -66,9 +66,8 @@ impl Rule {
             }
         };
         let told = |samples: &Samples, figure: f64| {
-            let [figure, low, high] =
-                [figure, samples.low(), samples.high()].map(|value| words::with_unit(value, unit));
-            format!("{figure} ({low} to {high})")
+            let [low, high] = [samples.low(), samples.high()].map(words::number);
+            format!("{} ({low} to {high})", words::with_unit(figure, unit))
         };
         CheckFigure {
             name: if cell == "base" { metric.to_owned() } else { format!("{metric} at {cell}") },

@@ -263,6 +263,7 @@ fn key(key: &Key) -> String {
 fn origin(results: &Results) -> String {
     let SummaryRecord { machine, elapsed_s, command, origin, .. } = &results.summary;
     let runs = match results.runs.len() {
+        0 => "all runs".to_owned(),
         1 => "1 run".to_owned(),
         many => format!("{many} runs"),
     };

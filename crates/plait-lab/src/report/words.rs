@@ -242,7 +242,7 @@ pub(crate) fn with_unit(value: f64, unit: &str) -> String {
 }
 
 /// A number with three digits that count, and none after the point when it is whole.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if value == value.trunc() && size < 1e9 {
         // Adding zero takes the sign from a negative zero.

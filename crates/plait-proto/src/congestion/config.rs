@@ -120,7 +120,8 @@ impl FromStr for SlowStart {
 pub struct ControllerConfig {
     /// The controller.
     pub algorithm: Algorithm,
-    /// Its slow start; absent: `hystart` for `cubic` and `cubic-linux`, `standard` for `new-reno`, as in Linux.
+    /// Its slow start; absent: `hystart` for `cubic` and `cubic-linux`, `standard` for `new-reno`,
+    /// as in Linux.
     pub slow_start: Option<SlowStart>,
     /// Window of `fixed`; without effect on the others.
     pub fixed_window_bytes: u64,

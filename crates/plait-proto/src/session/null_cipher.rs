@@ -1,5 +1,6 @@
 //! The null cipher of the simulator: everything has the length it has under an AEAD, and nothing is
-//! hidden. Why it exists and why no gateway can come to use it: `docs/decisions/0007-null-cipher.md`.
+//! hidden. Why it exists and why no gateway can come to use it:
+//! `docs/decisions/0007-null-cipher.md`.
 
 use super::keys::{TAG_BYTES, Unauthentic};
 use crate::seq::PacketNumber;

@@ -25,7 +25,18 @@ fn json_lines_end_in_a_summary() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(record_types(&output).last().map(String::as_str), Some("summary"));
     }
-    assert_eq!(record_types(&lab(&["verify", "--list", "--json"])).len(), 7);
+    assert_eq!(record_types(&lab(&["verify", "--list", "--json"])).len(), 12);
+}
+
+#[test]
+fn a_comparison_needs_a_scenario_for_both_back_ends() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    for (name, why) in [("002/table-loss-readings", "netns"), ("no/such", "no/such")] {
+        let output = lab(&["compare", name, "--folder", folder]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.stdout.is_empty() && error.contains(why), "{error}");
+    }
 }
 
 #[test]

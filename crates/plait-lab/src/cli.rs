@@ -89,19 +89,14 @@ pub(crate) struct ListArgs {
     pub(crate) folder: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
+/// Which experiment, and where its results go.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExperimentArgs {
     /// The scenario, such as 002/table-loss, or a file that ends in .toml.
     pub(crate) name: String,
-    /// Where to run it: in virtual time, or with real processes in namespaces.
-    #[arg(long)]
-    pub(crate) on: On,
     /// Replace a value of the scenario, or a sweep's values; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// Run each cell this many times, with seeds that follow each other.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) seeds: u64,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -116,28 +111,33 @@ pub(crate) struct RunArgs {
     pub(crate) folder: Option<PathBuf>,
 }
 
+impl ExperimentArgs {
+    /// A scenario of the project as it stands.
+    pub(crate) fn of(name: &str) -> Self {
+        let (settings, name) = (Vec::new(), name.to_owned());
+        Self { name, settings, seed: 1, out: None, html: None, folder: None }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Where to run it: in virtual time, or with real processes in namespaces.
+    #[arg(long)]
+    pub(crate) on: On,
+    /// Run each cell this many times, with seeds that follow each other.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The scenario, such as bond/tcp, or a file that ends in .toml.
-    pub(crate) name: String,
-    /// Replace a value of the scenario, or a sweep's values; may be given several times.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) settings: Vec<String>,
     /// Run each cell this many times on each back-end; the medians are compared.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: u64,
-    /// The first seed.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Write the results of both, and the comparison, here, as JSON Lines.
-    #[arg(long, value_name = "FILE.jsonl")]
-    pub(crate) out: Option<PathBuf>,
-    /// Write a page with tables and plots here.
-    #[arg(long, value_name = "FILE.html")]
-    pub(crate) html: Option<PathBuf>,
-    /// The folder of scenarios [default: scenarios/ of this folder or of one above it].
-    #[arg(long)]
-    pub(crate) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
 }
 
 /// A back-end of the scenarios.

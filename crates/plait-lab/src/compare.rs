@@ -6,33 +6,15 @@ use crate::cli::{CompareArgs, On, RunArgs};
 use crate::output::{Output, Verdict};
 use crate::report::{PageFile, words};
 use crate::run::record::{BOTH, CheckFigure, Results, SummaryRecord};
-use crate::run::{self, Sink};
+use crate::run::{self, Middle, Samples, Sink};
 
 mod rule;
-mod samples;
 
 pub(crate) use rule::Rule;
-use samples::Samples;
-
-/// Which figure of several seeds counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Middle {
-    Median,
-    Mean,
-}
-
-impl Middle {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Median => "median",
-            Self::Mean => "mean",
-        }
-    }
-}
 
 pub(crate) fn run(args: &CompareArgs, output: &Output) -> Result<Verdict> {
-    let mut sink = Sink::open(args.out.as_deref(), output)?;
-    let page = args.html.as_deref().map(PageFile::create).transpose()?;
+    let mut sink = Sink::open(args.experiment.out.as_deref(), output)?;
+    let page = args.experiment.html.as_deref().map(PageFile::create).transpose()?;
     let pair = measure(args)?;
     let compared = results(&pair, Middle::Median, Rule::of_pair);
     for results in &pair {
@@ -62,16 +44,7 @@ pub(crate) fn measure(args: &CompareArgs) -> Result<[Results; 2]> {
 }
 
 fn run_args(args: &CompareArgs, on: On) -> RunArgs {
-    RunArgs {
-        name: args.name.clone(),
-        on,
-        settings: args.settings.clone(),
-        seeds: args.seeds,
-        seed: args.seed,
-        out: None,
-        html: None,
-        folder: args.folder.clone(),
-    }
+    RunArgs { on, seeds: args.seeds, experiment: args.experiment.clone() }
 }
 
 /// The comparison as an experiment's results: a check for each pair of figures that `rule` has a

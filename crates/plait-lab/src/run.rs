@@ -16,6 +16,7 @@ mod netns;
 mod pool;
 mod progress;
 pub(crate) mod record;
+mod samples;
 mod sim;
 mod sink;
 
@@ -24,13 +25,14 @@ use progress::Meter;
 use record::{
     CellRecord, CheckFigure, MachineRecord, Origin, Record, Results, RunRecord, SummaryRecord,
 };
+pub(crate) use samples::{Middle, Samples};
 pub(crate) use sink::Sink;
 
 /// Runs the scenario and prints its results; the verdict is that of the checks it requires.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     let plan = Plan::new(args)?;
-    let mut sink = Sink::open(args.out.as_deref(), output)?;
-    let page = args.html.as_deref().map(PageFile::create).transpose()?;
+    let mut sink = Sink::open(args.experiment.out.as_deref(), output)?;
+    let page = args.experiment.html.as_deref().map(PageFile::create).transpose()?;
     let results = plan.carry_out(|run| sink.put(&Record::Run(run.clone())))?;
     for line in words::experiment(&results) {
         output.line(line)?;
@@ -63,10 +65,11 @@ fn on_name(on: On) -> &'static str {
 }
 
 fn load(args: &RunArgs) -> Result<Loaded> {
-    if args.name.ends_with(".toml") {
-        return list::load_file(args.name.as_ref(), &args.settings);
+    if args.experiment.name.ends_with(".toml") {
+        return list::load_file(args.experiment.name.as_ref(), &args.experiment.settings);
     }
-    Catalogue::find(args.folder.as_deref())?.load(&args.name, &args.settings)
+    Catalogue::find(args.experiment.folder.as_deref())?
+        .load(&args.experiment.name, &args.experiment.settings)
 }
 
 /// An experiment that can run.
@@ -80,9 +83,9 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(args: &'a RunArgs) -> Result<Self> {
         anyhow::ensure!(
-            args.seed.checked_add(args.seeds).is_some(),
+            args.experiment.seed.checked_add(args.seeds).is_some(),
             "--seed {}: leaves no room for --seeds {}; choose a smaller one",
-            args.seed,
+            args.experiment.seed,
             args.seeds,
         );
         let Loaded { experiment, digest } = load(args)?;
@@ -95,7 +98,7 @@ impl<'a> Plan<'a> {
     fn carry_out(self, mut take: impl FnMut(&RunRecord) -> Result<()>) -> Result<Results> {
         let started = Instant::now();
         let Self { args, experiment, origin, naming } = &self;
-        let seeds = args.seed..args.seed + args.seeds;
+        let seeds = args.experiment.seed..args.experiment.seed + args.seeds;
         let jobs: Vec<(&Cell, u64)> = experiment
             .cells
             .iter()
@@ -108,7 +111,7 @@ impl<'a> Plan<'a> {
             let command = naming.command(cell, seed);
             let mut run = RunRecord::new(name, &cell.scenario, result, command, origin.clone());
             take(&run)?;
-            if seed != args.seed {
+            if seed != args.experiment.seed {
                 // Only each cell's first run is plotted; the others' series would fill the memory.
                 run.series.clear();
             }
@@ -149,7 +152,7 @@ impl<'a> Plan<'a> {
             on: on_name(args.on).to_owned(),
             duration_s: scenario.duration.as_secs_f64(),
             axes: scenario.sweep.iter().map(|axis| axis.name.clone()).collect(),
-            seed: args.seed,
+            seed: args.experiment.seed,
             seeds: args.seeds,
             elapsed_s: started.elapsed().as_secs_f64(),
             command: self.naming.whole(),

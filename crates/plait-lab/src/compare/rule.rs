@@ -2,9 +2,9 @@
 
 use plait_sim::scenario::metric::unit_of;
 
-use super::{Middle, Samples};
 use crate::report::words;
 use crate::run::record::{CheckFigure, Results};
+use crate::run::{Middle, Samples};
 
 /// UDP's throughput of a link: percentage points of the link's rate.
 const LINK_POINTS: f64 = 5.0;

@@ -5,6 +5,7 @@ use plait_sim::scenario::metric::unit_of;
 use plait_sim::scenario::{Cell, CellResult, Scenario};
 
 use super::record::CellFigure;
+use super::samples::{Middle, Samples};
 
 /// Shown when neither the paper nor a check names a metric.
 const USUAL: [&str; 3] = ["offered_mbit", "goodput_mbit", "loss_percent"];
@@ -24,17 +25,16 @@ fn figure(
     metric: &str,
 ) -> Option<CellFigure> {
     let runs = runs.iter().filter(|run| run.cell == cell.name);
-    let mut values: Vec<f64> = runs.filter_map(|run| run.metrics.get(metric).copied()).collect();
-    values.sort_by(f64::total_cmp);
-    let median = median(&values)?;
+    let values = runs.filter_map(|run| run.metrics.get(metric).copied()).collect();
+    let samples = Samples::new(values)?;
     let printed =
         scenario.paper.iter().find(|p| p.metric == metric && p.at.chooses(&cell.settings));
     Some(CellFigure {
         metric: metric.to_owned(),
         unit: unit_of(metric).to_owned(),
-        median,
-        low: *values.first()?,
-        high: *values.last()?,
+        median: samples.middle(Middle::Median),
+        low: samples.low(),
+        high: samples.high(),
         paper: printed.map(|printed| printed.value),
         paper_source: printed.map(|printed| printed.source.clone()).unwrap_or_default(),
     })
@@ -57,24 +57,4 @@ fn metrics(scenario: &Scenario) -> Vec<&str> {
         }
     }
     if metrics.is_empty() { USUAL.to_vec() } else { metrics }
-}
-
-/// Of sorted values the middle one, or the mean of the two middle ones.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = *sorted.get((sorted.len() - 1) / 2)?;
-    Some((lower + upper) / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between_the_middle_ones() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0]), Some(3.0));
-        assert_eq!(median(&[1.0, 2.0]), Some(1.5));
-        assert_eq!(median(&[1.0, 2.0, 3.0, 4.0, 50.0]), Some(3.0));
-    }
 }

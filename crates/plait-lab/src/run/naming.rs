@@ -18,13 +18,19 @@ pub(super) struct Naming {
 
 impl Naming {
     pub(super) fn new(args: &RunArgs, scenario: &Scenario) -> Self {
-        let mut start = vec!["plait-lab".into(), "run".into(), args.name.clone()];
+        let mut start = vec!["plait-lab".into(), "run".into(), args.experiment.name.clone()];
         start.extend(["--on".into(), super::record::SIM.into()]);
-        if let Some(folder) = &args.folder {
+        if let Some(folder) = &args.experiment.folder {
             start.extend(["--folder".into(), folder.display().to_string()]);
         }
-        let settings = args.settings.clone();
-        Self { start, settings, axes: scenario.sweep.clone(), seed: args.seed, seeds: args.seeds }
+        let settings = args.experiment.settings.clone();
+        Self {
+            start,
+            settings,
+            axes: scenario.sweep.clone(),
+            seed: args.experiment.seed,
+            seeds: args.seeds,
+        }
     }
 
     /// Repeats one run.
@@ -79,7 +85,7 @@ mod tests {
     use plait_sim::scenario::Experiment;
 
     use super::*;
-    use crate::cli::On;
+    use crate::cli::{ExperimentArgs, On};
 
     const TEXT: &str = r#"
 name = "x/y"
@@ -100,14 +106,9 @@ sweep = [
         let read = |_: &Path| Ok(TEXT.to_owned());
         let experiment = Experiment::load(Path::new("y.toml"), &settings, &read).unwrap();
         let args = RunArgs {
-            name: "x/y".into(),
             on: On::Sim,
-            settings,
             seeds: 2,
-            seed: 1,
-            out: None,
-            html: None,
-            folder: None,
+            experiment: ExperimentArgs { settings, ..ExperimentArgs::of("x/y") },
         };
         (Naming::new(&args, &experiment.scenario), experiment)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use crate::cli::{On, RunArgs};
+use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::output::{Output, Verdict};
 use crate::report;
 use crate::run;
@@ -118,14 +118,12 @@ fn run_scenario(name: &str, text: &str, output: &Output) -> Result<run::record::
     let (file, out) = (scratch.path().join("scenario.toml"), scratch.path().join("out.jsonl"));
     fs::write(&file, format!("name = \"self/{name}\"\n{HEAD}{text}"))?;
     let args = RunArgs {
-        name: file.display().to_string(),
         on: On::Netns,
-        settings: Vec::new(),
         seeds: 1,
-        seed: 1,
-        out: Some(out.clone()),
-        html: None,
-        folder: None,
+        experiment: ExperimentArgs {
+            out: Some(out.clone()),
+            ..ExperimentArgs::of(&file.display().to_string())
+        },
     };
     ensure!(run::run(&args, output)? == Verdict::Good, "no check of it can fail");
     read(&out)

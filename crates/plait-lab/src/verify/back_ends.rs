@@ -4,8 +4,10 @@ use anyhow::Result;
 
 use super::simulated::of_checks;
 use super::{Effort, Figure};
-use crate::cli::CompareArgs;
-use crate::compare::{self, Middle, Rule};
+use crate::cli::{CompareArgs, ExperimentArgs};
+use crate::compare::{self, Rule};
+use crate::run::Middle;
+use crate::run::record::CheckFigure;
 
 /// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.
 const ALIKE: [(&str, &[&str]); 2] =
@@ -16,15 +18,8 @@ const TCP_SHARE: f64 = 0.1;
 const LINKS_MIN: usize = 5;
 
 fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
-    CompareArgs {
-        name: name.to_owned(),
-        settings: settings.iter().map(ToString::to_string).collect(),
-        seeds,
-        seed: 1,
-        out: None,
-        html: None,
-        folder: None,
-    }
+    let settings = settings.iter().map(ToString::to_string).collect();
+    CompareArgs { seeds, experiment: ExperimentArgs { settings, ..ExperimentArgs::of(name) } }
 }
 
 pub(super) fn check_alike(effort: Effort) -> Result<Vec<Figure>> {
@@ -61,6 +56,6 @@ pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Both back-ends' figures in words.
-fn told(checks: &[crate::run::record::CheckFigure]) -> Vec<Figure> {
+fn told(checks: &[CheckFigure]) -> Vec<Figure> {
     checks.iter().map(|check| Figure::text(check.name.clone(), check.words.clone())).collect()
 }

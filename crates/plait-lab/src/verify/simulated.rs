@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{Effort, Figure};
-use crate::cli::{On, RunArgs};
+use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::run::record::{CheckFigure, Results};
 use crate::run::results;
 
@@ -11,26 +11,17 @@ use crate::run::results;
 const TABLE_TIME_MAX_S: f64 = 60.0;
 
 /// A scenario with the seeds 1, 2, ….
-pub(super) fn on(on: On, name: &str, seeds: u64) -> RunArgs {
-    RunArgs {
-        name: name.to_owned(),
-        on,
-        settings: Vec::new(),
-        seeds,
-        seed: 1,
-        out: None,
-        html: None,
-        folder: None,
-    }
+fn simulate(name: &str, seeds: u64) -> Result<Results> {
+    results(&RunArgs { on: On::Sim, seeds, experiment: ExperimentArgs::of(name) })
 }
 
 pub(super) fn check_table(effort: Effort) -> Result<Vec<Figure>> {
-    let once = results(&on(On::Sim, "002/table-loss", 1))?;
+    let once = simulate("002/table-loss", 1)?;
     let mut figures = vec![
         Figure::number("time for the nine cells", once.summary.elapsed_s, "s")
             .at_most(TABLE_TIME_MAX_S, "one seed, on the machine's cores"),
     ];
-    let all = results(&on(On::Sim, "002/table-loss", effort.seeds()))?;
+    let all = simulate("002/table-loss", effort.seeds())?;
     figures.extend(of_checks(&all));
     Ok(figures)
 }
@@ -38,7 +29,7 @@ pub(super) fn check_table(effort: Effort) -> Result<Vec<Figure>> {
 pub(super) fn check_flows(effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for name in ["002/multi-flow", "002/tcp-sharing", "002/tcp-udp"] {
-        figures.extend(of_checks(&results(&on(On::Sim, name, effort.seeds()))?));
+        figures.extend(of_checks(&simulate(name, effort.seeds())?));
     }
     Ok(figures)
 }

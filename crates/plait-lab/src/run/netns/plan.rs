@@ -25,7 +25,7 @@ pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<(), Net
     if !scenario.backends.contains(&Backend::Netns) {
         return Err(NetnsError::NotMeant { name: scenario.name.clone() });
     }
-    for file in [&args.out, &args.html].into_iter().flatten() {
+    for file in [&args.experiment.out, &args.experiment.html].into_iter().flatten() {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).canonicalize();
         if folder.is_ok_and(|folder| folder.starts_with("/run")) {

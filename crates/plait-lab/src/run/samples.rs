@@ -1,7 +1,22 @@
 //! A figure over the seeds of a cell.
 
-use super::Middle;
-use crate::run::record::Results;
+use super::record::Results;
+
+/// Which figure of several seeds counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Middle {
+    Median,
+    Mean,
+}
+
+impl Middle {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::Mean => "mean",
+        }
+    }
+}
 
 /// A metric's values, sorted; never none.
 #[derive(Clone, PartialEq, Debug)]
@@ -9,18 +24,18 @@ pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
     /// Those of a cell; `None` when no run has the metric.
-    pub(super) fn of(results: &Results, cell: &str, metric: &str) -> Option<Self> {
+    pub(crate) fn of(results: &Results, cell: &str, metric: &str) -> Option<Self> {
         let runs = results.runs.iter().filter(|run| run.cell == cell);
         Self::new(runs.filter_map(|run| run.metrics.get(metric).copied()).collect())
     }
 
     /// The metrics of a cell by name.
-    pub(super) fn metrics<'a>(results: &'a Results, cell: &str) -> Vec<&'a str> {
+    pub(crate) fn metrics<'a>(results: &'a Results, cell: &str) -> Vec<&'a str> {
         let first = results.runs.iter().find(|run| run.cell == cell);
         first.map_or_else(Vec::new, |run| run.metrics.keys().map(String::as_str).collect())
     }
 
-    pub(super) fn new(mut values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         (!values.is_empty()).then_some(Self(values))
     }
@@ -33,11 +48,11 @@ impl Samples {
         }
     }
 
-    pub(super) fn low(&self) -> f64 {
+    pub(crate) fn low(&self) -> f64 {
         self.0[0]
     }
 
-    pub(super) fn high(&self) -> f64 {
+    pub(crate) fn high(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plait_proto::time::Duration;
+use plait_toml::{Bounds, Place, Problem, Problems, Section, Table};
 use toml::Value as Toml;
 
 pub mod app;
@@ -22,10 +23,10 @@ pub mod link;
 pub mod measure;
 pub mod metric;
 pub mod rate;
-mod reader;
+mod settings;
+mod span;
 pub mod sweep;
 pub mod trace;
-mod tree;
 
 #[cfg(test)]
 mod tests;
@@ -33,19 +34,17 @@ mod tests;
 pub use app::AppSpec;
 pub use bond::BondSpec;
 pub use check::{CellResult, Check, CheckOutcome, PaperValue};
-pub use error::{Place, Problem, ScenarioError, ScenarioErrors};
 pub use figure::Figure;
 pub use files::ReadFile;
 pub use link::LinkSpec;
 pub use measure::{Capture, Measure};
-pub use reader::Span;
+pub use plait_toml::{Error as ScenarioError, Errors as ScenarioErrors};
+pub use span::Span;
 pub use sweep::{Axis, Cell, Settings};
 
 use files::{Cache, Reader};
 use metric::Owners;
-use reader::{Bounds, Problems, Section};
 use sweep::Dimension;
-use tree::Table;
 
 /// A back-end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -137,13 +136,11 @@ impl Experiment {
         settings: &[impl AsRef<str>],
         read: &ReadFile<'_>,
     ) -> Result<Self, ScenarioErrors> {
-        let only = |error| ScenarioErrors::new(vec![error]).expect("one error is not none");
         let text = read(file).map_err(|cause| {
-            let problem = Problem::Unreadable { file: file.into(), cause: cause.to_string() };
-            let place = Place::File(file.into());
-            only(ScenarioError { place, option: String::new(), problem: Box::new(problem) })
+            let problem = error::unreadable(file, &cause.to_string());
+            ScenarioError::new(Place::File(file.into()), "", problem)
         })?;
-        let mut root = tree::parse(file, &text).map_err(only)?;
+        let mut root = plait_toml::tree::parse(file, &text)?;
         let problems = Problems::default();
         let declared = declared_values(&root);
         for setting in settings {
@@ -160,11 +157,7 @@ impl Experiment {
             }
             _ => Vec::new(),
         };
-        match (ScenarioErrors::new(problems.into_found()), loaded) {
-            (None, Some((scenario, _))) => Ok(Self { scenario, cells }),
-            (Some(errors), _) => Err(errors),
-            (None, None) => unreachable!("a scenario that cannot be built has noted why"),
-        }
+        problems.finish(loaded.map(|(scenario, _)| Self { scenario, cells }))
     }
 }
 
@@ -180,13 +173,13 @@ fn declared_values(root: &Table) -> BTreeMap<String, Vec<Toml>> {
 fn apply(root: &mut Table, setting: &str, problems: &Problems) {
     let place = Place::Setting(setting.into());
     let Some((key, value)) = setting.split_once('=') else {
-        let problem = Problem::conflict("no value", "write KEY=VALUE, as in bond.scheduler.k=0.5");
+        let problem = Problem::new("no value", "write KEY=VALUE, as in bond.scheduler.k=0.5");
         return problems.add(&place, "", problem);
     };
-    let (key, value) = (key.trim(), tree::parse_setting_value(value.trim(), &place));
+    let (key, value) = (key.trim(), settings::parse_value(value.trim(), &place));
     if let Some(axis) = sweep::axis_of(root, key) {
         sweep::narrow(axis, value);
-    } else if let Err(problem) = tree::set(root, key, value) {
+    } else if let Err(problem) = settings::set(root, key, value) {
         problems.add(&place, "", problem);
     }
 }
@@ -206,8 +199,7 @@ fn read_scenario(
     let duration = read_duration(&mut top);
     let warmup = top.seconds("warmup_s").unwrap_or_default();
     if duration.is_some_and(|duration| warmup >= duration) {
-        let problem =
-            Problem::conflict("it leaves nothing to measure", "let it end before duration_s");
+        let problem = Problem::new("it leaves nothing to measure", "let it end before duration_s");
         top.problem("warmup_s", problem);
     }
     let server_rtt = top.millis("server_rtt_ms", 10_000.0).unwrap_or_default();
@@ -249,7 +241,7 @@ fn read_backends(top: &mut Section<'_>) -> Vec<Backend> {
             Some((_, backend)) => backends.push(*backend),
             None => {
                 let known = Backend::ALL.iter().map(|(known, _)| *known);
-                top.problem_at(&place, "backends", reader::unknown_choice(&name, known));
+                top.problem_at(&place, "backends", Problem::choice(&name, known));
             }
         }
     }
@@ -335,7 +327,8 @@ fn read_cells(
     declared: &BTreeMap<String, Vec<Toml>>,
     files: &Reader<'_>,
 ) -> Vec<Cell> {
-    let refuse = |place: &Place, problem| files.problems().add(place, "[[sweep]] key", problem);
+    let refuse =
+        |place: &Place, problem: Problem| files.problems().add(place, "[[sweep]] key", problem);
     let cells = sweep::expand(root, dimensions, refuse);
     let cell = |(name, settings, table): (String, Settings, Table)| {
         let (scenario, _) = read_scenario(&table, place, declared, files)?;

@@ -8,9 +8,9 @@ mod convert;
 mod error;
 mod gateway;
 mod key;
+mod located;
 mod peer;
 mod prefix;
-mod reader;
 mod tuning;
 
 #[cfg(test)]
@@ -20,16 +20,15 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use toml::de::DeTable;
+use plait_toml::{Place, Problems, Section, Table};
 
-pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use gateway::{Gateway, PathConfig};
 pub(crate) use key::parse as parse_key;
 pub(crate) use peer::Peer;
+pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use tuning::Tuning;
 
-use error::{Conflict, FormProblem, Problem};
-use reader::{Problems, Section};
+use error::{Conflict, Unreadable};
 
 /// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
 const OVERHEAD_IPV4_BYTES: u16 = 20 + 8 + 32;
@@ -78,15 +77,10 @@ impl Config {
     ///
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
-        let text = read(file)?;
-        let problems = Problems::new(file, &text);
-        let document = parse(&problems, &text);
-        let config = document.as_ref().and_then(|document| sections(&problems, file, document));
-        match (ConfigErrors::new(problems.into_found()), config) {
-            (None, Some(config)) => Ok(config),
-            (Some(errors), _) => Err(errors),
-            (None, None) => unreachable!("a section that cannot be built has noted why"),
-        }
+        let document = read(file)?;
+        let problems = Problems::default();
+        let config = sections(&problems, file, &document);
+        problems.finish(config)
     }
 
     /// The path of the control socket that a file names, without reading any key.
@@ -95,20 +89,12 @@ impl Config {
     ///
     /// The file cannot be read, is not TOML, or names the socket wrongly.
     pub(crate) fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
-        let text = read(file)?;
-        let problems = Problems::new(file, &text);
-        let document = parse(&problems, &text);
-        let socket = document.as_ref().map(|document| {
-            let mut top = Section::top(&problems, document);
-            let mut section = top.single("gateway", "[gateway]");
-            let tun = gateway::tun_name(&mut section);
-            gateway::control_socket(&mut section, &tun)
-        });
-        match (ConfigErrors::new(problems.into_found()), socket) {
-            (None, Some(socket)) => Ok(socket),
-            (Some(errors), _) => Err(errors),
-            (None, None) => unreachable!("a document that cannot be parsed has a syntax error"),
-        }
+        let document = read(file)?;
+        let problems = Problems::default();
+        let mut section = top(&problems, file, &document).single("gateway");
+        let tun = gateway::tun_name(&mut section);
+        let socket = gateway::control_socket(&mut section, &tun);
+        problems.finish(Some(socket))
     }
 
     /// The largest inner packet in bytes: what the file says, or what fits a link of 1500 bytes.
@@ -117,37 +103,33 @@ impl Config {
         let overhead = if any_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES };
         self.gateway.mtu.unwrap_or(LINK_MTU_BYTES - overhead)
     }
-}
 
-fn read(file: &Path) -> Result<String, ConfigErrors> {
-    fs::read_to_string(file).map_err(|cause| {
-        let problem = Problem::Form(FormProblem::Unreadable(cause));
-        ConfigError { file: file.to_owned(), line: None, option: String::new(), problem }.into()
-    })
-}
-
-fn parse<'a>(problems: &Problems<'_>, text: &'a str) -> Option<DeTable<'a>> {
-    match DeTable::parse(text) {
-        Ok(document) => Some(document.into_inner()),
-        Err(error) => {
-            let line = problems.line_at(error.span().map_or(0, |span| span.start));
-            problems.add(line, "", FormProblem::Syntax(error.message().into()));
-            None
-        }
+    /// Notes what does not go together in a line of the file.
+    fn add(&self, problems: &Problems, line: usize, option: &str, conflict: Conflict) {
+        let place = Place::Line(self.file.as_path().into(), line);
+        problems.add(&place, option, conflict);
     }
 }
 
+fn read(file: &Path) -> Result<Table, ConfigErrors> {
+    let text = fs::read_to_string(file)
+        .map_err(|cause| ConfigError::new(Place::File(file.into()), "", Unreadable(cause)))?;
+    Ok(plait_toml::tree::parse(file, &text)?)
+}
+
+fn top<'a>(problems: &'a Problems, file: &Path, document: &'a Table) -> Section<'a> {
+    Section::top(problems, Place::Line(file.into(), 1), document)
+}
+
 /// Reads all sections, then checks them against each other. `None` when a problem was noted.
-fn sections(problems: &Problems<'_>, file: &Path, document: &DeTable<'_>) -> Option<Config> {
+fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let mut top = Section::top(problems, document);
-    let gateway = gateway::read(top.single("gateway", "[gateway]"), folder);
-    let paths: Vec<_> =
-        top.many("path", "[[path]]").into_iter().enumerate().map(gateway::read_path).collect();
-    let peers: Vec<_> =
-        top.many("peer", "[[peer]]").into_iter().map(|s| peer::read(s, folder)).collect();
-    let scheduler = top.single("scheduler", "[scheduler]");
-    let tuning = tuning::read(scheduler, top.single("resequencer", "[resequencer]"));
+    let mut top = top(problems, file, document);
+    let gateway = gateway::read(top.single("gateway"), folder);
+    let paths: Vec<_> = top.many("path").into_iter().enumerate().map(gateway::read_path).collect();
+    let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
+    let scheduler = top.single("scheduler");
+    let tuning = tuning::read(scheduler, top.single("resequencer"));
     top.finish();
     if !problems.none_found() {
         return None;
@@ -167,41 +149,43 @@ fn sections(problems: &Problems<'_>, file: &Path, document: &DeTable<'_>) -> Opt
     problems.none_found().then_some(Config { warnings, ..config })
 }
 
-fn check_paths(problems: &Problems<'_>, config: &Config) {
+fn check_paths(problems: &Problems, config: &Config) {
+    let add = |line, option, conflict| config.add(problems, line, option, conflict);
     if config.paths.is_empty() && config.gateway.listen_port.is_none() {
-        problems.add(config.gateway.line, "[gateway]", Conflict::NoSocket);
+        add(config.gateway.line, "[gateway]", Conflict::NoSocket);
     }
     if let Some(path) = config.paths.get(PATHS_MAX) {
-        problems.add(path.line, "[[path]]", Conflict::TooMany { limit: PATHS_MAX });
+        add(path.line, "[[path]]", Conflict::TooMany { limit: PATHS_MAX });
     }
     for (i, path) in config.paths.iter().enumerate() {
         if let Some(other) = config.paths[..i].iter().find(|other| other.name == path.name) {
             let problem =
                 Conflict::SamePathName { name: path.name.clone(), other_line: other.line };
-            problems.add(path.line, "[[path]] name", problem);
+            add(path.line, "[[path]] name", problem);
         }
     }
 }
 
-fn check_peers(problems: &Problems<'_>, config: &Config) {
+fn check_peers(problems: &Problems, config: &Config) {
+    let add = |line, option, conflict| config.add(problems, line, option, conflict);
     if config.peers.is_empty() {
-        problems.add(config.gateway.line, "[[peer]]", Conflict::NoPeer);
+        add(config.gateway.line, "[[peer]]", Conflict::NoPeer);
     }
     if let Some(peer) = config.peers.get(PEERS_MAX) {
-        problems.add(peer.line, "[[peer]]", Conflict::TooMany { limit: PEERS_MAX });
+        add(peer.line, "[[peer]]", Conflict::TooMany { limit: PEERS_MAX });
     }
     for (i, peer) in config.peers.iter().enumerate() {
         let others = &config.peers[..i];
         let key = &peer.public_key;
         if key.value == config.gateway.public_key {
-            problems.add(key.line, "[[peer]] public_key", Conflict::OwnKey);
+            add(key.line, "[[peer]] public_key", Conflict::OwnKey);
         }
         if let Some(other) = others.iter().find(|other| other.public_key.value == key.value) {
             let problem = Conflict::SamePeer { other_line: other.line };
-            problems.add(key.line, "[[peer]] public_key", problem);
+            add(key.line, "[[peer]] public_key", problem);
         }
         if peer.endpoints.is_empty() && config.gateway.listen_port.is_none() {
-            problems.add(peer.line, "[[peer]]", Conflict::NobodyCalls);
+            add(peer.line, "[[peer]]", Conflict::NobodyCalls);
         }
         for prefix in &peer.allowed_ips {
             let holds = |other: &&Peer| other.allowed_ips.iter().any(|p| p.value == prefix.value);
@@ -210,14 +194,15 @@ fn check_peers(problems: &Problems<'_>, config: &Config) {
                     prefix: prefix.value.to_string(),
                     other_line: other.line,
                 };
-                problems.add(prefix.line, "[[peer]] allowed_ips", problem);
+                add(prefix.line, "[[peer]] allowed_ips", problem);
             }
         }
     }
 }
 
 /// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes.
-fn check_addresses(problems: &Problems<'_>, config: &Config) {
+fn check_addresses(problems: &Problems, config: &Config) {
+    let add = |line, option, conflict| config.add(problems, line, option, conflict);
     const IPV6_MTU_MIN: u16 = 1280;
     let allowed = config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value);
     let any_ipv6 = config
@@ -228,7 +213,7 @@ fn check_addresses(problems: &Problems<'_>, config: &Config) {
         .chain(allowed)
         .any(|cidr| matches!(cidr.address, IpAddr::V6(_)));
     if let Some(mtu) = config.gateway.mtu.filter(|mtu| *mtu < IPV6_MTU_MIN && any_ipv6) {
-        problems.add(config.gateway.line, "[gateway] mtu", Conflict::MtuTooSmallForIpv6 { mtu });
+        add(config.gateway.line, "[gateway] mtu", Conflict::MtuTooSmallForIpv6 { mtu });
     }
 }
 

@@ -2,10 +2,10 @@
 
 use plait_proto::congestion;
 use plait_proto::time::Duration;
+use plait_toml::{Bounds, Problem, Section};
 
-use super::error::Problem;
+use super::error::no_such;
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
-use super::reader::{Bounds, SECONDS, Section, unknown_choice};
 use crate::tcp::ReceiverConfig;
 
 /// An application: a sender at one end, a receiver at the other.
@@ -173,7 +173,7 @@ pub(super) fn read_all(
         let name = section.text("name").unwrap_or_default();
         if !name.is_empty() && names.contains(&name) {
             let text = format!("another [[app]] is called \"{name}\" too");
-            section.problem("name", Problem::conflict(text, "give each application its own name"));
+            section.problem("name", Problem::new(text, "give each application its own name"));
         }
         names.push(name);
         apps.extend(read(section, around));
@@ -201,8 +201,7 @@ const KINDS: [(&str, Kind); 5] = [
 fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     let name = section.required_text("name", "name = \"flow\"");
     if name.as_ref().is_some_and(|name| name.contains(['.', '=', ',', ' '])) {
-        let problem =
-            Problem::conflict("no name for an application", "use no `.`, `=`, `,`, space");
+        let problem = Problem::new("no name for an application", "use no `.`, `=`, `,`, space");
         section.problem("name", problem);
     }
     let directions = [("down", Direction::Down), ("up", Direction::Up)];
@@ -216,7 +215,7 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
         let help =
             format!("let it stop after its start, and at {duration_s} s (duration_s) at most");
         let key = if section.holds_any(&["stop_s"]) { "stop_s" } else { "start_s" };
-        section.problem(key, Problem::conflict(text, help));
+        section.problem(key, Problem::new(text, help));
     }
     let is_absent = !section.holds_any(&["kind"]);
     let kind = section.choice("kind", &KINDS);
@@ -246,7 +245,7 @@ fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
             let bond = around.inner_mtu.map(|_| "bond");
             let links = around.links.iter().map(|(name, _)| *name);
             let known = bond.into_iter().chain(links).map(str::to_owned).collect();
-            section.problem("via", Problem::NoSuch { kind: "link", name: name.to_owned(), known });
+            section.problem("via", no_such("link", name, known));
             None
         }
     }
@@ -291,7 +290,7 @@ fn read_udp(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>) ->
             _ => String::new(),
         };
         let help = format!("write at most {}: the MTU is {mtu}{framing}", mtu - UDP_HEADER_BYTES);
-        section.problem("payload_bytes", Problem::conflict(text, help));
+        section.problem("payload_bytes", Problem::new(text, help));
     }
     let framing = Framing::udp(payload_bytes, via == Some(&Via::Bond));
     if !section.holds_any(&["rate"]) {
@@ -336,7 +335,7 @@ fn read_web(section: &mut Section<'_>) -> WebSpec {
         objects: section.integer("objects", (1, 1000), "").unwrap_or(30),
         object_bytes: (low as u64, high as u64),
         connections: section.integer("connections", (1, 100), "").unwrap_or(6),
-        think: Duration::from_secs_f64(section.number("think_s", SECONDS).unwrap_or(2.0)),
+        think: Duration::from_secs_f64(section.number("think_s", Bounds::SECONDS).unwrap_or(2.0)),
         tcp: read_tcp(section),
     }
 }
@@ -347,7 +346,7 @@ fn read_tcp(section: &mut Section<'_>) -> TcpKind {
     let mut word = |key, known: &[&str], default: &str| match section.text(key) {
         Some(word) => {
             if !known.contains(&word.as_str()) {
-                section.problem(key, unknown_choice(&word, known.iter().copied()));
+                section.problem(key, Problem::choice(&word, known.iter().copied()));
             }
             word
         }

@@ -8,11 +8,11 @@ use plait_proto::scheduler::{
     AdaptiveWrrConfig, Algorithm, DwdMode, SchedulerConfig, WeightRounding,
 };
 use plait_proto::time::Duration;
+use plait_toml::{Bounds, Problem, Section};
 
-use super::error::Problem;
+use super::error::no_such;
 use super::link::{self, LinkSpec};
 use super::rate::TUNNEL_BYTES;
-use super::reader::{Bounds, Section};
 
 /// A bond over some of the links; both gateways are told the same.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,7 +57,7 @@ pub(super) fn read(
     if inner_mtu > room {
         let text = format!("a packet of {inner_mtu} bytes does not fit the links with its framing");
         let help = format!("write at most {room}, or raise the links' mtu");
-        section.problem("inner_mtu", Problem::conflict(text, help));
+        section.problem("inner_mtu", Problem::new(text, help));
     }
     section.finish();
     let report_interval = Duration::from_millis(scheduler.adaptive_wrr.t_report_ms.into());
@@ -84,16 +84,16 @@ fn read_links(section: &mut Section<'_>, known: &[&str]) -> Vec<String> {
         section.missing("links", "links = [\"dsl\", \"lte\"]");
     } else if named.is_empty() || named.len() > LINKS_MAX {
         let text = format!("{} links", named.len());
-        section.problem("links", Problem::conflict(text, format!("name 1 to {LINKS_MAX} links")));
+        section.problem("links", Problem::new(text, format!("name 1 to {LINKS_MAX} links")));
     }
     let mut links: Vec<String> = Vec::new();
     for (name, place) in named {
         if !known.contains(&name.as_str()) {
             let known = known.iter().map(|name| (*name).to_owned()).collect();
-            section.problem_at(&place, "links", Problem::NoSuch { kind: "link", name, known });
+            section.problem_at(&place, "links", no_such("link", &name, known));
         } else if links.contains(&name) {
             let text = format!("\"{name}\" stands here twice");
-            section.problem_at(&place, "links", Problem::conflict(text, "keep one of the two"));
+            section.problem_at(&place, "links", Problem::new(text, "keep one of the two"));
         } else {
             links.push(name);
         }

@@ -1,8 +1,9 @@
 //! `[paper]` and `[[check]]`: what the paper printed, and what a run must show.
 
-use super::error::Problem;
+use plait_toml::{Bounds, Problem, Section};
+
+use super::error::no_such;
 use super::metric::{self, Owners};
-use super::reader::{Bounds, Section};
 use super::sweep::{Axis, Selector, read_selector};
 
 mod evaluate;
@@ -142,7 +143,7 @@ fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> O
         && section.is_right_so_far()
     {
         let text = format!("the paper has no value of {metric}");
-        section.problem("metric", Problem::conflict(text, "add [[paper.value]] sections"));
+        section.problem("metric", Problem::new(text, "add [[paper.value]] sections"));
     }
     let (low_default, high_default) = match kind {
         Some(CheckKind::Ordering { .. }) => (None, Some(0.0)),
@@ -153,7 +154,7 @@ fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> O
     let high = section.number("high", ANY).or(high_default);
     if let Some((low, high)) = low.zip(high).filter(|(low, high)| low > high) {
         let text = format!("the band from {low} to {high} is empty");
-        section.problem("low", Problem::conflict(text, "let low be at most high"));
+        section.problem("low", Problem::new(text, "let low be at most high"));
     }
     let required = section.boolean("required").unwrap_or(true);
     let note = section.text("note").unwrap_or_default();
@@ -255,7 +256,7 @@ fn read_axes(section: &mut Section<'_>, key: &'static str, axes: &[Axis]) -> Vec
             named.push(name);
         } else {
             let known = axes.iter().map(|axis| axis.name.clone()).collect();
-            let problem = Problem::NoSuch { kind: "axis of a [[sweep]]", name, known };
+            let problem = no_such("axis of a [[sweep]]", &name, known);
             section.problem_at(&place, key, problem);
         }
     }

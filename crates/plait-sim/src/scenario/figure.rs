@@ -1,10 +1,10 @@
 //! `[[figure]]`: a metric by another name, or as a share of what it is in other cells. Known only
 //! when all cells have run, so no part of a single run's metrics.
 
+use plait_toml::{Problem, Section};
+
 use super::check::CellResult;
-use super::error::Problem;
 use super::metric::{self, METRICS, Owners, unit_of};
-use super::reader::Section;
 use super::sweep::{Axis, Selector, read_selector};
 
 /// A metric by another name, or over another one.
@@ -82,7 +82,7 @@ pub(super) fn read_all(
         let taken = METRICS.iter().any(|(known, _)| *known == name);
         if taken || (!name.is_empty() && names.contains(&name)) {
             let text = format!("another metric is called \"{name}\" too");
-            section.problem("name", Problem::conflict(text, "give the figure its own name"));
+            section.problem("name", Problem::new(text, "give the figure its own name"));
         }
         names.push(name);
         figures.extend(read(section, axes, owners));
@@ -108,11 +108,11 @@ fn read(mut section: Section<'_>, axes: &[Axis], owners: Owners<'_>) -> Option<F
     let (unit, own) = (unit_of(&name), unit_of(&metric));
     if is_ratio && !["", "%"].contains(&unit) {
         let text = format!("a ratio called \"{name}\" would be told in {unit}");
-        section.problem("name", Problem::conflict(text, "let the name end in _percent or no unit"));
+        section.problem("name", Problem::new(text, "let the name end in _percent or no unit"));
     } else if !is_ratio && unit != own {
         let text =
             format!("\"{name}\" does not end as \"{metric}\" does, so the unit would differ");
-        section.problem("name", Problem::conflict(text, "let both names end in the same unit"));
+        section.problem("name", Problem::new(text, "let both names end in the same unit"));
     }
     section.finish();
     let over =

@@ -8,16 +8,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::error::{Place, Problem, ScenarioError};
-use super::reader::Problems;
+use plait_toml::{Error, Place, Problems, Table};
+
+use super::error::FileError;
 use super::trace;
-use super::tree::{self, Table};
 use crate::link::Trace;
 
 /// Gives a file's text; [`std::fs::read_to_string`] is one.
 pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<String> + 'a;
 
-type Cached<T> = RefCell<BTreeMap<PathBuf, Result<T, ScenarioError>>>;
+type Cached<T> = RefCell<BTreeMap<PathBuf, Result<T, FileError>>>;
 
 /// What was read so far; each file is read once for all cells of a sweep.
 #[derive(Default)]
@@ -48,18 +48,16 @@ impl Reader<'_> {
     }
 
     /// A TOML file named at `place`.
-    pub(super) fn table(&self, place: &Place, name: &str) -> Result<Table, ScenarioError> {
-        self.load(&self.cache.tables, place, name, tree::parse)
+    pub(super) fn table(&self, place: &Place, name: &str) -> Result<Table, FileError> {
+        self.load(&self.cache.tables, place, name, plait_toml::tree::parse)
     }
 
     /// A trace named at `place`.
-    pub(super) fn trace(&self, place: &Place, name: &str) -> Result<Arc<Trace>, ScenarioError> {
+    pub(super) fn trace(&self, place: &Place, name: &str) -> Result<Arc<Trace>, FileError> {
         self.load(&self.cache.traces, place, name, |file, text| {
-            trace::parse(text).map(Arc::new).map_err(|error| ScenarioError {
-                place: Place::Line(file.into(), error.line),
-                option: String::new(),
-                problem: Box::new(Problem::Trace(error)),
-            })
+            let place = |line| Place::Line(file.into(), line);
+            let wrong = |error: trace::TraceError| Error::new(place(error.line), "", error);
+            trace::parse(text).map(Arc::new).map_err(wrong)
         })
     }
 
@@ -68,19 +66,17 @@ impl Reader<'_> {
         cache: &Cached<T>,
         place: &Place,
         name: &str,
-        parse: impl Fn(&Path, &str) -> Result<T, ScenarioError>,
-    ) -> Result<T, ScenarioError> {
+        parse: impl Fn(&Path, &str) -> Result<T, Error>,
+    ) -> Result<T, FileError> {
         let folder = place.file().and_then(Path::parent).unwrap_or(self.folder);
         let file = folder.join(name);
         if let Some(known) = cache.borrow().get(&file) {
             return known.clone();
         }
-        let text = (self.read)(&file).map_err(|cause| ScenarioError {
-            place: place.clone(),
-            option: String::new(),
-            problem: Box::new(Problem::Unreadable { file: file.clone(), cause: cause.to_string() }),
+        let text = (self.read)(&file).map_err(|cause| {
+            FileError::Unreadable(place.clone(), file.clone(), cause.to_string())
         })?;
-        let parsed = parse(&file, &text);
+        let parsed = parse(&file, &text).map_err(FileError::Content);
         cache.borrow_mut().insert(file, parsed.clone());
         parsed
     }

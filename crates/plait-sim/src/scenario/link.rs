@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
+use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
 
-use super::error::{Place, Problem};
+use super::error::no_such;
 use super::files::Reader;
-use super::reader::{Bounds, Problems, Section, Span, millis};
-use super::tree::{Node, Table, Value};
+use super::span::{self, Span, millis};
 use crate::link::Trace;
 use crate::ratio::Ratio;
 
@@ -142,7 +142,7 @@ pub(super) fn read_all(
         if name.is_empty() || name.len() > name_bytes_max || name.contains(['.', '=', ',']) {
             let text = format!("\"{name}\" is no name for a link");
             let help = format!("use 1 to {name_bytes_max} bytes without `.`, `=` and `,`");
-            section.problem("", Problem::conflict(text, help));
+            section.problem("", Problem::new(text, help));
         }
         if let Some(link) = read_like(section, files) {
             links.insert(name.to_owned(), link);
@@ -173,10 +173,10 @@ pub(super) fn check_through(
         let others = places.keys().filter(|other| **other != name.as_str());
         let known: Vec<String> = others.map(|other| (*other).to_owned()).collect();
         if !known.contains(through) {
-            add(Problem::NoSuch { kind: "other link", name: through.clone(), known });
+            add(no_such("other link", through, known));
         } else if links.get(through).is_some_and(|other| other.through.is_some()) {
             let text = format!("\"{through}\" itself runs through another link");
-            add(Problem::conflict(text, "name a link that runs through none"));
+            add(Problem::new(text, "name a link that runs through none"));
         }
     }
 }
@@ -188,12 +188,12 @@ fn read_like(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
     let base = match files.table(&place, &like) {
         Ok(base) => base,
         Err(error) => {
-            section.problem_of_file("like", error);
+            error.note(&section, "like", files.problems());
             return None;
         }
     };
     if let Some(nested) = base.get("like") {
-        let problem = Problem::conflict(
+        let problem = Problem::new(
             "a file of link conditions that is like another",
             "write all of its options in this file",
         );
@@ -264,7 +264,8 @@ fn read_direction<'a>(
     let queue = read_queue(pick(&mut own, link, QUEUE_ROOM), mean, codel);
     let loss = read_loss(pick(&mut own, link, &["loss"]));
     let reorder = pick(&mut own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
-    let outages = pick(&mut own, link, &["outages_s"]).spans("outages_s").unwrap_or_default();
+    let outages =
+        span::read_all(pick(&mut own, link, &["outages_s"]), "outages_s").unwrap_or_default();
     let one_way = pick(&mut own, link, &["delay_ms"])
         .range("delay_ms", Bounds::new(0.0, RTT_MAX_MS / 2.0, "milliseconds"));
     let one_way = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)));
@@ -291,7 +292,7 @@ fn read_capacity(section: &mut Section<'_>, files: &Reader<'_>) -> Option<Capaci
         return match files.trace(&place, &file) {
             Ok(trace) => Some(Capacity::Trace(trace)),
             Err(error) => {
-                section.problem_of_file("trace", error);
+                error.note(section, "trace", files.problems());
                 None
             }
         };

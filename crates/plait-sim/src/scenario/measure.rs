@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use plait_proto::time::Duration;
+use plait_toml::{Bounds, Problem, Section};
 
-use super::error::Problem;
 use super::metric::{self, METRICS, Owners, SERIES};
-use super::reader::{Bounds, SECONDS, Section, Span, unknown_choice};
+use super::span::{self, Span};
 
 /// `[capture]`: what a run records over time.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub(super) fn read_capture(mut section: Section<'_>) -> Capture {
         if known.clone().any(|known| known == name) {
             series.push(name);
         } else {
-            section.problem_at(&place, "series", unknown_choice(&name, known.clone()));
+            section.problem_at(&place, "series", Problem::choice(&name, known.clone()));
         }
     }
     section.finish();
@@ -141,7 +141,7 @@ pub(super) fn read_all(
         let taken = METRICS.iter().any(|(known, _)| *known == name);
         if taken || (!name.is_empty() && names.contains(&name)) {
             let text = format!("another metric is called \"{name}\" too");
-            section.problem("name", Problem::conflict(text, "give the measure its own name"));
+            section.problem("name", Problem::new(text, "give the measure its own name"));
         }
         names.push(name);
         measures.extend(read(section, capture, owners, duration));
@@ -165,9 +165,9 @@ fn read(
         let duration_s = duration.as_secs_f64();
         let help = format!("let to_s be after from_s, and {duration_s} s (duration_s) at most");
         let key = if section.holds_any(&["to_s"]) { "to_s" } else { "from_s" };
-        section.problem(key, Problem::conflict(text, help));
+        section.problem(key, Problem::new(text, help));
     }
-    let except = section.spans("except_s").unwrap_or_default();
+    let except = span::read_all(&mut section, "except_s").unwrap_or_default();
     section.finish();
     let within = Span { start, end };
     Some(Measure { name: name?, series: series?, reduce: reduce?, within, except })
@@ -191,7 +191,7 @@ fn read_series(
         } else if !capture.series.iter().any(|captured| captured == head) {
             let text = format!("\"{head}\" is not captured");
             let help = format!("add \"{head}\" to [capture] series");
-            section.problem_at(&place, "series", Problem::conflict(text, help));
+            section.problem_at(&place, "series", Problem::new(text, help));
         }
         series.push(name);
     }
@@ -215,7 +215,7 @@ fn read_reduce(section: &mut Section<'_>) -> Option<Reduce> {
         Kind::Min => Reduce::Min,
         Kind::PerMinute => Reduce::PerMinute,
         Kind::TimeUntil => {
-            let bounds = Bounds::new(0.0, SECONDS.high * 1e6, "");
+            let bounds = Bounds::new(0.0, Bounds::SECONDS.high * 1e6, "");
             Reduce::TimeUntil(section.number("at_most", bounds).unwrap_or(0.0))
         }
     })

@@ -1,8 +1,8 @@
 //! Names of metrics and series, shared by both back-ends, the checks and the report.
 
-use super::error::Problem;
-use super::reader::{Section, unknown_choice};
+use plait_toml::{Problem, Section};
 
+use super::error::no_such;
 /// What a metric or a series belongs to; the last part of its full name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Of {
@@ -112,7 +112,7 @@ pub(super) fn check(
         let mut known: Vec<&str> =
             known.chain(owners.measures.iter().map(String::as_str)).collect();
         known.dedup();
-        return Err(unknown_choice(name, known.into_iter()));
+        return Err(Problem::choice(name, known.into_iter()));
     }
     let kinds: Vec<Of> = kinds.collect();
     let owner_known = kinds.iter().any(|of| match (of, owner) {
@@ -131,7 +131,7 @@ pub(super) fn check(
     };
     let known: Vec<String> = kinds.iter().flat_map(full).collect();
     let (kind, name) = ("figure", name.to_owned());
-    Err(Problem::NoSuch { kind, name, known })
+    Err(no_such(kind, &name, known))
 }
 
 #[cfg(test)]

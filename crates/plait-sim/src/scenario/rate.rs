@@ -2,9 +2,9 @@
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
+use plait_toml::{Bounds, Problem, Section};
 
-use super::error::Problem;
-use super::reader::{Bounds, SECONDS, Section, millis};
+use super::span::millis;
 
 /// The layer at which a rate is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -250,10 +250,10 @@ fn read_steps(section: &mut Section<'_>) -> Option<Shape> {
         return None;
     }
     let expected = "a list of pairs [seconds since the start, Mbit/s]";
-    let steps = section.pairs("steps", (SECONDS, MBIT_OR_NONE), expected)?;
+    let steps = section.pairs("steps", (Bounds::SECONDS, MBIT_OR_NONE), expected)?;
     if steps.is_empty() || !steps.is_sorted_by(|a, b| a.0 < b.0) {
         let help = "write pairs [seconds, Mbit/s], at least one, each later than the one before";
-        section.problem("steps", Problem::conflict("the steps are not in order of time", help));
+        section.problem("steps", Problem::new("the steps are not in order of time", help));
         return None;
     }
     let step = |(from, mbit)| (Duration::from_secs_f64(from), mbit * 1e6);
@@ -268,7 +268,7 @@ fn read_ramp(section: &mut Section<'_>) -> Option<Shape> {
         Duration::from_secs_f64(section.number(key, LENGTH).unwrap_or(default))
     };
     let rise = length(section, "rise_s", 15.0);
-    let hold = Duration::from_secs_f64(section.number("hold_s", SECONDS).unwrap_or(10.0));
+    let hold = Duration::from_secs_f64(section.number("hold_s", Bounds::SECONDS).unwrap_or(10.0));
     let fall = length(section, "fall_s", 15.0);
     let step = section.number("step_ms", Bounds::new(1.0, 60_000.0, "milliseconds"));
     let step = millis(step.unwrap_or(200.0));
@@ -277,7 +277,7 @@ fn read_ramp(section: &mut Section<'_>) -> Option<Shape> {
     let (low, high) = low.zip(high)?;
     if low > high {
         let text = format!("the ramp rises from {} to {} Mbit/s", low / 1e6, high / 1e6);
-        let problem = Problem::conflict(text, "let high_mbit be at least low_mbit");
+        let problem = Problem::new(text, "let high_mbit be at least low_mbit");
         section.problem("high_mbit", problem);
         return None;
     }

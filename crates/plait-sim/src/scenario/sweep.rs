@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use plait_toml::{Entry, Node, Place, Problem, Section, Table, Value};
 use toml::Value as Toml;
 
 use super::Scenario;
-use super::error::{Place, Problem};
-use super::reader::Section;
-use super::tree::{self, Node, Table, Value};
+use super::error::no_such;
+use super::settings;
 
 /// What is set in a cell: for each axis of the sweep its value, or its label.
 pub type Settings = BTreeMap<String, Toml>;
@@ -66,14 +66,14 @@ pub(super) fn read_all(
         };
         if dimensions.iter().any(same) {
             let text = format!("another [[sweep]] has the name \"{}\" or the same key", axis.name);
-            let problem = Problem::conflict(text, "sweep each key once; give another `name`");
+            let problem = Problem::new(text, "sweep each key once; give another `name`");
             section.problem("key", problem);
         }
         cells = cells.saturating_mul(dimension.nodes.len());
         if cells > CELLS_MAX {
             let text = format!("the sweep has {cells} cells");
             let help = format!("keep at most {CELLS_MAX}, or make two scenarios of it");
-            section.problem("values", Problem::conflict(text, help));
+            section.problem("values", Problem::new(text, help));
         }
         section.finish();
         dimensions.push(dimension);
@@ -96,7 +96,7 @@ fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Op
     let nodes = match &values?.value {
         Value::List(nodes) if !nodes.is_empty() => nodes.clone(),
         _ => {
-            let problem = Problem::conflict("no list of values", "write values = [first, second]");
+            let problem = Problem::new("no list of values", "write values = [first, second]");
             section.problem("values", problem);
             return None;
         }
@@ -108,18 +108,18 @@ fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Op
     };
     if settings.len() != nodes.len() {
         let text = format!("{} labels for {} values", settings.len(), nodes.len());
-        section.problem("labels", Problem::conflict(text, "write one label for each value"));
+        section.problem("labels", Problem::new(text, "write one label for each value"));
         return None;
     }
     if settings.iter().any(|value| matches!(value, Toml::Table(_) | Toml::Array(_))) {
-        let problem = Problem::conflict("lists and tables need labels", "add labels = [\"…\", …]");
+        let problem = Problem::new("lists and tables need labels", "add labels = [\"…\", …]");
         section.problem("values", problem);
         return None;
     }
     let repeated = (1..settings.len()).find(|i| holds(&settings[..*i], &settings[*i]));
     if let Some(i) = repeated {
         let text = format!("{} stands here twice", display(&settings[i]));
-        section.problem("values", Problem::conflict(text, "keep one of the two"));
+        section.problem("values", Problem::new(text, "keep one of the two"));
     }
     let (name, key) = name.zip(key)?;
     let declared = declared.get(&name).cloned().unwrap_or_else(|| settings.clone());
@@ -144,13 +144,13 @@ fn put(table: &mut Table, key: &str, value: &Node) -> Result<(), Problem> {
     if key.is_empty() {
         put_settings(table, "", value)
     } else {
-        tree::set(table, key, value.clone())
+        settings::set(table, key, value.clone())
     }
 }
 
 fn put_settings(table: &mut Table, path: &str, value: &Node) -> Result<(), Problem> {
     let Value::Table(settings) = &value.value else {
-        return tree::set(table, path, value.clone());
+        return settings::set(table, path, value.clone());
     };
     settings.iter().try_for_each(|(part, entry)| {
         let path = if path.is_empty() { part.clone() } else { format!("{path}.{part}") };
@@ -202,7 +202,7 @@ pub(super) fn narrow(axis: &mut Table, value: Node) {
     let kept: Option<Vec<usize>> = given.iter().map(index_of).collect();
     let mut put = |option: &str, nodes| {
         let node = Node { place: place.clone(), value: Value::List(nodes) };
-        axis.insert(option.into(), tree::Entry { key_place: place.clone(), node });
+        axis.insert(option.into(), Entry { key_place: place.clone(), node });
     };
     match kept {
         Some(kept) => {
@@ -316,11 +316,11 @@ pub(super) fn read_selector(
     axes: &[Axis],
 ) -> Selector {
     let mut selector = Selector::default();
-    for (name, node) in section.selector(key) {
+    for (name, node) in section.free_table(key) {
         let option = format!("{key}.{name}");
         let Some(axis) = axes.iter().find(|axis| axis.name == name) else {
             let known = axes.iter().map(|axis| axis.name.clone()).collect();
-            let problem = Problem::NoSuch { kind: "axis of a [[sweep]]", name: name.into(), known };
+            let problem = no_such("axis of a [[sweep]]", name, known);
             section.problem_at(&node.place, &option, problem);
             continue;
         };
@@ -333,7 +333,7 @@ pub(super) fn read_selector(
             if !holds(&axis.declared, value) && !holds(&axis.values, value) {
                 let known = axis.declared.iter().map(display).collect();
                 let kind = "value of the [[sweep]]";
-                let problem = Problem::NoSuch { kind, name: display(value), known };
+                let problem = no_such(kind, &display(value), known);
                 section.problem_at(&node.place, &option, problem);
             }
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use plait_proto::config::{
     BondConfig, EndpointConfig, LinkConfig, PeerConfig, Prefix, RekeyLimits, SocketId,
 };
+use plait_toml::Place;
 
-use super::error::{ConfigError, ConfigErrors};
 use super::prefix::Cidr;
-use super::{Config, PathConfig, Peer};
+use super::{Config, ConfigError, ConfigErrors, PathConfig, Peer};
 
 /// What a configuration says once the host names in it have been resolved.
 #[derive(Debug)]
@@ -42,12 +42,10 @@ impl Config {
         for endpoint in &peer.endpoints {
             match endpoint.value.resolve() {
                 Ok(addresses) => endpoints.extend(addresses),
-                Err(problem) => errors.push(ConfigError {
-                    file: self.file.clone(),
-                    line: Some(endpoint.line),
-                    option: "[[peer]] endpoint".into(),
-                    problem: problem.into(),
-                }),
+                Err(problem) => {
+                    let place = Place::Line(self.file.as_path().into(), endpoint.line);
+                    errors.push(ConfigError::new(place, "[[peer]] endpoint", problem));
+                }
             }
         }
         PeerConfig {

@@ -1,179 +1,47 @@
-//! What can be wrong with a configuration, where, and what to do about it.
+//! What can be wrong with a configuration beyond the form of its options, and what to do about it.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Everything that is wrong with one file, in the order of its lines; never empty.
-#[derive(Debug)]
-pub(crate) struct ConfigErrors(Vec<ConfigError>);
+use plait_toml::Problem;
 
-impl ConfigErrors {
-    /// Wraps what was found; `None` when nothing was.
-    pub(crate) fn new(mut errors: Vec<ConfigError>) -> Option<Self> {
-        errors.sort_by_key(|error| error.line.unwrap_or(0));
-        (!errors.is_empty()).then_some(Self(errors))
-    }
-
-    /// The errors, by line.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &ConfigError> {
-        self.0.iter()
-    }
-}
-
-impl From<ConfigError> for ConfigErrors {
-    fn from(error: ConfigError) -> Self {
-        Self(vec![error])
-    }
-}
-
-impl fmt::Display for ConfigErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in the configuration", self.0.len())
-    }
-}
-
-impl std::error::Error for ConfigErrors {}
-
-/// One thing that is wrong: file, line, option, problem.
+/// The configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {}{problem}", Place { file, line: *line }, Label(option))]
-pub(crate) struct ConfigError {
-    /// The configuration file, as the user named it.
-    pub(crate) file: PathBuf,
-    /// Line in the file, counted from 1; `None` when the file could not be read.
-    pub(crate) line: Option<usize>,
-    /// The option with its section, or the section alone; empty for the file as a whole.
-    pub(crate) option: String,
-    /// What is wrong with it.
-    pub(crate) problem: Problem,
-}
+#[error("cannot read the configuration: {0}")]
+pub(crate) struct Unreadable(pub(crate) io::Error);
 
-impl ConfigError {
-    /// The remedy.
-    pub(crate) fn help(&self) -> String {
-        self.problem.help()
-    }
-}
-
-struct Place<'a> {
-    file: &'a std::path::Path,
-    line: Option<usize>,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}", self.file.display()),
-            None => write!(f, "{}", self.file.display()),
-        }
-    }
-}
-
-struct Label<'a>(&'a str);
-
-impl fmt::Display for Label<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "{}: ", self.0) }
-    }
-}
-
-/// What is wrong with an option.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    /// With the file or its words.
-    Form(FormProblem),
-    /// With a value taken alone.
-    Value(ValueProblem),
-    /// With a key or a key file.
-    Key(KeyProblem),
-    /// With two options taken together.
-    Conflict(Conflict),
-}
-
-impl Problem {
-    fn inner(&self) -> &dyn std::error::Error {
-        match self {
-            Self::Form(problem) => problem,
-            Self::Value(problem) => problem,
-            Self::Key(problem) => problem,
-            Self::Conflict(problem) => problem,
-        }
-    }
-
+impl Unreadable {
     fn help(&self) -> String {
-        match self {
-            Self::Form(problem) => problem.help(),
-            Self::Value(problem) => problem.help(),
-            Self::Key(problem) => problem.help(),
-            Self::Conflict(problem) => problem.help(),
+        match self.0.kind() {
+            io::ErrorKind::NotFound => {
+                "give the path of an existing file; docs/guide/quickstart.md has one to start from"
+            }
+            _ => "make the file readable for the user who runs plait",
         }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.inner(), f)
+        .into()
     }
 }
 
 macro_rules! into_problem {
-    ($($variant:ident($type:ty),)+) => {
+    ($($type:ty,)+) => {
         $(impl From<$type> for Problem {
             fn from(problem: $type) -> Self {
-                Self::$variant(problem)
+                Self::new(problem.to_string(), problem.help())
             }
         })+
     };
 }
 
 into_problem! {
-    Form(FormProblem),
-    Value(ValueProblem),
-    Key(KeyProblem),
-    Conflict(Conflict),
-}
-
-/// The file cannot be read, or holds words that plait does not know.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FormProblem {
-    #[error("cannot read the configuration: {0}")]
-    Unreadable(io::Error),
-    #[error("not TOML: {0}")]
-    Syntax(String),
-    #[error("unknown {kind}")]
-    Unknown { kind: &'static str, near: Option<&'static str>, known: Vec<&'static str> },
-    #[error("missing")]
-    Missing { example: &'static str },
-    #[error("expected {expected}, found {found}")]
-    WrongType { expected: &'static str, found: String },
-}
-
-impl FormProblem {
-    fn help(&self) -> String {
-        match self {
-            Self::Unreadable(error) if error.kind() == io::ErrorKind::NotFound => {
-                "give the path of an existing file; docs/guide/quickstart.md has one to start from"
-                    .into()
-            }
-            Self::Unreadable(_) => "make the file readable for the user who runs plait".into(),
-            Self::Syntax(what) if what.contains("duplicate") => "keep one of the two".into(),
-            Self::Syntax(_) => "text goes in double quotes, lists in square brackets".into(),
-            Self::Unknown { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::Unknown { known, .. } => format!("known here: {}", known.join(", ")),
-            Self::Missing { example } => format!("add `{example}`"),
-            Self::WrongType { expected, .. } => format!("write {expected}"),
-        }
-    }
+    Unreadable,
+    ValueProblem,
+    KeyProblem,
+    Conflict,
 }
 
 /// A value that cannot be what it stands for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ValueProblem {
-    #[error("{value} is out of range")]
-    Range { value: String, low: i64, high: i64, unit: &'static str },
-    #[error("\"{value}\" is not one of the choices")]
-    Choice { value: String, known: Vec<&'static str> },
     #[error("\"{value}\" is not an IP address{}", if *cidr { " with a prefix length" } else { "" })]
     Address { value: String, cidr: bool },
     #[error("\"{value}\" is not an endpoint: {why}")]
@@ -184,19 +52,12 @@ pub(crate) enum ValueProblem {
     NameTooLong { value: String },
     #[error("\"{value}\" is not a name for an interface")]
     BadName { value: String },
-    #[error("has no effect with {setting}")]
-    NoEffect { setting: String, belongs_to: &'static str },
 }
 
 impl ValueProblem {
     /// The remedy.
     pub(crate) fn help(&self) -> String {
         match self {
-            Self::Range { low, high, unit, .. } => {
-                let space = if unit.is_empty() { "" } else { " " };
-                format!("write a number from {low} to {high}{space}{unit}")
-            }
-            Self::Choice { known, .. } => format!("choose one of: {}", known.join(", ")),
             Self::Address { cidr: true, .. } => {
                 "write it as in \"10.99.0.2/24\" or \"fd99::2/64\"".into()
             }
@@ -210,9 +71,6 @@ impl ValueProblem {
             Self::NameTooLong { .. } => "choose a shorter name".into(),
             Self::BadName { .. } => {
                 "use letters, digits, `-`, `_` and `.`; no space and no slash".into()
-            }
-            Self::NoEffect { belongs_to, .. } => {
-                format!("remove it; it belongs to {belongs_to}")
             }
         }
     }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use plait_proto::config::LinkConfig;
 use plait_proto::session::{PrivateKey, PublicKey};
+use plait_toml::{Problem, Section};
 
-use super::error::{Conflict, Problem, ValueProblem};
+use super::error::{Conflict, ValueProblem};
 use super::key::{self, Secret};
+use super::located::{Located, line_of};
 use super::prefix::Cidr;
-use super::reader::{Located, Section};
 
 /// Longest name of an interface (Linux: IFNAMSIZ less the final zero) and of a path, in bytes.
 const NAME_BYTES_MAX: usize = LinkConfig::NAME_BYTES_MAX;
@@ -58,15 +59,16 @@ pub(crate) struct PathConfig {
 
 /// Reads `[gateway]`; `folder` is where relative file names start.
 pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
-    let line = section.line();
+    let line = line_of(section.place());
     let private_key = read_key(&mut section, "private_key_file", folder);
-    if !section.holds("private_key_file") {
+    if !section.holds_any(&["private_key_file"]) {
         section.missing("private_key_file", "private_key_file = \"gateway.key\"");
     }
     let listen_port = section.integer("listen_port", (1, 65_535), "");
+    let listen_port = listen_port.map(|port| Located::option(&section, "listen_port", port));
     let tun = tun_name(&mut section);
     let addresses = section.parsed_texts("address", cidr);
-    let mtu = section.integer("mtu", (516, 9000), "bytes").map(|mtu| mtu.value);
+    let mtu = section.integer("mtu", (516, 9000), "bytes");
     let routes = section.boolean("routes").unwrap_or(false);
     let control_socket = control_socket(&mut section, &tun);
     section.finish();
@@ -79,7 +81,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         private_key_file,
         listen_port,
         tun,
-        addresses: addresses.into_iter().map(|address| address.value).collect(),
+        addresses: addresses.into_iter().map(|(address, _)| address).collect(),
         mtu,
         routes,
         control_socket,
@@ -88,38 +90,39 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
 
 /// The TUN device's name.
 pub(super) fn tun_name(section: &mut Section<'_>) -> String {
-    section.parsed("tun", interface_name).map_or_else(|| "plait0".into(), |name| name.value)
+    section.parsed("tun", interface_name).unwrap_or_else(|| "plait0".into())
 }
 
 /// The control socket's path.
 pub(super) fn control_socket(section: &mut Section<'_>, tun: &str) -> PathBuf {
     match section.text("control_socket") {
-        Some(path) => path.value.into(),
+        Some(path) => path.into(),
         None => Path::new("/run/plait").join(format!("{tun}.sock")),
     }
 }
 
 /// Reads one `[[path]]`; `index` counts them from 0.
 pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> Option<PathConfig> {
-    let line = section.line();
+    let line = line_of(section.place());
     let interface = section.parsed("interface", interface_name);
+    let interface = interface.map(|name| Located::option(&section, "interface", name));
     let address = section.parsed("address", |text| {
         let problem = || ValueProblem::Address { value: text.into(), cidr: false };
         text.parse::<IpAddr>().map_err(|_| problem().into())
     });
+    let address = address.map(|address| Located::option(&section, "address", address));
     let name = section.parsed("name", |text| {
         let too_long = || ValueProblem::NameTooLong { value: text.into() };
         if text.len() > NAME_BYTES_MAX { Err(too_long().into()) } else { Ok(text.to_owned()) }
     });
-    let price = section.integer("price", (0, 255), "").map_or(0, |price| price.value);
-    let weight = section.integer("weight", (1, 65_535), "").map_or(1, |weight| weight.value);
-    if section.is_present() && !section.holds("interface") && !section.holds("address") {
-        section.problem(line, "", Conflict::UnboundPath);
+    let price = section.integer("price", (0, 255), "").unwrap_or(0);
+    let weight = section.integer("weight", (1, 65_535), "").unwrap_or(1);
+    if section.is_present() && !section.holds_any(&["interface", "address"]) {
+        section.problem("", Conflict::UnboundPath);
     }
     section.finish();
     let by_address = || address.as_ref().map(|address| address.value.to_string());
     let name = name
-        .map(|name| name.value)
         .or_else(|| interface.as_ref().map(|interface| interface.value.clone()))
         .or_else(|| by_address().filter(|text| text.len() <= NAME_BYTES_MAX))
         .unwrap_or_else(|| format!("path{}", index + 1));
@@ -133,11 +136,11 @@ pub(super) fn read_key(
     folder: &Path,
 ) -> Option<(Located<PathBuf>, Secret)> {
     let name = section.text(option)?;
-    let file = Located { value: folder.join(name.value), line: name.line };
+    let file = Located::option(section, option, folder.join(name));
     match key::read_file(&file.value) {
         Ok(key) => Some((file, key)),
         Err(problem) => {
-            section.problem(file.line, option, problem);
+            section.problem(option, problem);
             None
         }
     }

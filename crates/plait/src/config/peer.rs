@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plait_proto::session::{PresharedKey, PublicKey};
+use plait_toml::{Problem, Section};
 
-use super::error::{KeyProblem, Problem, ValueProblem};
+use super::error::{KeyProblem, ValueProblem};
 use super::gateway::read_key;
 use super::key;
+use super::located::{Located, line_of};
 use super::prefix::Cidr;
-use super::reader::{Located, Section};
 
 /// `[[peer]]`.
 #[derive(Debug)]
@@ -76,23 +77,24 @@ impl fmt::Display for Endpoint {
 /// Reads one `[[peer]]`; `folder` is where relative file names start.
 pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
     const KEEPALIVE_DEFAULT_S: u16 = 25;
-    let line = section.line();
+    let line = line_of(section.place());
     let public_key = section.parsed("public_key", |text| {
         let key = key::parse(text).map_err(KeyProblem::Malformed)?;
         Ok(PublicKey::from_bytes(*key))
     });
-    if section.is_present() && !section.holds("public_key") {
+    let public_key = public_key.map(|key| Located::option(&section, "public_key", key));
+    if section.is_present() && !section.holds_any(&["public_key"]) {
         section.missing("public_key", "public_key = \"…\"");
     }
     let preshared_key = read_key(&mut section, "preshared_key_file", folder);
-    let endpoints = section.parsed_texts("endpoint", endpoint);
+    let endpoints = Located::all(section.parsed_texts("endpoint", endpoint));
     let written = section.parsed_texts("allowed_ips", |text| {
         let problem = || ValueProblem::Address { value: text.into(), cidr: true };
         Cidr::parse(text).ok_or_else(|| problem().into())
     });
-    let keepalive = section
-        .integer("keepalive_s", (1, 65_535), "seconds")
-        .map_or(KEEPALIVE_DEFAULT_S, |s| s.value);
+    let written = Located::all(written);
+    let keepalive =
+        section.integer("keepalive_s", (1, 65_535), "seconds").unwrap_or(KEEPALIVE_DEFAULT_S);
     section.finish();
     let (preshared_key_file, preshared_key) = preshared_key.unzip();
     let cleared_host_bits = written

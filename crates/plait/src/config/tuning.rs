@@ -7,9 +7,7 @@ use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{
     AdaptiveWrrConfig, Algorithm, DwdMode, SchedulerConfig, WeightRounding,
 };
-
-use super::error::ValueProblem;
-use super::reader::Section;
+use plait_toml::{Bounds, Section};
 
 /// How bonds behave.
 #[derive(Clone, Debug)]
@@ -49,8 +47,8 @@ pub(super) fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
 fn read_scheduler(mut section: Section<'_>) -> SchedulerConfig {
     let adaptive_wrr = read_adaptive_wrr(&mut section);
     let algorithms = Algorithm::ALL.map(|algorithm| (algorithm.name(), algorithm));
-    let chosen = section.choice("algorithm", &algorithms).map(|algorithm| algorithm.value);
-    let misspelt = section.holds("algorithm") && chosen.is_none();
+    let chosen = section.choice("algorithm", &algorithms);
+    let misspelt = section.holds_any(&["algorithm"]) && chosen.is_none();
     let algorithm = chosen.unwrap_or_default();
     if algorithm != Algorithm::AdaptiveWrr && !misspelt {
         let setting = format!("algorithm = \"{algorithm}\"");
@@ -63,8 +61,8 @@ fn read_scheduler(mut section: Section<'_>) -> SchedulerConfig {
 fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {
     const WEIGHT_MAX: i64 = 65_535;
     let mut config = AdaptiveWrrConfig::default();
-    if let Some(k) = section.positive("k", 100) {
-        config.k = k.value;
+    if let Some(k) = section.number("k", Bounds::above_zero(100.0)) {
+        config.k = k;
     }
     for (option, field, range, unit) in [
         ("w_fixed", &mut config.w_fixed, (1, 1000), ""),
@@ -73,20 +71,19 @@ fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {
         ("t_report_ms", &mut config.t_report_ms, (1, 10_000), "milliseconds"),
     ] {
         if let Some(number) = section.integer(option, range, unit) {
-            *field = number.value;
+            *field = number;
         }
     }
     if let Some(initial) = section.integer::<u32>("initial_weight", (0, WEIGHT_MAX), "") {
-        config.w_initial = initial.value;
-        if initial.value > config.w_max {
-            let (value, high) = (initial.value.to_string(), config.w_max.into());
-            let problem = ValueProblem::Range { value, low: 0, high, unit: "(w_max)" };
-            section.problem(initial.line, "initial_weight", problem);
+        config.w_initial = initial;
+        if initial > config.w_max {
+            let bounds = Bounds::new(0.0, config.w_max.into(), "(w_max)");
+            section.problem("initial_weight", bounds.problem(initial.to_string()));
         }
     }
     let modes = [("per-tdwd", DwdMode::PerTdwd), ("per-report", DwdMode::PerReport)];
     if let Some(mode) = section.choice("dwd_mode", &modes) {
-        config.dwd_mode = mode.value;
+        config.dwd_mode = mode;
     }
     let roundings = [
         ("round", WeightRounding::Round),
@@ -94,7 +91,7 @@ fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {
         ("float", WeightRounding::Float),
     ];
     if let Some(rounding) = section.choice("weight_rounding", &roundings) {
-        config.weight_rounding = rounding.value;
+        config.weight_rounding = rounding;
     }
     config
 }
@@ -102,22 +99,20 @@ fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {
 fn read_resequencer(mut section: Section<'_>) -> (Order, LossDetection, ResequencerConfig) {
     let mut config = ResequencerConfig::default();
     let orders = [("flow", Order::Flow), ("bond", Order::Bond), ("none", Order::None)];
-    let order = section.choice("order", &orders).map_or(Order::default(), |order| order.value);
+    let order = section.choice("order", &orders).unwrap_or_default();
     if let Some(timer) = read_timer(&mut section) {
         config.timer = timer;
     }
     let policies = [("drop", LatePolicy::Drop), ("deliver", LatePolicy::Deliver)];
     if let Some(late) = section.choice("late", &policies) {
-        config.late = late.value;
+        config.late = late;
     }
     let detections = [("known", LossDetection::Known), ("timer", LossDetection::Timer)];
-    let loss_detection = section
-        .choice("loss_detection", &detections)
-        .map_or(LossDetection::default(), |detection| detection.value);
+    let loss_detection = section.choice("loss_detection", &detections).unwrap_or_default();
     config.count_known_lost = loss_detection == LossDetection::Known;
     config.release_known_lost = config.count_known_lost;
     if let Some(bytes) = section.integer("buffer_bytes_max", (65_536, 1 << 30), "bytes") {
-        config.bytes_max = bytes.value;
+        config.bytes_max = bytes;
     }
     section.finish();
     (order, loss_detection, config)
@@ -129,7 +124,7 @@ fn read_timer(section: &mut Section<'_>) -> Option<Timer> {
     let timeout = milliseconds(section, "timeout_ms");
     let timeout_max = milliseconds(section, "timeout_max_ms");
     let fixed = section.choice("timer", &[("adaptive", false), ("fixed", true)]);
-    if fixed.is_some_and(|fixed| fixed.value) {
+    if fixed == Some(true) {
         section.no_effect(&["timeout_max_ms"], "timer = \"fixed\"", "timer = \"adaptive\"");
         return Some(Timer::Fixed(timeout.unwrap_or(T_LTO_002)));
     }
@@ -142,5 +137,5 @@ fn read_timer(section: &mut Section<'_>) -> Option<Timer> {
 
 fn milliseconds(section: &mut Section<'_>, key: &'static str) -> Option<Duration> {
     let time = section.integer::<u32>(key, (1, 10_000), "milliseconds")?;
-    Some(Duration::from_millis(time.value.into()))
+    Some(Duration::from_millis(time.into()))
 }

@@ -1,7 +1,6 @@
 //! `plait-lab list`, and where scenarios are found.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use blake2::digest::consts::U32;
 use blake2::{Blake2b, Digest as _};
-use plait_sim::scenario::{Backend, Experiment, Scenario, ScenarioErrors};
+use plait_sim::scenario::{Backend, Experiment, Scenario};
 use serde::Serialize;
 
 use crate::cli::ListArgs;
@@ -124,27 +123,11 @@ pub(crate) fn load_file(file: &Path, settings: &[String]) -> Result<Loaded> {
         hasher.borrow_mut().update(&text);
         Ok(text)
     };
-    let experiment = Experiment::load(file, settings, &read).map_err(WrongScenario)?;
+    let experiment = Experiment::load(file, settings, &read)?;
     let digest = hasher.into_inner().finalize();
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Loaded { experiment, digest })
 }
-
-/// All that is wrong with a scenario, each with its remedy.
-#[derive(Debug)]
-pub(crate) struct WrongScenario(ScenarioErrors);
-
-impl fmt::Display for WrongScenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            let new_line = if index == 0 { "" } else { "\n" };
-            write!(f, "{new_line}{error}\n  help: {}", error.help())?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for WrongScenario {}
 
 #[derive(Serialize)]
 struct Row<'a> {

@@ -98,6 +98,9 @@ pub struct Bond {
     /// Path ids that this epoch's keys were derived for.
     used_ids: PathSet,
     last_data_at: Instant,
+    /// No path's control has anything due before this. It may be too early: every packet of data
+    /// puts timers off, and few of them ever come. `None` when it is to be found anew.
+    control_due: Option<Instant>,
     all_silent_told: bool,
     rng: Rng,
     events: VecDeque<BondEvent>,
@@ -127,6 +130,7 @@ impl Bond {
             parity: setup.parity,
             used_ids: PathSet::default(),
             last_data_at: now,
+            control_due: None,
             all_silent_told: false,
             rng: setup.rng,
             events: VecDeque::new(),
@@ -179,6 +183,7 @@ impl Bond {
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
         let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
         self.paths.insert(id, control);
+        self.control_due = None;
         self.ingress.send_control(now, id, &frames);
     }
 
@@ -210,7 +215,9 @@ impl Bond {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
-        self.last_data_at = now;
+        self.note_data(now);
+        // A mark is due so long after data; all else that data makes due comes later.
+        self.control_due = self.control_due.map(|due| due.min(now + MARK_DELAY));
         self.ingress.handle_packet(now, inner, packet)
     }
 
@@ -230,10 +237,22 @@ impl Bond {
         self.confirm(header.session);
         self.heard(header.path);
         match opened {
-            Opened::Data => self.last_data_at = now,
-            Opened::Control(frames) => self.handle_control(now, header.path, route, frames)?,
+            Opened::Data => self.note_data(now),
+            Opened::Control(frames) => {
+                self.control_due = None;
+                self.handle_control(now, header.path, route, frames)?;
+                self.control_due = self.find_control_due(now);
+            }
         }
         Ok(())
+    }
+
+    fn note_data(&mut self, now: Instant) {
+        if now >= self.last_data_at + ACTIVE_TIME {
+            // Probes come sooner from now on.
+            self.control_due = None;
+        }
+        self.last_data_at = now;
     }
 
     /// The peer used a session: it holds the keys.
@@ -258,6 +277,7 @@ impl Bond {
     }
 
     fn set_state(&mut self, id: PathId, state: PathState) {
+        self.control_due = None;
         self.ingress.set_state(id, state);
         self.egress.set_live(id, state == PathState::Up);
         match state {
@@ -332,6 +352,7 @@ impl Bond {
 
     fn remove_path(&mut self, id: PathId) {
         self.paths.remove(id);
+        self.control_due = None;
         self.ingress.remove_path(id);
         self.egress.remove_path(id);
     }
@@ -373,6 +394,7 @@ impl Bond {
     fn probe(&mut self, now: Instant, id: PathId) {
         if let Some(control) = self.paths.get_mut(id) {
             let probe = control.start_probe(now);
+            self.control_due = None;
             self.ingress.send_control(now, id, &[Frame::Probe(probe)]);
         }
     }
@@ -381,19 +403,33 @@ impl Bond {
         if now < self.last_data_at + ACTIVE_TIME { PROBE_INTERVAL_ACTIVE } else { self.keepalive }
     }
 
-    /// When [`Self::handle_timeout`] is due.
+    /// When [`Self::handle_timeout`] is due. A time to come may be too early: asked then, the answer
+    /// is a later one.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        debug_assert!(
+            self.control_due.is_none_or(|due| Some(due) <= self.find_control_due(now)),
+            "whatever brings a path's timer forward brings the bond's forward"
+        );
+        let control = match self.control_due {
+            Some(due) if due > now => Some(due),
+            _ => self.find_control_due(now),
+        };
+        let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
+        earlier(egress, control)
+    }
+
+    /// When the first of the paths has something due.
+    fn find_control_due(&self, now: Instant) -> Option<Instant> {
         let interval = self.probe_interval(now);
         let next_seq = self.ingress.next_seq();
-        let mut next = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
         // Both maps have the same paths.
-        for ((id, control), path) in self.paths.iter().zip(self.ingress.paths()) {
+        let paths = self.paths.iter().zip(self.ingress.paths());
+        let dues = paths.map(|((id, control), path)| {
             debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
             let silent = path.state == PathState::Silent;
-            let due = control.poll_timeout(path, silent, next_seq, interval);
-            next = Some(next.map_or(due, |next| next.min(due)));
-        }
-        next
+            control.poll_timeout(path, silent, next_seq, interval)
+        });
+        dues.min()
     }
 
     /// Does what is due.
@@ -407,6 +443,7 @@ impl Bond {
             }
         }
         self.notice_silence();
+        self.control_due = self.find_control_due(now);
     }
 
     fn send_feedback(&mut self, now: Instant) {

@@ -148,6 +148,8 @@ pub struct Egress {
     reject_after: Duration,
     report_interval: Duration,
     report_due: Option<Instant>,
+    /// The earliest `ack_due` of any path.
+    first_ack_due: Option<Instant>,
     allowed: Prefixes,
     queue: DeliverQueue,
     /// Inner packets given to the host.
@@ -181,6 +183,7 @@ impl Egress {
             reject_after: config.rekey.reject_after,
             report_interval: config.report_interval,
             report_due: None,
+            first_ack_due: None,
             allowed,
             queue: DeliverQueue::default(),
             delivered_packets: 0,
@@ -266,6 +269,7 @@ impl Egress {
         let overall = epoch.base + number.0;
         if is_data {
             path.note_data(now, session.local, gap);
+            self.first_ack_due = earlier(self.first_ack_due, path.ack_due);
             self.report_due.get_or_insert(now + self.report_interval);
         }
         // Stragglers of an epoch that was left count only where their numbers had been seen to be
@@ -320,6 +324,9 @@ impl Egress {
     }
 
     fn attribute_losses(&mut self) {
+        if !self.resequencer.has_lost() {
+            return;
+        }
         let news = self.resequencer.drain_lost();
         if news.lost > 0 {
             self.gaps.attribute(news.lost);
@@ -363,7 +370,12 @@ impl Egress {
 
     /// When an acknowledgement or a loss report is due.
     pub fn poll_feedback_timeout(&self) -> Option<Instant> {
-        self.paths.values().fold(self.report_due, |next, path| earlier(next, path.ack_due))
+        earlier(self.report_due, self.first_ack_due)
+    }
+
+    fn find_first_ack_due(&mut self) {
+        let due = self.paths.values().filter_map(|path| path.ack_due);
+        self.first_ack_due = due.min();
     }
 
     /// The acknowledgements due now, each with the path it speaks of.
@@ -390,6 +402,7 @@ impl Egress {
             };
             acks.push((id, ack));
         }
+        self.find_first_ack_due();
         acks
     }
 
@@ -428,6 +441,7 @@ impl Egress {
     /// Forgets a path.
     pub fn remove_path(&mut self, path: PathId) {
         self.paths.remove(path);
+        self.find_first_ack_due();
         self.passage.remove(path);
         self.gaps.remove(path);
         if let Some(spread) = &mut self.delay_spread {

@@ -333,7 +333,8 @@ impl Endpoint {
         }
     }
 
-    /// When [`Self::handle_timeout`] is due; `None` when nothing is.
+    /// When [`Self::handle_timeout`] is due; `None` when nothing is. A time to come may be too
+    /// early: asked then, the answer is a later one.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         self.peers.iter().fold(None, |next, peer| earlier(next, self.peer_timeout(now, peer)))
     }

@@ -19,13 +19,16 @@ pub struct Lanes {
     seed: u64,
     /// Last sequence number of each lane.
     last: Vec<Option<BondSeq>>,
+    /// The flow of the packet before and its lane: flows send trains, and a hash costs more than a
+    /// comparison.
+    latest: Option<(Inner, usize)>,
 }
 
 impl Lanes {
     /// Lanes for an order; `seed` is random.
     pub fn new(order: Order, seed: u64) -> Self {
         let lanes = if order == Order::Flow { LANES } else { 1 };
-        Self { order, seed, last: vec![None; lanes] }
+        Self { order, seed, last: vec![None; lanes], latest: None }
     }
 
     /// The distance from `seq` to its predecessor, 0 for none; `seq` becomes its lane's last.
@@ -35,10 +38,21 @@ impl Lanes {
         let lane = match self.order {
             Order::None => return 0,
             Order::Bond => 0,
-            Order::Flow => (flow_hash(inner, self.seed) % LANES as u64) as usize,
+            Order::Flow => self.lane_of(inner),
         };
         let last = self.last[lane].replace(seq);
         last.and_then(|last| u16::try_from(seq.0 - last.0).ok()).unwrap_or(0)
+    }
+
+    fn lane_of(&mut self, inner: &Inner) -> usize {
+        match self.latest {
+            Some((flow, lane)) if flow == *inner => lane,
+            _ => {
+                let lane = (flow_hash(inner, self.seed) % LANES as u64) as usize;
+                self.latest = Some((*inner, lane));
+                lane
+            }
+        }
     }
 }
 

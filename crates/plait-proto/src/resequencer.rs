@@ -240,6 +240,11 @@ impl Resequencer {
         BondSeq(self.floor)
     }
 
+    /// Whether [`Self::drain_lost`] has something to tell.
+    pub fn has_lost(&self) -> bool {
+        self.lost.lost > 0 || !self.lost.recovered.is_empty()
+    }
+
     /// Losses and recoveries since the previous call.
     pub fn drain_lost(&mut self) -> NewlyLost {
         core::mem::take(&mut self.lost)

@@ -219,9 +219,11 @@ impl World {
     /// Carries on until nobody has anything left to do at this moment.
     fn settle(&mut self) {
         loop {
-            let mut outbox = core::mem::take(&mut self.outbox);
-            outbox.drain(..).for_each(|packet| self.leave(packet));
-            self.outbox = outbox;
+            // What leaves adds nothing to the outbox, what approaches nothing to what is delivered.
+            for at in 0..self.outbox.len() {
+                self.leave(self.outbox[at]);
+            }
+            self.outbox.clear();
             for side in [CUSTOMER, PROVIDER] {
                 if core::mem::take(&mut self.undrained[side])
                     && let Some(gateways) = &mut self.gateways
@@ -230,9 +232,10 @@ impl World {
                     gateways.drain(course, side, network, &mut self.delivered);
                 }
             }
-            let mut delivered = core::mem::take(&mut self.delivered);
-            delivered.drain(..).for_each(|packet| self.approach(packet));
-            self.delivered = delivered;
+            for at in 0..self.delivered.len() {
+                self.approach(self.delivered[at]);
+            }
+            self.delivered.clear();
             if self.outbox.is_empty() {
                 return;
             }

@@ -16,7 +16,12 @@ pub struct Delays {
 impl Delays {
     /// Takes a delay in.
     pub fn record(&mut self, delay: Duration) {
-        let bucket = bucket_of(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
+        self.record_us(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// Takes a delay of so many microseconds in.
+    pub fn record_us(&mut self, delay_us: u64) {
+        let bucket = bucket_of(delay_us);
         if self.buckets.len() <= bucket {
             self.buckets.resize(bucket + 1, 0);
         }

@@ -98,12 +98,12 @@ impl Tally {
     }
 
     pub(super) fn on_received(&mut self, now: Instant, sent_at: Instant) {
-        let delay = now.since(sent_at);
+        let delay_us = now.as_nanos().saturating_sub(sent_at.as_nanos()) / 1000;
         self.received_packets += 1;
-        self.delay_total_us += u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+        self.delay_total_us += delay_us;
         if self.span.holds(sent_at) {
             self.measured_received_packets += 1;
-            self.delays.record(delay);
+            self.delays.record_us(delay_us);
         }
     }
 

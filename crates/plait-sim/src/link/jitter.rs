@@ -50,7 +50,7 @@ impl Jitter {
             return Duration::ZERO;
         }
         self.enter_period_of(now, prng);
-        let passed = nanos(now.since(self.start));
+        let passed = now.as_nanos().saturating_sub(self.start.as_nanos());
         let (from, to, period) = (nanos(self.from), nanos(self.to), nanos(self.period));
         // Division of 128 bits is slow, and needed only for delays of minutes.
         let weighted = from
@@ -92,7 +92,9 @@ fn draw(max: Duration, prng: &mut Prng) -> Duration {
 }
 
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    // The 128 bits of `Duration::as_nanos` would be many instructions for each packet.
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 fn period(max: Duration) -> Duration {

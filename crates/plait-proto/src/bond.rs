@@ -529,6 +529,11 @@ impl Bond {
         self.ingress.poll_transmit()
     }
 
+    /// Takes the contents of the last send, with an empty buffer in exchange.
+    pub fn take_contents(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        self.ingress.take_contents(spare)
+    }
+
     /// The next packet for the host; valid until the next call.
     pub fn poll_deliver(&mut self) -> Option<&[u8]> {
         self.egress.poll_deliver()

@@ -126,13 +126,11 @@ impl Endpoint {
 
     fn route_packet(&mut self, now: Instant, packet: &[u8]) -> Result<(), DropReason> {
         let inner = Inner::read(packet).ok_or(DropReason::BadInnerPacket)?;
-        let (_, peer) = self
-            .peers
-            .iter_mut()
-            .filter_map(|peer| Some((peer.prefixes.longest_match(inner.destination)?, peer)))
-            .max_by_key(|(length, _)| *length)
-            .ok_or(DropReason::NoPeer)?;
-        let bond = peer.used_bond_mut().ok_or(DropReason::NoSession)?;
+        let matches = self.peers.iter().enumerate();
+        let matches = matches
+            .filter_map(|(at, peer)| Some((peer.prefixes.longest_match(inner.destination)?, at)));
+        let (_, at) = matches.max().ok_or(DropReason::NoPeer)?;
+        let bond = self.peers[at].used_bond_mut().ok_or(DropReason::NoSession)?;
         bond.handle_packet(now, &inner, packet)
     }
 
@@ -416,6 +414,16 @@ impl Endpoint {
             return None;
         }
         self.handshakes.poll()
+    }
+
+    /// Takes the contents of the last [`Self::poll_transmit`] for good, with an empty buffer in
+    /// exchange: for an owner that would have to copy them.
+    pub fn take_contents(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        match self.peers.get_mut(self.polled_transmit).map(Peer::used_bond_mut) {
+            Some(Some(bond)) => bond.take_contents(spare),
+            Some(None) => spare,
+            None => self.handshakes.take_contents(spare),
+        }
     }
 
     /// The next inner packet for the host; valid until the next call.

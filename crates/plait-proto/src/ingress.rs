@@ -246,6 +246,11 @@ impl Ingress {
         self.queue.poll()
     }
 
+    /// Takes the contents of the last send, with an empty buffer in exchange.
+    pub fn take_contents(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        self.queue.take_contents(spare)
+    }
+
     /// Takes what the peer said about this side's packets.
     pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) {
         match feedback {
@@ -389,7 +394,13 @@ enum Chosen {
 }
 
 /// Seals a datagram at the end of `out`; its plain text is `prefix`, then `body`.
-fn seal(path: &mut SendPath, kind: Kind, out: &mut Vec<u8>, prefix: &[u8], body: &[u8]) {
+fn seal<const PREFIX_BYTES: usize>(
+    path: &mut SendPath,
+    kind: Kind,
+    out: &mut Vec<u8>,
+    prefix: &[u8; PREFIX_BYTES],
+    body: &[u8],
+) {
     let id = path.id;
     let (session, number, key) = path.take_number();
     let header = Header { kind, session, path: id, number: number.truncate() }.to_bytes();

@@ -55,7 +55,7 @@ pub struct TransmitQueue {
     open: Vec<Run>,
     finished: VecDeque<Run>,
     /// What the last [`Self::poll`] gave out.
-    current: Vec<u8>,
+    current: Option<Run>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -92,23 +92,34 @@ impl TransmitQueue {
 
     /// The next send; valid until the next call.
     pub fn poll(&mut self) -> Option<Transmit<'_>> {
-        let Run { route, segment, bytes, .. } = match self.finished.pop_front() {
-            Some(run) => run,
-            None if self.open.is_empty() => return None,
-            None => self.open.remove(0),
-        };
-        let mut done = core::mem::replace(&mut self.current, bytes);
-        if self.spare.len() < SPARE_BUFFERS_MAX {
-            done.clear();
-            self.spare.push(done);
+        if let Some(Run { mut bytes, .. }) = self.current.take()
+            && self.spare.len() < SPARE_BUFFERS_MAX
+        {
+            bytes.clear();
+            self.spare.push(bytes);
         }
-        Some(Transmit {
+        self.current = match self.finished.pop_front() {
+            None if self.open.is_empty() => return None,
+            None => Some(self.open.remove(0)),
+            finished => finished,
+        };
+        self.current.as_ref().map(|Run { route, segment, bytes, .. }| Transmit {
             socket: route.socket,
             remote: route.remote,
             local: route.local,
-            segment_size: (self.current.len() > segment).then_some(segment),
-            contents: &self.current,
+            segment_size: (bytes.len() > *segment).then_some(*segment),
+            contents: bytes,
         })
+    }
+
+    /// Takes the contents of the last [`Self::poll`] for good, with an empty buffer in exchange;
+    /// nothing when that gave nothing.
+    pub fn take_contents(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        debug_assert!(spare.is_empty(), "a run begins with an empty buffer");
+        match &mut self.current {
+            Some(run) => core::mem::replace(&mut run.bytes, spare),
+            None => spare,
+        }
     }
 }
 
@@ -191,6 +202,17 @@ mod tests {
             append(&mut queue, 0, 1, 1400);
         }
         assert!(sends(&mut queue).iter().all(|(_, bytes)| *bytes <= RUN_BYTES_MAX));
+    }
+
+    #[test]
+    fn contents_that_were_taken_are_the_takers() {
+        let mut queue = TransmitQueue::default();
+        append(&mut queue, 0, 1, 100);
+        append(&mut queue, 1, 1, 50);
+        assert!(queue.take_contents(Vec::new()).is_empty(), "nothing was given out");
+        assert!(queue.poll().is_some());
+        assert_eq!(queue.take_contents(Vec::new()).len(), 100);
+        assert_eq!(sends(&mut queue), [(None, 50)]);
     }
 
     #[test]

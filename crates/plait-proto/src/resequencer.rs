@@ -25,7 +25,7 @@ use ring::{Ring, State};
 use store::Store;
 
 use crate::seq::{BondSeq, PathId};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 /// What became of a packet at its arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,7 +176,7 @@ impl Resequencer {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let head = self.arrivals.front().map(|&(arrival, _)| arrival);
         let mark = self.mark.map(|mark| mark.since);
-        head.into_iter().chain(mark).min().map(|since| since + self.timeout)
+        earlier(head, mark).map(|since| since + self.timeout)
     }
 
     /// Gives up what is overdue at `now` and hands on what waited for it.

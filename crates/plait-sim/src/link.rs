@@ -223,7 +223,15 @@ impl<P> Link<P> {
     }
 
     /// Brings transmitter and queue to `now`.
+    #[inline]
     fn advance(&mut self, now: Instant) {
+        // Mostly nothing has left since the last call.
+        if self.transmitter.sent_at().is_some_and(|sent| sent <= now) {
+            self.send_until(now);
+        }
+    }
+
+    fn send_until(&mut self, now: Instant) {
         while let Some((sent, packet)) = self.transmitter.take_sent(now) {
             self.launch(sent, packet);
             if let Some(next) = self.dequeue(sent) {

@@ -73,9 +73,9 @@ impl PathDelay {
         }
     }
 
-    /// Lowest and highest delay within the last second; the latest when there was none.
-    fn extremes(&self, now: Instant) -> (i32, i32) {
-        let index = bucket_index(now);
+    /// Lowest and highest delay within the last second, which ends with stretch `index`; the latest
+    /// when there was none.
+    fn extremes(&self, index: u64) -> (i32, i32) {
         if self.recent.index == index {
             (self.recent.low, self.recent.high)
         } else {
@@ -130,7 +130,9 @@ impl DelaySpread {
     ///
     /// Delays are told apart as long as they lie within 2 s of each other.
     pub fn sample(&mut self, now: Instant, path: PathId, send_ts: u16) {
-        self.paths.retain(|known| !known.is_silent(now));
+        if self.paths.iter().any(|known| known.is_silent(now)) {
+            self.paths.retain(|known| !known.is_silent(now));
+        }
         let arrival = (now.as_nanos() / SEND_TS_UNIT.as_nanos() as u64) as u16;
         let transit = arrival.wrapping_sub(send_ts);
         if self.paths.is_empty() {
@@ -153,7 +155,8 @@ impl DelaySpread {
     /// Moves the reference to the lowest recent delay, so that slow drift of the peer's clock never
     /// reaches the end of the 16 bits.
     fn follow_drift(&mut self, now: Instant) {
-        let Some(low) = self.paths.iter().map(|path| path.extremes(now).0).min() else {
+        let index = bucket_index(now);
+        let Some(low) = self.paths.iter().map(|path| path.extremes(index).0).min() else {
             return;
         };
         self.reference = self.reference.wrapping_add(low as u16);
@@ -169,9 +172,10 @@ impl DelaySpread {
 
     /// The timeout to use now; `None` while every path is silent.
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
+        let index = bucket_index(now);
         let (mut low, mut high, mut jitter_16) = (i32::MAX, i32::MIN, 0);
         for path in self.paths.iter().filter(|path| !path.is_silent(now)) {
-            let extremes = path.extremes(now);
+            let extremes = path.extremes(index);
             low = low.min(extremes.0);
             high = high.max(extremes.1);
             jitter_16 = jitter_16.max(path.jitter_16.unsigned_abs());
@@ -180,8 +184,8 @@ impl DelaySpread {
             return None;
         }
         let units = high.abs_diff(low) + jitter_16 / 4;
-        let nanos = u64::from(units) * SEND_TS_UNIT.as_nanos() as u64;
-        Some((Duration::from_nanos(nanos) + MARGIN).clamp(self.min, self.max))
+        let nanos = u64::from(units) * SEND_TS_UNIT.as_nanos() as u64 + MARGIN.as_nanos() as u64;
+        Some(Duration::from_nanos(nanos).clamp(self.min, self.max))
     }
 }
 

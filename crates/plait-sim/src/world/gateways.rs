@@ -14,7 +14,7 @@ use plait_proto::stats::{PathState, PeerStatus};
 use plait_proto::time::{Duration, Instant};
 
 use super::course::Course;
-use super::network::{Network, Way};
+use super::network::{Load, Network, Way};
 use super::packet::{CUSTOMER_IP, Packet, SERVER_IP};
 use super::queue::{Alarm, Event};
 use crate::prng::Prng;
@@ -129,9 +129,15 @@ impl Gateways {
                 CUSTOMER => (usize::from(transmit.socket.0), Way::Up),
                 _ => (path_to(transmit.remote), Way::Down),
             };
-            let size = transmit.segment_size.unwrap_or(transmit.contents.len());
-            for datagram in transmit.contents.chunks(size.max(1)) {
-                network.send_datagram(course, self.links[at], way, datagram);
+            let link = self.links[at];
+            if let Some(size) = transmit.segment_size {
+                for datagram in transmit.contents.chunks(size.max(1)) {
+                    network.send_datagram(course, link, way, datagram);
+                }
+            } else {
+                // Mostly a run is one datagram, which can go on in the buffer that it is in.
+                let datagram = endpoint.take_contents(network.buffer());
+                network.send(course, link, way, Load::Datagram(datagram));
             }
         }
         while let Some(packet) = endpoint.poll_deliver() {

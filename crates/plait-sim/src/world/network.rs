@@ -92,7 +92,12 @@ impl Network {
         Self { directions, through: through.collect(), spare: Vec::new() }
     }
 
-    /// Sends a datagram of the gateways over a link.
+    /// An empty buffer for a datagram.
+    pub(super) fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Sends a copy of a datagram of the gateways over a link.
     pub(super) fn send_datagram(
         &mut self,
         course: &mut Course,
@@ -100,7 +105,7 @@ impl Network {
         way: Way,
         datagram: &[u8],
     ) {
-        let mut buffer = self.spare.pop().unwrap_or_default();
+        let mut buffer = self.buffer();
         buffer.extend_from_slice(datagram);
         self.send(course, link, way, Load::Datagram(buffer));
     }

@@ -73,14 +73,16 @@ impl Packet {
     /// The shortest TCP packet that carries the time at which it was sent.
     pub const TIMED_TCP_BYTES_MIN: u16 = HEAD_BYTES_MAX as u16;
 
-    /// Writes the packet's head over the start of `scratch`, whose rest is zero, and gives the
-    /// packet. Two streams of one flow, 2n and 2n + 1, have the same ports the other way round.
+    /// Writes the packet's head over the start of `scratch`, where nothing but heads was ever
+    /// written, and gives the packet. Two streams of one flow, 2n and 2n + 1, have the same ports the other way round.
     pub(super) fn write<'a>(&self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let length = usize::from(self.bytes);
-        if scratch.len() < length {
-            scratch.resize(length, 0);
+        if scratch.len() < length.max(HEAD_BYTES_MAX) {
+            scratch.resize(length.max(HEAD_BYTES_MAX), 0);
         }
-        let mut head = [0; HEAD_BYTES_MAX];
+        let head: &mut [u8; HEAD_BYTES_MAX] =
+            scratch.first_chunk_mut().expect("the buffer has room for a head");
+        *head = [0; HEAD_BYTES_MAX];
         let (from, to) = match self.to {
             End::Customer => (SERVER_IP, CUSTOMER_IP),
             End::Server => (CUSTOMER_IP, SERVER_IP),
@@ -104,14 +106,12 @@ impl Packet {
                 IP_HEADER_BYTES + TCP_HEADER_BYTES
             }
         };
-        self.write_ports(&mut head);
+        self.write_ports(head);
         let app = u32::try_from(self.app).expect("an application's number is below APPS_MAX");
         let name = [(app << STREAM_BITS) | self.stream, self.number];
         head[name_at..name_at + 4].copy_from_slice(&name[0].to_be_bytes());
         head[name_at + 4..name_at + 8].copy_from_slice(&name[1].to_be_bytes());
         head[name_at + 8..name_at + 16].copy_from_slice(&self.sent_at.as_nanos().to_be_bytes());
-        let head_bytes = length.min(HEAD_BYTES_MAX);
-        scratch[..head_bytes].copy_from_slice(&head[..head_bytes]);
         &scratch[..length]
     }
 

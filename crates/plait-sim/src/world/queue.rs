@@ -1,8 +1,5 @@
 //! What happens next: events by time, and by the order in which they were put in among equals.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use plait_proto::time::Instant;
 
 /// What is to happen. Indices are those of the world's lists.
@@ -58,23 +55,23 @@ impl Turn {
 /// Events that have not happened yet.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    heap: BinaryHeap<Reverse<Turn>>,
+    /// The next one last. There are a few for each link and application: to move some of them up is
+    /// less work than to keep a heap.
+    turns: Vec<Turn>,
     inserted: u64,
 }
 
 impl EventQueue {
     pub(super) fn push(&mut self, at: Instant, event: Event) {
-        self.heap.push(Reverse(Turn::new(at, self.inserted, event)));
+        let turn = Turn::new(at, self.inserted, event);
+        let later = self.turns.iter().rposition(|other| *other > turn);
+        self.turns.insert(later.map_or(0, |at| at + 1), turn);
         self.inserted += 1;
     }
 
     /// The next event that happens at `end` or before.
     pub(super) fn pop_until(&mut self, end: Instant) -> Option<(Instant, Event)> {
-        let Reverse(turn) = *self.heap.peek()?;
-        if turn.at() > end {
-            return None;
-        }
-        self.heap.pop();
+        let turn = self.turns.pop_if(|turn| turn.at() <= end)?;
         Some((turn.at(), turn.event()))
     }
 }

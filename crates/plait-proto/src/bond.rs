@@ -403,8 +403,8 @@ impl Bond {
         if now < self.last_data_at + ACTIVE_TIME { PROBE_INTERVAL_ACTIVE } else { self.keepalive }
     }
 
-    /// When [`Self::handle_timeout`] is due. A time to come may be too early: asked then, the answer
-    /// is a later one.
+    /// When [`Self::handle_timeout`] is due. A time to come may be too early: asked then, the
+    /// answer is a later one.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         debug_assert!(
             self.control_due.is_none_or(|due| Some(due) <= self.find_control_due(now)),

@@ -74,7 +74,8 @@ impl Packet {
     pub const TIMED_TCP_BYTES_MIN: u16 = HEAD_BYTES_MAX as u16;
 
     /// Writes the packet's head over the start of `scratch`, where nothing but heads was ever
-    /// written, and gives the packet. Two streams of one flow, 2n and 2n + 1, have the same ports the other way round.
+    /// written, and gives the packet. Two streams of one flow, 2n and 2n + 1, have the same ports
+    /// the other way round.
     pub(super) fn write<'a>(&self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let length = usize::from(self.bytes);
         if scratch.len() < length.max(HEAD_BYTES_MAX) {

@@ -19,7 +19,7 @@ pub(super) struct Naming {
 impl Naming {
     pub(super) fn new(args: &RunArgs, scenario: &Scenario) -> Self {
         let mut start = vec!["plait-lab".into(), "run".into(), args.experiment.name.clone()];
-        start.extend(["--on".into(), super::record::SIM.into()]);
+        start.extend(["--on".into(), super::on_name(args.on).into()]);
         if let Some(folder) = &args.experiment.folder {
             start.extend(["--folder".into(), folder.display().to_string()]);
         }
@@ -144,6 +144,18 @@ sweep = [
         assert_eq!(one.cells.len(), 1);
         assert_eq!(one.cells[0].name, all.cells[2].name);
         assert_eq!(one.cells[0].scenario.links, all.cells[2].scenario.links);
+    }
+
+    #[test]
+    fn the_back_end_is_named() {
+        let (_, experiment) = naming(&[]);
+        let args = RunArgs {
+            on: On::Netns,
+            seeds: 1,
+            experiment: ExperimentArgs { seed: 3, ..ExperimentArgs::of("x/y") },
+        };
+        let naming = Naming::new(&args, &experiment.scenario);
+        assert_eq!(naming.whole(), "plait-lab run x/y --on netns --seed 3");
     }
 
     #[test]

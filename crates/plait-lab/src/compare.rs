@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CompareArgs, output: &Output) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Whether the comparison is worth starting; the errors are those of [`run`].
+/// Whether the comparison is worth starting; the errors are those of [`run()`].
 pub(crate) fn check(args: &CompareArgs) -> Result<()> {
     [On::Sim, On::Netns].iter().try_for_each(|on| run::check(&run_args(args, *on)))
 }

@@ -6,6 +6,7 @@
 //! - [`section`]: takes options out of a table, typed and within [`bounds`], and tells which ones
 //!   nobody asked for.
 //! - [`problem`]: what can be wrong with an option; [`error`]: that, at a [`place`], and all of it.
+//! - [`tuning`]: the two sections that both kinds of file have.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod place;
 pub mod problem;
 pub mod section;
 pub mod tree;
+pub mod tuning;
 
 pub use bounds::Bounds;
 pub use error::{Error, Errors, Problems};

@@ -11,7 +11,6 @@ mod key;
 mod located;
 mod peer;
 mod prefix;
-mod tuning;
 
 #[cfg(test)]
 mod tests;
@@ -20,13 +19,13 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plait_toml::{Place, Problems, Section, Table};
+use plait_toml::{Place, Problems, Section, Table, tuning};
 
 pub(crate) use gateway::{Gateway, PathConfig};
 pub(crate) use key::parse as parse_key;
 pub(crate) use peer::Peer;
+pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
-pub(crate) use tuning::Tuning;
 
 use error::{Conflict, Unreadable};
 

@@ -1,4 +1,5 @@
-//! `[scheduler]` and `[resequencer]`: how bonds behave.
+//! `[scheduler]` and `[resequencer]`: how bonds behave, in a gateway's configuration and in a
+//! scenario's `[bond]` alike.
 
 use std::time::Duration;
 
@@ -7,21 +8,22 @@ use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{
     AdaptiveWrrConfig, Algorithm, DwdMode, SchedulerConfig, WeightRounding,
 };
-use plait_toml::{Bounds, Section};
+
+use crate::{Bounds, Section};
 
 /// How bonds behave.
 #[derive(Clone, Debug)]
-pub(crate) struct Tuning {
+pub struct Tuning {
     /// Picks the path of each packet that this gateway sends.
-    pub(crate) scheduler: SchedulerConfig,
+    pub scheduler: SchedulerConfig,
     /// Which packets wait for which at the peer's egress.
-    pub(crate) order: Order,
+    pub order: Order,
     /// How long they wait at this side's egress, and how many.
-    pub(crate) resequencer: ResequencerConfig,
+    pub resequencer: ResequencerConfig,
     /// How this side's egress finds losses.
-    pub(crate) loss_detection: LossDetection,
+    pub loss_detection: LossDetection,
     /// How often this side's egress reports losses.
-    pub(crate) report_interval: Duration,
+    pub report_interval: Duration,
 }
 
 /// The parameters of `adaptive-wrr`, as options of the file.
@@ -37,7 +39,7 @@ const ADAPTIVE_WRR_OPTIONS: &[&str] = &[
 ];
 
 /// Reads both sections. What it returns is of use only when no problem was noted.
-pub(super) fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
+pub fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
     let scheduler = read_scheduler(scheduler);
     let (order, loss_detection, resequencer) = read_resequencer(resequencer);
     let report_interval = Duration::from_millis(scheduler.adaptive_wrr.t_report_ms.into());

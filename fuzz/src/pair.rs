@@ -264,6 +264,8 @@ fn endpoint(bond: &BondConfig, side: usize, starts: u8) -> Endpoint {
         name: format!("link{at}"),
         price: at,
         weight: 1,
+        standby: false,
+        metered: false,
     });
     let config = EndpointConfig {
         private_key: keys[side].clone(),

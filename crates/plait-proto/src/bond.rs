@@ -64,6 +64,8 @@ pub enum BondEvent {
     PathUp(PathId),
     /// A path went silent.
     PathSilent(PathId),
+    /// A path loses too much and is left out.
+    PathLossy(PathId),
 }
 
 /// What a bond is made of.
@@ -286,7 +288,8 @@ impl Bond {
                 self.events.push_back(BondEvent::PathUp(id));
             }
             PathState::Silent => self.events.push_back(BondEvent::PathSilent(id)),
-            PathState::Validating => {}
+            PathState::Lossy => self.events.push_back(BondEvent::PathLossy(id)),
+            PathState::Validating | PathState::Asleep => {}
         }
     }
 
@@ -597,6 +600,16 @@ impl Bond {
                     weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
                     srtt_us: micros(path.rtt.smoothed()),
                     min_rtt_us: micros(path.rtt.min()),
+                    jitter_us: micros(path.rtt.variation()),
+                    delay_excess_us: None,
+                    loss_ratio: 0.0,
+                    mtu_bytes: None,
+                    standby: path.info.standby,
+                    metered: path.info.metered,
+                    in_use: path.state == PathState::Up,
+                    in_flight_bytes: path.sent.in_flight_bytes(),
+                    control_packets: path.control_packets,
+                    rescued_packets: path.rescued_packets,
                     delivery_rate_bps: path.sent.delivery_rate().bits_per_second(),
                     sent_packets: path.sent_packets,
                     sent_bytes: path.sent_bytes,
@@ -630,5 +643,7 @@ fn state_reason(state: PathState, remote: SocketAddr) -> String {
         PathState::Validating => format!("waiting for an answer from {remote}"),
         PathState::Up => "answers".to_owned(),
         PathState::Silent => "nothing came back for a while; probed every second".to_owned(),
+        PathState::Lossy => "loses too much; probed".to_owned(),
+        PathState::Asleep => "metered, and not needed now".to_owned(),
     }
 }

@@ -104,6 +104,10 @@ pub struct LinkConfig {
     pub price: u8,
     /// Static weight for the `fixed` scheduler.
     pub weight: u16,
+    /// Carries data only while no other link does.
+    pub standby: bool,
+    /// Each byte costs: its paths sleep while the bond is idle.
+    pub metered: bool,
 }
 
 impl LinkConfig {

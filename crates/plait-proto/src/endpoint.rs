@@ -43,6 +43,8 @@ pub enum Event {
     PathUp(PublicKey, PathId),
     /// Nothing comes back over a path.
     PathSilent(PublicKey, PathId),
+    /// A path loses too much and is left out.
+    PathLossy(PublicKey, PathId),
 }
 
 /// A gateway's protocol state.
@@ -302,6 +304,8 @@ impl Endpoint {
                 price: link.price,
                 order: u8::try_from(order).unwrap_or(u8::MAX),
                 weight: link.weight,
+                standby: link.standby,
+                metered: link.metered,
                 name: link.name.clone(),
             };
             bond.open_path(now, Route { socket: link.socket, remote, local: None }, info);
@@ -327,6 +331,7 @@ impl Endpoint {
                 }
                 BondEvent::PathUp(id) => self.events.push_back(Event::PathUp(key, id)),
                 BondEvent::PathSilent(id) => self.events.push_back(Event::PathSilent(key, id)),
+                BondEvent::PathLossy(id) => self.events.push_back(Event::PathLossy(key, id)),
             }
         }
     }

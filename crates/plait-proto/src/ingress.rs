@@ -230,6 +230,7 @@ impl Ingress {
         let length = HEADER_BYTES + prefix.len() + body.len() + TAG_BYTES;
         path.sent.sent_unacknowledged();
         self.view_is_stale = true;
+        path.control_packets += 1;
         path.sent_bytes += u64::from(path.route.ip_bytes(length));
         let out = self.queue.append(path.id, path.route, length);
         seal(path, Kind::Control, out, &prefix, &body);

@@ -71,6 +71,10 @@ pub struct SendPath {
     pub sent_bytes: u64,
     /// Data packets the peer reported lost.
     pub reported_lost_packets: u64,
+    /// Control datagrams sent.
+    pub control_packets: u64,
+    /// Data packets sent again over another path because this one did not answer.
+    pub rescued_packets: u64,
     /// When data was last sent.
     pub last_data_at: Option<Instant>,
     /// Since when something is out that the peer answers, with nothing heard since.
@@ -102,6 +106,8 @@ impl SendPath {
             sent_packets: 0,
             sent_bytes: 0,
             reported_lost_packets: 0,
+            control_packets: 0,
+            rescued_packets: 0,
             last_data_at: None,
             awaiting_since: None,
             key,

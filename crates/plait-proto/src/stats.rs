@@ -16,6 +16,23 @@ pub enum PathState {
     Up,
     /// Nothing has come back for a while: it is probed and carries no data.
     Silent,
+    /// It loses too much: it is probed and carries no data.
+    Lossy,
+    /// Metered and not needed now: nothing is sent over it; it is checked again before use.
+    Asleep,
+}
+
+impl PathState {
+    /// The state's name in `status` and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Validating => "validating",
+            Self::Up => "up",
+            Self::Silent => "silent",
+            Self::Lossy => "lossy",
+            Self::Asleep => "asleep",
+        }
+    }
 }
 
 /// One path.
@@ -39,6 +56,27 @@ pub struct PathStatus {
     pub srtt_us: Option<u64>,
     /// Smallest round-trip time of the last ten seconds in microseconds.
     pub min_rtt_us: Option<u64>,
+    /// Mean deviation of the round-trip time in microseconds (RFC 6298's RTTVAR).
+    pub jitter_us: Option<u64>,
+    /// How much longer the way from the peer is than over the bond's quickest path, in
+    /// microseconds.
+    pub delay_excess_us: Option<u64>,
+    /// Share of this side's datagrams that were lost of late, 0 to 1.
+    pub loss_ratio: f64,
+    /// Largest datagram that passed at the IP layer, in bytes; `None` before it was probed.
+    pub mtu_bytes: Option<u32>,
+    /// Carries data only while no other path does.
+    pub standby: bool,
+    /// Sleeps while the bond is idle.
+    pub metered: bool,
+    /// Whether packets may be scheduled on it now.
+    pub in_use: bool,
+    /// Bytes on their way.
+    pub in_flight_bytes: u64,
+    /// Control datagrams sent.
+    pub control_packets: u64,
+    /// Data packets that were sent again over another path because this one did not answer.
+    pub rescued_packets: u64,
     /// Highest recent delivery rate in bits per second at the IP layer.
     pub delivery_rate_bps: u64,
     /// Data packets sent.

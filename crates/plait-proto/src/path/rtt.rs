@@ -74,6 +74,11 @@ impl RttEstimator {
         self.smoothed
     }
 
+    /// Mean deviation of the round-trip time; `None` before the first sample.
+    pub fn variation(&self) -> Option<Duration> {
+        self.smoothed.map(|_| self.variation)
+    }
+
     /// The latest sample.
     pub const fn latest(&self) -> Option<Duration> {
         self.latest

@@ -23,6 +23,10 @@ pub struct PathInfo {
     pub order: u8,
     /// Static weight.
     pub weight: u16,
+    /// Carries data only while no other link does.
+    pub standby: bool,
+    /// Its paths sleep while the bond is idle.
+    pub metered: bool,
     /// The link's name.
     pub name: String,
 }
@@ -83,6 +87,10 @@ pub enum Frame {
     Close,
 }
 
+/// Flags of PATH_INFO.
+const STANDBY: u8 = 1;
+const METERED: u8 = 2;
+
 const PATH_CHALLENGE: u8 = 1;
 const PATH_RESPONSE: u8 = 2;
 const PATH_INFO: u8 = 3;
@@ -101,7 +109,8 @@ impl Frame {
             Self::PathInfo(info) => {
                 let name = &info.name.as_bytes()[..info.name.len().min(NAME_BYTES_MAX)];
                 let weight = info.weight.to_be_bytes();
-                let fixed = [info.price, info.order, weight[0], weight[1], name.len() as u8];
+                let length = name.len() as u8;
+                let fixed = [info.price, info.order, weight[0], weight[1], info.flags(), length];
                 put(out, PATH_INFO, &[&fixed, name]);
             }
             Self::Probe(id) => put(out, PROBE, &[&id.to_be_bytes()]),
@@ -129,12 +138,7 @@ impl Frame {
         Some(match reader.u8()? {
             PATH_CHALLENGE => Self::PathChallenge(reader.u64()?),
             PATH_RESPONSE => Self::PathResponse(reader.u64()?),
-            PATH_INFO => Self::PathInfo(PathInfo {
-                price: reader.u8()?,
-                order: reader.u8()?,
-                weight: reader.u16()?,
-                name: reader.name()?,
-            }),
+            PATH_INFO => Self::PathInfo(PathInfo::read(reader)?),
             PROBE => Self::Probe(reader.u32()?),
             PROBE_ECHO => Self::ProbeEcho(reader.u32()?),
             ACK => Self::Ack(Ack::read(reader)?),
@@ -147,6 +151,24 @@ impl Frame {
             CLOSE => Self::Close,
             _ => return None,
         })
+    }
+}
+
+impl PathInfo {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (price, order, weight) = (reader.u8()?, reader.u8()?, reader.u16()?);
+        let flags = reader.u8()?;
+        if flags & !(STANDBY | METERED) != 0 {
+            return None;
+        }
+        let (standby, metered) = (flags & STANDBY != 0, flags & METERED != 0);
+        Some(Self { price, order, weight, standby, metered, name: reader.name()? })
+    }
+
+    fn flags(&self) -> u8 {
+        let standby = if self.standby { STANDBY } else { 0 };
+        let metered = if self.metered { METERED } else { 0 };
+        standby | metered
     }
 }
 
@@ -243,19 +265,17 @@ mod tests {
     fn frame() -> impl Strategy<Value = Frame> {
         let range = (1_u16.., 1_u32..).prop_map(|(gap, length)| AckRange { gap, length });
         let ack = (any::<u32>(), any::<u32>(), any::<u16>(), 1_u32.., vec(range, 0..31));
-        let info = (any::<u8>(), any::<u8>(), any::<u16>(), "[!-~]{0,15}");
+        let flags = (any::<bool>(), any::<bool>());
+        let info = (any::<u8>(), any::<u8>(), any::<u16>(), flags, "[!-~]{0,15}");
         prop_oneof![
             any::<u64>().prop_map(Frame::PathChallenge),
             any::<u64>().prop_map(Frame::PathResponse),
             any::<u32>().prop_map(Frame::Probe),
             any::<u32>().prop_map(Frame::ProbeEcho),
             Just(Frame::Close),
-            info.prop_map(|(price, order, weight, name)| Frame::PathInfo(PathInfo {
-                price,
-                order,
-                weight,
-                name
-            })),
+            info.prop_map(|(price, order, weight, (standby, metered), name)| {
+                Frame::PathInfo(PathInfo { price, order, weight, standby, metered, name })
+            }),
             (any::<u8>(), any::<[u64; 3]>()).prop_map(|(path, counts)| Frame::LossReport(
                 LossReport {
                     path: PathId(path),

@@ -264,6 +264,8 @@ fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u
         name: format!("link{at}"),
         price: at as u8,
         weight: 1,
+        standby: false,
+        metered: false,
     });
     let config = EndpointConfig {
         private_key: keys[side].clone(),

@@ -202,6 +202,8 @@ fn endpoint(
         name: name.clone(),
         price: scenario.links[name].price,
         weight: scenario.links[name].weight,
+        standby: false,
+        metered: false,
     });
     let config = EndpointConfig {
         private_key: keys[side].clone(),

@@ -63,7 +63,14 @@ type MakeEndpoint = fn(EndpointConfig, Vec<PeerConfig>, Rng) -> Endpoint;
 fn gateway(make: MakeEndpoint, side: u8) -> Endpoint {
     let keys = [0, 1].map(|side| PrivateKey::from_bytes([side + 1; 32]));
     let [own, other] = if side == 0 { [0, 1] } else { [1, 0] };
-    let link = LinkConfig { socket: SocketId(0), name: "link".into(), price: 0, weight: 1 };
+    let link = LinkConfig {
+        socket: SocketId(0),
+        name: "link".into(),
+        price: 0,
+        weight: 1,
+        standby: false,
+        metered: false,
+    };
     let calls = side == 0;
     let config = EndpointConfig {
         private_key: keys[own].clone(),

@@ -62,13 +62,17 @@ impl Config {
     pub(crate) fn links(&self, socket_of: impl Fn(usize) -> SocketId) -> Vec<LinkConfig> {
         if self.paths.is_empty() {
             let name = "any".to_owned();
-            return vec![LinkConfig { socket: socket_of(0), name, price: 0, weight: 1 }];
+            let (standby, metered) = (false, false);
+            let socket = socket_of(0);
+            return vec![LinkConfig { socket, name, price: 0, weight: 1, standby, metered }];
         }
         let link = |(index, path): (usize, &PathConfig)| LinkConfig {
             socket: socket_of(index),
             name: path.name.clone(),
             price: path.price,
             weight: path.weight,
+            standby: false,
+            metered: false,
         };
         self.paths.iter().enumerate().map(link).collect()
     }

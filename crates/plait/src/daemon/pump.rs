@@ -122,6 +122,9 @@ fn tell(event: &Event) {
         Event::PathSilent(peer, path) => {
             log::warn!("path {path} to {peer} is silent: left out, probed every second");
         }
+        Event::PathLossy(peer, path) => {
+            log::warn!("path {path} to {peer} loses too much: left out, probed");
+        }
     }
 }
 
@@ -159,6 +162,8 @@ mod tests {
             name: format!("link{at}"),
             price: 0,
             weight: 1,
+            standby: false,
+            metered: false,
         };
         let config = EndpointConfig {
             private_key: key(number),

@@ -1,7 +1,7 @@
 //! The gateway's answer as a table for people.
 
 use plait_proto::resequencer::ResequencerStats;
-use plait_proto::stats::{PathState, PathStatus, PeerStatus};
+use plait_proto::stats::{PathStatus, PeerStatus};
 use plait_proto::units::Rate;
 
 use super::Answer;
@@ -87,14 +87,9 @@ fn paths_table(paths: &[PathStatus], style: Style) -> String {
 }
 
 fn path_row(path: &PathStatus) -> [String; PATH_HEADINGS.len()] {
-    let state = match path.state {
-        PathState::Validating => "validating",
-        PathState::Up => "up",
-        PathState::Silent => "silent",
-    };
     [
         path.name.clone(),
-        state.into(),
+        path.state.name().into(),
         path.price.to_string(),
         path.weight.map_or_else(|| "-".into(), |weight| weight.to_string()),
         milliseconds(path.srtt_us),

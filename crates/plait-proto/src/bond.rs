@@ -6,22 +6,26 @@
 //! give output and must be drained after every input, or once per batch of inputs. `now` never goes
 //! backwards.
 
+mod loss;
+mod loss_check;
 mod path_control;
+mod probes;
+mod silence;
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use path_control::{Due, PathControl};
+use path_control::{Due, PathControl, Situation};
 
 use crate::allowed_ips::Prefixes;
-use crate::config::BondConfig;
+use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::egress::{Egress, Opened, ReceiveSession};
 use crate::feedback::Feedback;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
-use crate::path::Route;
 use crate::path::map::PathMap;
+use crate::path::{Route, SendPath};
 use crate::rng::Rng;
 use crate::scheduler::PathSet;
 use crate::seq::PathId;
@@ -35,10 +39,10 @@ use crate::wire::sealed::Header;
 
 /// A path that has carried no data for this long tells the peer how far the bond is.
 pub(crate) const MARK_DELAY: Duration = Duration::from_millis(10);
-/// Probes while the bond carries traffic.
-const PROBE_INTERVAL_ACTIVE: Duration = Duration::from_secs(1);
 /// For so long after the last data the bond counts as carrying traffic.
 const ACTIVE_TIME: Duration = Duration::from_secs(2);
+/// So many packets within a second are more than a trickle: sleeping paths are woken for them.
+const WAKING_PACKETS: u32 = 32;
 /// Most paths of a bond.
 pub const PATHS_MAX: usize = 32;
 
@@ -104,6 +108,11 @@ pub struct Bond {
     /// puts timers off, and few of them ever come. `None` when it is to be found anew.
     control_due: Option<Instant>,
     all_silent_told: bool,
+    any_asleep: bool,
+    /// Packets since the second began that decides whether sleeping paths are woken.
+    trickle: (Instant, u32),
+    /// Lossy paths are left out. Off where loss reports are to steer the scheduler (002).
+    leaves_out_lossy: bool,
     rng: Rng,
     events: VecDeque<BondEvent>,
 }
@@ -134,6 +143,9 @@ impl Bond {
             last_data_at: now,
             control_due: None,
             all_silent_told: false,
+            any_asleep: false,
+            trickle: (now, 0),
+            leaves_out_lossy: setup.config.loss_detection == LossDetection::Known,
             rng: setup.rng,
             events: VecDeque::new(),
         }
@@ -157,9 +169,9 @@ impl Bond {
         }
         if initiator {
             self.use_session(local, cipher, send);
-            let ids: Vec<PathId> = self.paths.ids().collect();
-            for id in ids {
-                self.probe(now, id);
+            // The peer goes on under the session before until it hears something under this one.
+            if let Some(path) = self.fastest_path() {
+                self.probe(now, path);
             }
         } else {
             self.unconfirmed = Some((local, send));
@@ -218,6 +230,9 @@ impl Bond {
         packet: &[u8],
     ) -> Result<(), DropReason> {
         self.note_data(now);
+        if self.any_asleep {
+            self.consider_waking(now);
+        }
         // A mark is due so long after data; all else that data makes due comes later.
         self.control_due = self.control_due.map(|due| due.min(now + MARK_DELAY));
         self.ingress.handle_packet(now, inner, packet)
@@ -237,9 +252,13 @@ impl Bond {
         let ip_bytes = route.ip_bytes(datagram.len());
         let opened = self.egress.handle_datagram(now, header, ip_bytes, datagram)?;
         self.confirm(header.session);
-        self.heard(header.path);
         match opened {
-            Opened::Data => self.note_data(now),
+            Opened::Data => {
+                self.note_data(now);
+                if self.state(header.path) == Some(PathState::Asleep) {
+                    self.wake(now, header.path);
+                }
+            }
             Opened::Control(frames) => {
                 self.control_due = None;
                 self.handle_control(now, header.path, route, frames)?;
@@ -253,6 +272,9 @@ impl Bond {
         if now >= self.last_data_at + ACTIVE_TIME {
             // Probes come sooner from now on.
             self.control_due = None;
+            for control in self.paths.values_mut() {
+                control.silence.hurry();
+            }
         }
         self.last_data_at = now;
     }
@@ -266,11 +288,43 @@ impl Bond {
         }
     }
 
-    fn heard(&mut self, id: PathId) {
-        let Some(control) = self.paths.get(id) else { return };
-        self.ingress.heard(id);
-        if control.validated && self.state(id) == Some(PathState::Silent) {
-            self.set_state(id, PathState::Up);
+    /// Evidence came that a path carries what this side sends.
+    fn path_answered(&mut self, now: Instant, id: PathId) {
+        let silent = self.state(id) == Some(PathState::Silent);
+        let Some(control) = self.paths.get_mut(id) else { return };
+        if silent && control.validated {
+            if control.silence.answered(now) {
+                self.set_state(now, id, PathState::Up);
+            }
+            self.control_due = None;
+        }
+    }
+
+    /// Sleeping paths are woken when nothing else can carry data, or when there is more of it than
+    /// a trickle.
+    fn consider_waking(&mut self, now: Instant) {
+        let (since, packets) = self.trickle;
+        self.trickle =
+            if now.since(since) > ACTIVE_TIME / 2 { (now, 1) } else { (since, packets + 1) };
+        if self.is_up() && self.trickle.1 < WAKING_PACKETS {
+            return;
+        }
+        let is_asleep = |path: &&SendPath| path.state == PathState::Asleep;
+        let asleep: Vec<PathId> =
+            self.ingress.paths().filter(is_asleep).map(|path| path.id).collect();
+        for id in asleep {
+            self.wake(now, id);
+        }
+        self.any_asleep = false;
+    }
+
+    /// Checks a sleeping path again; it carries data when the check is passed.
+    fn wake(&mut self, now: Instant, id: PathId) {
+        let token = self.rng.u64();
+        if let Some(control) = self.paths.get_mut(id) {
+            control.check_again(now, token);
+            self.set_state(now, id, PathState::Validating);
+            self.ingress.send_control(now, id, &[Frame::PathChallenge(token)]);
         }
     }
 
@@ -278,18 +332,44 @@ impl Bond {
         self.ingress.path(id).map(|path| path.state)
     }
 
-    fn set_state(&mut self, id: PathId, state: PathState) {
+    fn set_state(&mut self, now: Instant, id: PathId, state: PathState) {
         self.control_due = None;
-        self.ingress.set_state(id, state);
-        self.egress.set_live(id, state == PathState::Up);
+        self.ingress.set_state(now, id, state);
+        // A lossy path may well bring what the peer sends.
+        self.egress.set_live(now, id, matches!(state, PathState::Up | PathState::Lossy));
+        let Some(control) = self.paths.get_mut(id) else { return };
         match state {
             PathState::Up => {
                 self.all_silent_told = false;
+                control.loss.forget();
                 self.events.push_back(BondEvent::PathUp(id));
             }
-            PathState::Silent => self.events.push_back(BondEvent::PathSilent(id)),
-            PathState::Lossy => self.events.push_back(BondEvent::PathLossy(id)),
-            PathState::Validating | PathState::Asleep => {}
+            PathState::Silent => {
+                control.silence.begin(now);
+                self.events.push_back(BondEvent::PathSilent(id));
+            }
+            PathState::Lossy => {
+                control.loss_check.begin(now);
+                self.events.push_back(BondEvent::PathLossy(id));
+            }
+            PathState::Asleep => self.any_asleep = true,
+            PathState::Validating => {}
+        }
+    }
+
+    /// Nothing comes back over a path: the peer is told over another, and what was in flight is
+    /// sent again.
+    fn declare_silent(&mut self, now: Instant, id: PathId) {
+        self.set_state(now, id, PathState::Silent);
+        if let Some(other) = self.fastest_path() {
+            self.ingress.send_control(now, other, &[Frame::PathDead(id)]);
+        }
+    }
+
+    /// The peer found a path dead; what it finds counts here as well.
+    fn handle_path_dead(&mut self, now: Instant, id: PathId) {
+        if matches!(self.state(id), Some(PathState::Up | PathState::Lossy)) {
+            self.set_state(now, id, PathState::Silent);
         }
     }
 
@@ -307,14 +387,20 @@ impl Bond {
         let mut reports = Vec::new();
         for frame in frames {
             match frame {
-                Frame::PathChallenge(token) => replies.push(Frame::PathResponse(token)),
+                Frame::PathChallenge(token) => {
+                    replies.push(Frame::PathResponse(token));
+                    if self.state(id) == Some(PathState::Asleep) {
+                        self.wake(now, id);
+                    }
+                }
                 Frame::PathResponse(token) => self.handle_response(now, id, token),
                 Frame::PathInfo(info) => self.learn_link(id, info),
                 Frame::Probe(probe) => replies.push(Frame::ProbeEcho(probe)),
                 Frame::ProbeEcho(probe) => {
                     let rtt = self.paths.get_mut(id).and_then(|path| path.echo(now, probe));
-                    self.take_rtt(now, id, rtt);
+                    self.handle_echo(now, id, rtt);
                 }
+                Frame::PathDead(dead) => self.handle_path_dead(now, dead),
                 Frame::Ack(ack) => self.handle_ack(now, ack),
                 Frame::LossReport(report) => reports.push(report),
                 Frame::Close => self.events.push_back(BondEvent::Closed),
@@ -339,7 +425,7 @@ impl Bond {
             if self.parity == PathIdParity::Even {
                 return Err(DropReason::RepeatedPath);
             }
-            self.remove_path(own);
+            self.remove_path(now, own);
         }
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());
@@ -353,10 +439,10 @@ impl Bond {
         self.paths.get(id).is_some_and(|path| path.own_link.is_some())
     }
 
-    fn remove_path(&mut self, id: PathId) {
+    fn remove_path(&mut self, now: Instant, id: PathId) {
         self.paths.remove(id);
         self.control_due = None;
-        self.ingress.remove_path(id);
+        self.ingress.remove_path(now, id);
         self.egress.remove_path(id);
     }
 
@@ -364,7 +450,8 @@ impl Bond {
         let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));
         if rtt.is_some() {
             self.take_rtt(now, id, rtt);
-            self.set_state(id, PathState::Up);
+            self.settle(id);
+            self.set_state(now, id, PathState::Up);
         }
     }
 
@@ -379,10 +466,47 @@ impl Bond {
 
     fn handle_ack(&mut self, now: Instant, ack: crate::wire::control::Ack) {
         let id = PathId((ack.index & 0xff) as u8);
-        self.ingress.handle_feedback(now, Feedback::Ack(ack));
-        if let Some(srtt) = self.ingress.path(id).and_then(|path| path.rtt.smoothed()) {
+        let outcome = self.ingress.handle_feedback(now, Feedback::Ack(ack));
+        let Some(path) = self.ingress.path_mut(id) else { return };
+        if outcome.is_news {
+            path.answered(now);
+        }
+        if let Some(srtt) = path.rtt.smoothed() {
             self.egress.set_rtt(id, srtt);
         }
+        if let (Some(path), Some(control)) = (self.ingress.path(id), self.paths.get_mut(id)) {
+            control.loss.record(now, &path.rtt, &outcome);
+            let is_lossy = control.loss.is_lossy() && path.state == PathState::Up;
+            if is_lossy && self.leaves_out_lossy && self.others_up(id) {
+                self.set_state(now, id, PathState::Lossy);
+            }
+        }
+        if outcome.is_news {
+            self.path_answered(now, id);
+        }
+    }
+
+    fn handle_echo(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
+        if rtt.is_none() {
+            return;
+        }
+        self.take_rtt(now, id, rtt);
+        self.settle(id);
+        if let Some(control) = self.paths.get_mut(id) {
+            control.loss_check.answered();
+        }
+        self.path_answered(now, id);
+    }
+
+    fn settle(&mut self, id: PathId) {
+        if let Some(path) = self.ingress.path_mut(id) {
+            path.settle();
+        }
+    }
+
+    /// Whether a path beside this one can carry data.
+    fn others_up(&self, id: PathId) -> bool {
+        self.ingress.paths().any(|path| path.id != id && path.state == PathState::Up)
     }
 
     fn take_rtt(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
@@ -402,15 +526,23 @@ impl Bond {
         }
     }
 
-    fn probe_interval(&self, now: Instant) -> Duration {
-        if now < self.last_data_at + ACTIVE_TIME { PROBE_INTERVAL_ACTIVE } else { self.keepalive }
+    fn situation(&self, now: Instant, id: PathId) -> Situation {
+        Situation {
+            next_seq: self.ingress.next_seq(),
+            active: now < self.last_data_at + ACTIVE_TIME,
+            last_data_at: self.last_data_at,
+            keepalive: self.keepalive,
+            others_up: self.others_up(id),
+        }
     }
 
     /// When [`Self::handle_timeout`] is due. A time to come may be too early: asked then, the
     /// answer is a later one.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         debug_assert!(
-            self.control_due.is_none_or(|due| Some(due) <= self.find_control_due(now)),
+            self.control_due
+                .zip(self.find_control_due(now))
+                .is_none_or(|(known, found)| known <= found),
             "whatever brings a path's timer forward brings the bond's forward"
         );
         let control = match self.control_due {
@@ -418,19 +550,16 @@ impl Bond {
             _ => self.find_control_due(now),
         };
         let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
-        earlier(egress, control)
+        earlier(earlier(egress, self.ingress.poll_timeout()), control)
     }
 
     /// When the first of the paths has something due.
     fn find_control_due(&self, now: Instant) -> Option<Instant> {
-        let interval = self.probe_interval(now);
-        let next_seq = self.ingress.next_seq();
         // Both maps have the same paths.
         let paths = self.paths.iter().zip(self.ingress.paths());
-        let dues = paths.map(|((id, control), path)| {
+        let dues = paths.filter_map(|((id, control), path)| {
             debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
-            let silent = path.state == PathState::Silent;
-            control.poll_timeout(path, silent, next_seq, interval)
+            control.poll_timeout(path, &self.situation(now, id))
         });
         dues.min()
     }
@@ -446,6 +575,7 @@ impl Bond {
             }
         }
         self.notice_silence();
+        self.ingress.handle_timeout(now);
         self.control_due = self.find_control_due(now);
     }
 
@@ -477,13 +607,10 @@ impl Bond {
     }
 
     fn path_due(&mut self, now: Instant, id: PathId) -> Option<Due> {
-        let interval = self.probe_interval(now);
+        let situation = self.situation(now, id);
         let path = self.ingress.path(id)?;
-        let silent = path.state == PathState::Silent;
         let rng = &mut self.rng;
-        self.paths
-            .get_mut(id)?
-            .due(now, path, silent, self.ingress.next_seq(), interval, || rng.u64())
+        self.paths.get_mut(id)?.due(now, path, &situation, || rng.u64())
     }
 
     fn act(&mut self, now: Instant, id: PathId, due: Due) {
@@ -496,7 +623,9 @@ impl Bond {
             }
             Due::Probe(probe) => self.ingress.send_control(now, id, &[Frame::Probe(probe)]),
             Due::Mark => self.ingress.send_control(now, id, &[]),
-            Due::Silence => self.set_state(id, PathState::Silent),
+            Due::Silence => self.declare_silent(now, id),
+            Due::Healed => self.set_state(now, id, PathState::Up),
+            Due::Sleep => self.set_state(now, id, PathState::Asleep),
         }
     }
 
@@ -602,7 +731,7 @@ impl Bond {
                     min_rtt_us: micros(path.rtt.min()),
                     jitter_us: micros(path.rtt.variation()),
                     delay_excess_us: None,
-                    loss_ratio: 0.0,
+                    loss_ratio: self.paths.get(path.id).map_or(0.0, |control| control.loss.ratio()),
                     mtu_bytes: None,
                     standby: path.info.standby,
                     metered: path.info.metered,
@@ -642,8 +771,8 @@ fn state_reason(state: PathState, remote: SocketAddr) -> String {
     match state {
         PathState::Validating => format!("waiting for an answer from {remote}"),
         PathState::Up => "answers".to_owned(),
-        PathState::Silent => "nothing came back for a while; probed every second".to_owned(),
-        PathState::Lossy => "loses too much; probed".to_owned(),
-        PathState::Asleep => "metered, and not needed now".to_owned(),
+        PathState::Silent => "what was sent has no answer; probed until one comes".to_owned(),
+        PathState::Lossy => "its link loses too much; probed until nothing is lost".to_owned(),
+        PathState::Asleep => "metered, and not needed now; checked again before use".to_owned(),
     }
 }

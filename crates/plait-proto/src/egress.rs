@@ -423,8 +423,8 @@ impl Egress {
     }
 
     /// Says whether the path may still bring something.
-    pub fn set_live(&mut self, path: PathId, live: bool) {
-        self.passage.set_live(path, live);
+    pub fn set_live(&mut self, now: Instant, path: PathId, live: bool) {
+        self.passage.set_live(now, path, live);
         if !live && let Some(spread) = &mut self.delay_spread {
             spread.remove(path);
         }

@@ -6,14 +6,22 @@
 //! 3. number: bond sequence number, predecessor, packet number — strictly in sequence;
 //! 4. seal: into the path's open run — needs nothing but the key and the numbers;
 //! 5. transmit: runs leave through `poll_transmit`.
+//!
+//! What was in flight on a path that stopped answering takes the way again from stage 2
+//! (`rescue`).
+
+mod rescue;
+
+use rescue::Rescue;
 
 use crate::config::BondConfig;
 use crate::drop_reason::DropReason;
 use crate::feedback::Feedback;
 use crate::flow::Lanes;
 use crate::output::{Transmit, TransmitQueue};
+use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
-use crate::path::sent::NumberRange;
+use crate::path::sent::{AckOutcome, NumberRange};
 use crate::path::{Route, SendPath};
 use crate::scheduler::{Decision, PacketInfo, PathReport, PathSet, PathView, Scheduler, View};
 use crate::seq::{BondSeq, PathId};
@@ -35,6 +43,9 @@ const RUN_TIME: Duration = Duration::from_millis(1);
 /// A datagram counts as lost when it stays without an acknowledgement for this long, or three probe
 /// timeouts if longer.
 const UNACKNOWLEDGED_MIN: Duration = Duration::from_millis(250);
+
+/// Bytes of packets kept per bond, in case they have to be sent again.
+const KEPT_BYTES_MAX: u64 = 8 << 20;
 
 /// The session under which the ingress seals.
 #[derive(Debug)]
@@ -77,6 +88,7 @@ pub struct Ingress {
     view: Vec<PathView>,
     view_is_stale: bool,
     queue: TransmitQueue,
+    rescue: Rescue,
     /// Inner packets and bytes taken from the host and sent.
     pub sent_packets: u64,
     /// Inner bytes taken from the host and sent.
@@ -97,6 +109,7 @@ impl Ingress {
             view: Vec::new(),
             view_is_stale: true,
             queue: TransmitQueue::default(),
+            rescue: Rescue::default(),
             sent_packets: 0,
             sent_bytes: 0,
         }
@@ -121,7 +134,10 @@ impl Ingress {
         };
         self.next_seq = seq.next();
         match decision {
-            Chosen::One(path) => self.seal_data(now, path, prefix, packet),
+            Chosen::One(path) => {
+                self.seal_data(now, path, prefix, packet);
+                self.keep(path, prefix, now, packet);
+            }
             Chosen::Copies(set) => {
                 for at in 0..self.view.len() {
                     let path = self.view[at].id;
@@ -134,6 +150,45 @@ impl Ingress {
         self.sent_packets += 1;
         self.sent_bytes += packet.len() as u64;
         Ok(())
+    }
+
+    /// Keeps what was sent just now, in case its path does not answer.
+    fn keep(&mut self, path: PathId, prefix: DataPrefix, taken_at: Instant, packet: &[u8]) {
+        if self.paths.len() < 2 {
+            return;
+        }
+        let kept: u64 = self.paths.values().map(|path| path.sent.kept_bytes()).sum();
+        let kept = kept + self.rescue.bytes();
+        if kept + packet.len() as u64 <= KEPT_BYTES_MAX
+            && let Some(path) = self.paths.get_mut(path)
+        {
+            path.sent.keep(prefix, taken_at, packet);
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.rescue.poll_timeout()
+    }
+
+    /// Sends the next portion of what was in flight on paths that stopped answering.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.rescue.poll_timeout().is_none_or(|due| due > now) {
+            return;
+        }
+        if !self.paths.values().any(|path| path.state == PathState::Up) {
+            self.rescue.postpone(now);
+            return;
+        }
+        self.refresh_view();
+        self.rescue.begin_portion(now, &self.view);
+        while let Some(KeptPacket { prefix, taken_at, bytes }) = self.rescue.next(now) {
+            if let Ok(Chosen::One(path)) = self.schedule(now, bytes.len()) {
+                let prefix = DataPrefix { sent: SendTimestamp::of(now), ..prefix };
+                self.seal_data(now, path, prefix, &bytes);
+                self.keep(path, prefix, taken_at, &bytes);
+            }
+        }
     }
 
     fn schedule(&mut self, now: Instant, inner_bytes: usize) -> Result<Chosen, DropReason> {
@@ -189,11 +244,10 @@ impl Ingress {
         debug_assert_eq!(self.view, self.usable_paths(), "the view follows the paths");
     }
 
-    /// Usable paths, cheapest first. Silent ones are better than none.
+    /// Usable paths, cheapest first: those of the best standing there is.
     fn usable_paths(&self) -> Vec<PathView> {
-        let any_up = self.paths.values().any(|path| path.state == PathState::Up);
-        let wanted = if any_up { PathState::Up } else { PathState::Silent };
-        let usable = self.paths.values().filter(|path| path.state == wanted);
+        let best = self.paths.values().filter_map(standing).min();
+        let usable = self.paths.values().filter(|path| best.is_some() && standing(path) == best);
         let mut view: Vec<PathView> = usable.map(SendPath::view).collect();
         view.sort_by_key(|view| (view.price, view.order, view.id));
         view
@@ -208,6 +262,7 @@ impl Ingress {
         path.sent_bytes += u64::from(bytes);
         path.last_data_at = Some(now);
         path.awaiting_since.get_or_insert(now);
+        path.unanswered += 1;
         if let Some(view) = self.view.iter_mut().find(|view| view.id == path.id) {
             view.in_flight_bytes = path.sent.in_flight_bytes();
             view.sent_packets = path.sent_packets;
@@ -221,6 +276,7 @@ impl Ingress {
         let Some(path) = self.paths.get_mut(path) else { return };
         if frames.iter().any(|frame| matches!(frame, Frame::Probe(_))) {
             path.awaiting_since.get_or_insert(now);
+            path.unanswered += 1;
         }
         let prefix = ControlPrefix::new(now, self.next_seq).to_bytes();
         let mut body = Vec::new();
@@ -252,22 +308,26 @@ impl Ingress {
         self.queue.take_contents(spare)
     }
 
-    /// Takes what the peer said about this side's packets.
-    pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) {
+    /// Takes what the peer said about this side's packets. Gives what an acknowledgement showed
+    /// of its path.
+    pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) -> AckOutcome {
         match feedback {
-            Feedback::Ack(ack) => self.handle_ack(now, &ack),
-            Feedback::LossReports(reports) => self.handle_reports(now, &reports),
+            Feedback::Ack(ack) => self.handle_ack(now, &ack).unwrap_or_default(),
+            Feedback::LossReports(reports) => {
+                self.handle_reports(now, &reports);
+                AckOutcome::default()
+            }
         }
     }
 
-    fn handle_ack(&mut self, now: Instant, ack: &Ack) {
+    fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Option<AckOutcome> {
         let id = PathId((ack.index & 0xff) as u8);
         let session = SessionIndex::from_receiver_index(ack.index);
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let Some((base, next)) = path.epoch_of(session) else { return };
+        let path = self.paths.get_mut(id)?;
+        let (base, next) = path.epoch_of(session)?;
         let largest = ack.largest.expand(next);
         if largest >= next {
-            return;
+            return None;
         }
         let mut above = largest.0 + 1;
         let ranges = ack.ranges.iter().map_while(|range| {
@@ -282,6 +342,7 @@ impl Ingress {
             let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
             path.rtt.sample(now, elapsed.saturating_sub(delay));
         }
+        Some(outcome)
     }
 
     fn handle_reports(&mut self, now: Instant, reports: &[LossReport]) {
@@ -319,8 +380,9 @@ impl Ingress {
         self.view_is_stale = true;
     }
 
-    /// Removes a path.
-    pub fn remove_path(&mut self, id: PathId) {
+    /// Removes a path. What was in flight on it is sent over another.
+    pub fn remove_path(&mut self, now: Instant, id: PathId) {
+        self.rescue_from(now, id);
         self.paths.remove(id);
         self.reported.remove(id);
         self.scheduler.on_path_gone(id);
@@ -328,24 +390,25 @@ impl Ingress {
         self.view_is_stale = true;
     }
 
-    /// Changes whether a path may carry data.
-    pub fn set_state(&mut self, id: PathId, state: PathState) {
+    /// Changes whether a path may carry data. What was in flight on one that may no longer is sent
+    /// over another.
+    pub fn set_state(&mut self, now: Instant, id: PathId, state: PathState) {
         if let Some(path) = self.paths.get_mut(id) {
             path.state = state;
-            if state == PathState::Silent {
-                path.sent.forget_all();
-                path.awaiting_since = None;
-            }
+        }
+        if matches!(state, PathState::Silent | PathState::Lossy) {
+            self.rescue_from(now, id);
         }
         self.run = None;
         self.view_is_stale = true;
     }
 
-    /// Something came back over a path: it answers.
-    pub fn heard(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(id) {
-            path.awaiting_since = None;
-        }
+    fn rescue_from(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let packets = path.sent.forget_all();
+        path.rescued_packets += packets.len() as u64;
+        path.settle();
+        self.rescue.add(now, packets);
     }
 
     /// Goes on under a new session; every path keeps its id and gets a new key.
@@ -386,6 +449,18 @@ impl Ingress {
     pub fn weights(&mut self, now: Instant) -> Vec<(PathId, u32)> {
         self.refresh_view();
         self.scheduler.weights(&View { now, paths: &self.view })
+    }
+}
+
+/// The lower, the better a path is to be used; `None` when it is not to be used at all.
+fn standing(path: &SendPath) -> Option<u8> {
+    match path.state {
+        PathState::Up if !path.info.standby => Some(0),
+        PathState::Up => Some(1),
+        PathState::Lossy => Some(2),
+        // Better than none.
+        PathState::Silent => Some(3),
+        PathState::Validating | PathState::Asleep => None,
     }
 }
 

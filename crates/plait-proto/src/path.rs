@@ -1,6 +1,7 @@
 //! A path as its sender sees it: where it leads, how far it can be trusted, what it carries.
 
 pub mod gaps;
+pub mod kept;
 pub(crate) mod map;
 pub mod received;
 pub mod rtt;
@@ -77,8 +78,10 @@ pub struct SendPath {
     pub rescued_packets: u64,
     /// When data was last sent.
     pub last_data_at: Option<Instant>,
-    /// Since when something is out that the peer answers, with nothing heard since.
+    /// Since when something is out that the peer answers, without evidence since that it arrived.
     pub awaiting_since: Option<Instant>,
+    /// Datagrams that ask for an answer, sent since the last one came.
+    pub unanswered: u32,
     key: PathKey,
     session: SessionIndex,
     next_number: PacketNumber,
@@ -110,12 +113,25 @@ impl SendPath {
             rescued_packets: 0,
             last_data_at: None,
             awaiting_since: None,
+            unanswered: 0,
             key,
             session,
             next_number: PacketNumber(0),
             epoch_base: 0,
             past: None,
         }
+    }
+
+    /// Evidence came that the path carries what is sent. Whatever else is out counts from now on.
+    pub fn answered(&mut self, now: Instant) {
+        self.awaiting_since = (self.sent.in_flight_bytes() > 0).then_some(now);
+        self.unanswered = 0;
+    }
+
+    /// Evidence came that no data tells of, or nothing is out any more: no answer is owed.
+    pub fn settle(&mut self) {
+        self.awaiting_since = None;
+        self.unanswered = 0;
     }
 
     /// Goes on under another session's key. What is on its way stays known.

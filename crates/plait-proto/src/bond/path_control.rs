@@ -1,40 +1,55 @@
 //! What keeps one path honest: its return-routability check, its probes, and the notice that
-//! nothing comes back.
+//! nothing comes back, that too much is lost, or that it may sleep.
 
 use super::MARK_DELAY;
+use super::loss::Loss;
+use super::loss_check::{LossCheck, Step};
+use super::probes::Probes;
+use super::silence::{self, Silence};
 use crate::path::SendPath;
 use crate::seq::BondSeq;
-use crate::time::{Duration, Instant};
+use crate::stats::PathState;
+use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{PathInfo, Token};
 
 /// First repetition of a challenge; it doubles up to [`CHALLENGE_INTERVAL_MAX`].
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 const CHALLENGE_INTERVAL_MAX: Duration = Duration::from_secs(5);
-/// Probes of a silent path.
-const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Data that stays without an answer for this long, or a probe timeout, asks for a probe.
-const UNANSWERED_MIN: Duration = Duration::from_millis(250);
-/// A path is silent when nothing came back for this long, or three probe timeouts if longer.
-const SILENCE_MIN: Duration = Duration::from_millis(1000);
+/// Probes while the bond carries traffic.
+const PROBE_INTERVAL_ACTIVE: Duration = Duration::from_secs(1);
+/// A metered path falls asleep when the bond has had no traffic for so long.
+const SLEEP_AFTER: Duration = Duration::from_secs(10);
 
-/// A probe under way.
-#[derive(Clone, Copy, Debug)]
-struct Probe {
-    id: u32,
-    sent_at: Instant,
-}
-
-/// What a path wants to send now.
+/// What a path wants to do now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// A challenge with this token.
+    /// Send a challenge with this token.
     Challenge(Token),
-    /// A probe with this id.
+    /// Send a probe with this id.
     Probe(u32),
     /// Nothing came back: the path is silent from now on.
     Silence,
-    /// A mark: the path fell idle.
+    /// Its losses have ended.
+    Healed,
+    /// It is not needed now, and costs.
+    Sleep,
+    /// Send a mark: the path fell idle.
     Mark,
+}
+
+/// What the bond knows that matters to every path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Situation {
+    /// The bond's next sequence number.
+    pub(super) next_seq: BondSeq,
+    /// The bond carries traffic.
+    pub(super) active: bool,
+    /// When it last did.
+    pub(super) last_data_at: Instant,
+    /// An idle path sends something this often.
+    pub(super) keepalive: Duration,
+    /// Another path can carry data.
+    pub(super) others_up: bool,
 }
 
 /// Control of one path.
@@ -44,11 +59,16 @@ pub(super) struct PathControl {
     pub(super) own_link: Option<PathInfo>,
     /// Bytes may flow: the peer answered from where it was asked.
     pub(super) validated: bool,
+    /// The way back from silence.
+    pub(super) silence: Silence,
+    /// What the link loses.
+    pub(super) loss: Loss,
+    /// The way back from there.
+    pub(super) loss_check: LossCheck,
     token: Token,
     challenged_at: Instant,
     challenges: u32,
-    probe: Option<Probe>,
-    next_probe_id: u32,
+    probes: Probes,
     last_probe_at: Instant,
     /// What the last mark announced, and when data had last been sent then.
     marked: BondSeq,
@@ -61,11 +81,13 @@ impl PathControl {
         Self {
             own_link,
             validated: false,
+            silence: Silence::default(),
+            loss: Loss::default(),
+            loss_check: LossCheck::default(),
             token,
             challenged_at: now,
             challenges: 1,
-            probe: None,
-            next_probe_id: 0,
+            probes: Probes::default(),
             last_probe_at: now,
             marked: BondSeq(0),
             marked_at_data: None,
@@ -74,6 +96,14 @@ impl PathControl {
 
     pub(super) fn token(&self) -> Token {
         self.token
+    }
+
+    /// The path is to be checked again before it carries anything; the challenge is sent at once.
+    pub(super) fn check_again(&mut self, now: Instant, token: Token) {
+        self.validated = false;
+        self.token = token;
+        self.challenged_at = now;
+        self.challenges = 1;
     }
 
     /// A response arrived; gives the round-trip time when it answers the open challenge.
@@ -86,59 +116,72 @@ impl PathControl {
         Some(now.since(self.challenged_at))
     }
 
-    /// An echo arrived; gives the round-trip time when it answers the open probe.
+    /// An echo arrived; gives the round-trip time when it answers a probe under way.
     pub(super) fn echo(&mut self, now: Instant, id: u32) -> Option<Duration> {
-        let probe = self.probe.take_if(|probe| probe.id == id)?;
-        Some(now.since(probe.sent_at))
+        self.probes.echo(now, id)
     }
 
-    fn next_challenge_at(&self) -> Instant {
-        let doubled = CHALLENGE_INTERVAL * (1 << self.challenges.saturating_sub(1).min(5));
-        self.challenged_at + doubled.min(CHALLENGE_INTERVAL_MAX)
+    /// Starts a probe out of turn or in turn.
+    pub(super) fn start_probe(&mut self, now: Instant) -> u32 {
+        self.last_probe_at = now;
+        self.probes.start(now)
     }
 
-    fn silent_at(path: &SendPath) -> Option<Instant> {
-        path.awaiting_since.map(|since| since + path.rtt.patience().max(SILENCE_MIN))
+    /// A path that nobody answered is asked rarely while nobody needs it.
+    fn next_challenge_at(&self, situation: &Situation) -> Instant {
+        let doubled = CHALLENGE_INTERVAL * (1 << self.challenges.saturating_sub(1).min(10));
+        let longest = if situation.active { CHALLENGE_INTERVAL_MAX } else { situation.keepalive };
+        self.challenged_at + doubled.min(longest)
     }
 
     /// One mark an idle period: it is due again only after data flowed again.
-    fn mark_at(&self, path: &SendPath, next_seq: BondSeq) -> Option<Instant> {
+    fn mark_at(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
         let last = path.last_data_at?;
-        (self.marked < next_seq && self.marked_at_data != Some(last)).then_some(last + MARK_DELAY)
+        let is_news = self.marked < situation.next_seq && self.marked_at_data != Some(last);
+        is_news.then_some(last + MARK_DELAY)
+    }
+
+    /// When a path that is up sends its next probe. An idle one is kept open by its owner, who may
+    /// be behind a NAT.
+    fn probe_at(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
+        let regular = if situation.active {
+            Some(self.last_probe_at + PROBE_INTERVAL_ACTIVE)
+        } else {
+            self.own_link.as_ref().map(|_| self.last_probe_at + situation.keepalive)
+        };
+        let unanswered = path.awaiting_since.filter(|since| self.last_probe_at < *since);
+        earlier(regular, unanswered.map(|since| since + silence::probe_after(path)))
+    }
+
+    fn sleep_at(path: &SendPath, situation: &Situation) -> Option<Instant> {
+        path.info.metered.then_some(situation.last_data_at + SLEEP_AFTER)
     }
 
     /// When [`Self::due`] has something to say.
-    pub(super) fn poll_timeout(
-        &self,
-        path: &SendPath,
-        silent: bool,
-        next_seq: BondSeq,
-        probe_interval: Duration,
-    ) -> Instant {
+    pub(super) fn poll_timeout(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
+        if path.state == PathState::Asleep {
+            return None;
+        }
         if !self.validated {
-            return self.next_challenge_at();
+            return Some(self.next_challenge_at(situation));
         }
-        let mut next = self.last_probe_at + if silent { PROBE_INTERVAL } else { probe_interval };
-        if let Some(mark_at) = self.mark_at(path, next_seq) {
-            next = next.min(mark_at);
-        }
-        // What comes of data without an answer comes no sooner than this, and mostly a mark does.
-        if !silent && path.awaiting_since.is_some_and(|since| since + UNANSWERED_MIN < next) {
-            next = next.min(self.probe_at(path, silent, probe_interval));
-            next = Self::silent_at(path).map_or(next, |silent_at| silent_at.min(next));
-        }
-        next
+        let next = match path.state {
+            PathState::Silent => Some(self.silent_probe_at(situation)),
+            PathState::Lossy => situation.active.then(|| self.loss_check.poll_timeout()),
+            _ => {
+                let ends = earlier(
+                    silence::begins_at(path, situation.others_up),
+                    Self::sleep_at(path, situation),
+                );
+                earlier(self.probe_at(path, situation), ends)
+            }
+        };
+        earlier(next, self.mark_at(path, situation))
     }
 
-    /// Probes come at their interval, and early when data stays without an answer.
-    fn probe_at(&self, path: &SendPath, silent: bool, interval: Duration) -> Instant {
-        let regular = self.last_probe_at + if silent { PROBE_INTERVAL } else { interval };
-        match path.awaiting_since {
-            Some(since) if !silent && self.last_probe_at < since => {
-                regular.min(since + path.rtt.probe_timeout().max(UNANSWERED_MIN))
-            }
-            _ => regular,
-        }
+    fn silent_probe_at(&self, situation: &Situation) -> Instant {
+        let interval = self.silence.probe_interval(situation.active, situation.keepalive);
+        self.last_probe_at + interval
     }
 
     /// What is due now, if anything; call until `None`.
@@ -146,13 +189,14 @@ impl PathControl {
         &mut self,
         now: Instant,
         path: &SendPath,
-        silent: bool,
-        next_seq: BondSeq,
-        probe_interval: Duration,
+        situation: &Situation,
         fresh_token: impl FnOnce() -> Token,
     ) -> Option<Due> {
+        if path.state == PathState::Asleep {
+            return None;
+        }
         if !self.validated {
-            if now < self.next_challenge_at() {
+            if now < self.next_challenge_at(situation) {
                 return None;
             }
             self.token = fresh_token();
@@ -160,26 +204,43 @@ impl PathControl {
             self.challenges += 1;
             return Some(Due::Challenge(self.token));
         }
-        if !silent && Self::silent_at(path).is_some_and(|at| at <= now) {
-            return Some(Due::Silence);
-        }
-        if self.mark_at(path, next_seq).is_some_and(|at| at <= now) {
-            self.marked = next_seq;
+        if self.mark_at(path, situation).is_some_and(|at| at <= now) {
+            self.marked = situation.next_seq;
             self.marked_at_data = path.last_data_at;
             return Some(Due::Mark);
         }
-        if self.probe_at(path, silent, probe_interval) <= now {
-            return Some(Due::Probe(self.start_probe(now)));
+        match path.state {
+            PathState::Silent => {
+                if now < self.silent_probe_at(situation) {
+                    return None;
+                }
+                self.silence.probed(now);
+                Some(Due::Probe(self.start_probe(now)))
+            }
+            PathState::Lossy if situation.active => {
+                match self.loss_check.step(now, path.rtt.patience())? {
+                    Step::Probe => Some(Due::Probe(self.start_probe(now))),
+                    Step::Healed => Some(Due::Healed),
+                }
+            }
+            PathState::Up => self.due_while_up(now, path, situation),
+            _ => None,
         }
-        None
     }
 
-    /// Starts a probe out of turn or in turn.
-    pub(super) fn start_probe(&mut self, now: Instant) -> u32 {
-        let id = self.next_probe_id;
-        self.next_probe_id = id.wrapping_add(1);
-        self.probe = Some(Probe { id, sent_at: now });
-        self.last_probe_at = now;
-        id
+    fn due_while_up(
+        &mut self,
+        now: Instant,
+        path: &SendPath,
+        situation: &Situation,
+    ) -> Option<Due> {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(silence::begins_at(path, situation.others_up)) {
+            return Some(Due::Silence);
+        }
+        if is_due(Self::sleep_at(path, situation)) {
+            return Some(Due::Sleep);
+        }
+        is_due(self.probe_at(path, situation)).then(|| Due::Probe(self.start_probe(now)))
     }
 }

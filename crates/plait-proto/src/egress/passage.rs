@@ -2,18 +2,22 @@
 
 use crate::path::map::PathMap;
 use crate::seq::{BondSeq, PathId};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 /// A path has passed a number when this many datagrams came after the one that showed it.
 const CONFIRMING_DATAGRAMS: usize = 3;
 /// Confirmation time when the round-trip time is not known.
 const CONFIRM_TIME_DEFAULT: Duration = Duration::from_millis(10);
+/// What was in flight on a dead path comes over another within this time.
+const RESCUE_GRACE: Duration = Duration::from_millis(200);
 /// Shortest confirmation time.
 const CONFIRM_TIME_MIN: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
 struct Path {
     live: bool,
+    /// It was found dead, and leaves the set then.
+    leaves_at: Option<Instant>,
     /// One more than the highest number shown, after each of the last datagrams that are not yet
     /// confirmed; the oldest first.
     shown: [BondSeq; CONFIRMING_DATAGRAMS],
@@ -59,9 +63,16 @@ impl Passage {
         path.last_at = now;
     }
 
-    /// Says whether the path counts: dead paths leave the set.
-    pub(super) fn set_live(&mut self, path: PathId, live: bool) {
-        self.paths.get_or_insert_with(path, Path::default).live = live;
+    /// Says whether the path counts. A dead one leaves the set, but not before the peer had time to
+    /// send anew what was in flight on it.
+    pub(super) fn set_live(&mut self, now: Instant, path: PathId, live: bool) {
+        let path = self.paths.get_or_insert_with(path, Path::default);
+        if live {
+            path.live = true;
+            path.leaves_at = None;
+        } else if path.live {
+            path.leaves_at.get_or_insert(now + RESCUE_GRACE);
+        }
     }
 
     /// Tells the path's round-trip time: an eighth of it confirms.
@@ -82,16 +93,19 @@ impl Passage {
 
     /// When time alone will confirm something.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.paths
-            .values()
-            .filter(|path| path.live && path.confirmed < path.highest())
-            .map(Path::confirms_at)
-            .min()
+        let live = || self.paths.values().filter(|path| path.live);
+        let unconfirmed = live().filter(|path| path.confirmed < path.highest());
+        let leaving = live().filter_map(|path| path.leaves_at);
+        earlier(unconfirmed.map(Path::confirms_at).min(), leaving.min())
     }
 
     /// Confirms what has stood long enough.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         for path in self.paths.values_mut() {
+            if path.leaves_at.is_some_and(|at| at <= now) {
+                path.live = false;
+                path.leaves_at = None;
+            }
             if path.confirms_at() <= now {
                 path.confirmed = path.highest();
                 path.shown_count = 0;
@@ -109,15 +123,15 @@ mod tests {
 
     fn passage() -> Passage {
         let mut passage = Passage::default();
-        passage.set_live(A, true);
-        passage.set_live(B, true);
+        passage.set_live(Instant::ZERO, A, true);
+        passage.set_live(Instant::ZERO, B, true);
         passage
     }
 
     #[test]
     fn three_later_datagrams_confirm() {
         let mut passage = passage();
-        passage.set_live(B, false);
+        passage.remove(B);
         for seq in [5, 6, 7] {
             passage.show(Instant::ZERO, A, BondSeq(seq));
             assert_eq!(passage.all_passed(), Some(BondSeq(0)));
@@ -129,7 +143,7 @@ mod tests {
     #[test]
     fn time_confirms_too() {
         let mut passage = passage();
-        passage.set_live(B, false);
+        passage.remove(B);
         passage.set_rtt(A, Duration::from_millis(80));
         passage.show(Instant::ZERO, A, BondSeq(5));
         assert_eq!(passage.poll_timeout(), Some(Instant::from_millis(10)));
@@ -138,6 +152,20 @@ mod tests {
         passage.handle_timeout(Instant::from_millis(10));
         assert_eq!(passage.all_passed(), Some(BondSeq(5)));
         assert_eq!(passage.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_dead_path_leaves_when_its_packets_had_time_to_come_another_way() {
+        let mut passage = passage();
+        for seq in 1..=10 {
+            passage.show(Instant::ZERO, A, BondSeq(seq));
+        }
+        passage.set_live(Instant::ZERO, B, false);
+        passage.handle_timeout(Instant::from_millis(199));
+        assert_eq!(passage.all_passed(), Some(BondSeq(0)));
+        assert_eq!(passage.poll_timeout(), Some(Instant::from_millis(200)));
+        passage.handle_timeout(Instant::from_millis(200));
+        assert_eq!(passage.all_passed(), Some(BondSeq(10)));
     }
 
     #[test]

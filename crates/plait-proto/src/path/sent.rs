@@ -6,13 +6,17 @@
 
 use std::collections::VecDeque;
 
+use super::kept::{Keeper, KeptPacket};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::wire::sealed::DataPrefix;
 
 /// Most datagrams remembered; older ones count as lost.
 const OUTSTANDING_MAX: usize = 1 << 16;
 /// A datagram is lost when this many later ones arrived (RFC 9002 §6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
+/// A datagram found lost is remembered so long after it was sent, in case it only was overtaken.
+const LOST_REMEMBERED: Duration = Duration::from_millis(100);
 /// How long a delivery rate counts.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -23,16 +27,28 @@ enum State {
     Lost,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Sent {
     at: Instant,
     bytes: u32,
     state: State,
+    /// The packet itself, for as long as it is on its way.
+    kept: Option<KeptPacket>,
     /// Bytes delivered, and when, at the time of sending (the estimator of BBR,
     /// draft-cheng-iccrg-delivery-rate-estimation-02 §3).
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+}
+
+impl Sent {
+    fn is_settled(&self, now: Instant) -> bool {
+        match self.state {
+            State::Outstanding => false,
+            State::Acked => true,
+            State::Lost => self.at + LOST_REMEMBERED < now,
+        }
+    }
 }
 
 /// A run of datagram numbers, both ends included.
@@ -49,8 +65,14 @@ pub struct NumberRange {
 pub struct AckOutcome {
     /// Time since the highest number was sent, when it was acknowledged for the first time.
     pub elapsed: Option<Duration>,
+    /// Datagrams that arrived, acknowledged for the first time.
+    pub acked_datagrams: u64,
     /// Datagrams found lost.
     pub lost_datagrams: u64,
+    /// Datagrams that had been found lost and arrived after all.
+    pub recovered_datagrams: u64,
+    /// It tells of a datagram that was sent later than all that were acknowledged before.
+    pub is_news: bool,
 }
 
 /// The datagrams of a path that are on their way.
@@ -63,6 +85,9 @@ pub struct SentDatagrams {
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    /// Highest number that was ever acknowledged, and one more.
+    acked_below: u64,
+    keeper: Keeper,
     rate: WindowedMax,
 }
 
@@ -75,6 +100,8 @@ impl Default for SentDatagrams {
             delivered_bytes: 0,
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
+            acked_below: 0,
+            keeper: Keeper::default(),
             rate: WindowedMax::default(),
         }
     }
@@ -99,11 +126,24 @@ impl SentDatagrams {
             at: now,
             bytes,
             state: State::Outstanding,
+            kept: None,
             delivered_bytes: self.delivered_bytes,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
         });
         self.in_flight_bytes += u64::from(bytes);
+    }
+
+    /// Keeps the packet of the datagram sent last, so that it can be sent again.
+    pub fn keep(&mut self, prefix: DataPrefix, taken_at: Instant, packet: &[u8]) {
+        if let Some(sent) = self.outstanding.back_mut() {
+            sent.kept = Some(self.keeper.keep(prefix, taken_at, packet));
+        }
+    }
+
+    /// Bytes of the packets that are kept.
+    pub const fn kept_bytes(&self) -> u64 {
+        self.keeper.bytes()
     }
 
     /// Notes a datagram that asks for no acknowledgement: it uses up a number and nothing else.
@@ -119,6 +159,7 @@ impl SentDatagrams {
             at: Instant::ZERO,
             bytes: 0,
             state: State::Acked,
+            kept: None,
             delivered_bytes: 0,
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
@@ -130,6 +171,9 @@ impl SentDatagrams {
             self.base += 1;
             if front.state == State::Outstanding {
                 self.in_flight_bytes -= u64::from(front.bytes);
+            }
+            if let Some(kept) = front.kept {
+                self.keeper.let_go(kept);
             }
         }
     }
@@ -145,6 +189,10 @@ impl SentDatagrams {
             }
             let first = highest.is_none();
             highest.get_or_insert(range.high);
+            if range.high >= self.acked_below {
+                self.acked_below = range.high + 1;
+                outcome.is_news = true;
+            }
             if range.high < self.base {
                 break;
             }
@@ -152,13 +200,13 @@ impl SentDatagrams {
                 outcome.elapsed = self.elapsed_of(now, range.high);
             }
             for number in range.low.max(self.base)..=range.high {
-                self.ack_one(now, number);
+                self.ack_one(now, number, &mut outcome);
             }
         }
         if let Some(highest) = highest {
             outcome.lost_datagrams = self.find_lost(highest);
         }
-        while self.outstanding.front().is_some_and(|front| front.state != State::Outstanding) {
+        while self.outstanding.front().is_some_and(|front| front.is_settled(now)) {
             self.forget_front();
         }
         outcome
@@ -169,13 +217,18 @@ impl SentDatagrams {
         (sent.state == State::Outstanding).then(|| now.since(sent.at))
     }
 
-    fn ack_one(&mut self, now: Instant, number: u64) {
+    fn ack_one(&mut self, now: Instant, number: u64, outcome: &mut AckOutcome) {
         let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { return };
-        if sent.state == State::Acked {
-            return;
+        match sent.state {
+            State::Acked => return,
+            State::Outstanding => {
+                self.in_flight_bytes -= u64::from(sent.bytes);
+                outcome.acked_datagrams += 1;
+            }
+            State::Lost => outcome.recovered_datagrams += 1,
         }
-        if sent.state == State::Outstanding {
-            self.in_flight_bytes -= u64::from(sent.bytes);
+        if let Some(kept) = sent.kept.take() {
+            self.keeper.let_go(kept);
         }
         sent.state = State::Acked;
         self.delivered_bytes += u64::from(sent.bytes);
@@ -196,6 +249,10 @@ impl SentDatagrams {
                 sent.state = State::Lost;
                 self.in_flight_bytes -= u64::from(sent.bytes);
                 lost += 1;
+                // The peer counts it lost as well, and waits for it no longer.
+                if let Some(kept) = sent.kept.take() {
+                    self.keeper.let_go(kept);
+                }
             }
         }
         lost
@@ -224,11 +281,17 @@ impl SentDatagrams {
         }
     }
 
-    /// Forgets what is on its way: the path was found dead.
-    pub fn forget_all(&mut self) {
+    /// Forgets what is on its way, since the path was found dead. Gives the packets that were
+    /// kept of it, the oldest first.
+    pub fn forget_all(&mut self) -> Vec<KeptPacket> {
+        let mut packets = Vec::new();
+        for sent in &mut self.outstanding {
+            packets.extend(sent.kept.take().map(|kept| self.keeper.hand_over(kept)));
+        }
         while !self.outstanding.is_empty() {
             self.forget_front();
         }
+        packets
     }
 }
 
@@ -258,6 +321,8 @@ impl WindowedMax {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seq::BondSeq;
+    use crate::wire::sealed::SendTimestamp;
 
     fn run(low: u64, high: u64) -> core::iter::Once<NumberRange> {
         core::iter::once(NumberRange { low, high })
@@ -279,6 +344,7 @@ mod tests {
         assert_eq!(sent.in_flight_bytes(), 6000);
         let again = sent.acked(Instant::from_millis(21), run(0, 3));
         assert_eq!(again, AckOutcome::default(), "the same again shows nothing new");
+        assert!(outcome.is_news && outcome.acked_datagrams == 4);
     }
 
     #[test]
@@ -318,6 +384,31 @@ mod tests {
         assert_eq!(sent.in_flight_bytes(), 1000, "the one sent at 9 ms may still come");
         sent.expire(Instant::from_millis(10));
         assert_eq!(sent.in_flight_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_what_may_have_to_be_sent_again() {
+        let mut sent = SentDatagrams::default();
+        for n in 0..8_u16 {
+            sent.sent(Instant::from_millis(n.into()), 1000);
+            let prefix =
+                DataPrefix { seq: BondSeq(n.into()).truncate(), prev: 1, sent: SendTimestamp(0) };
+            sent.keep(prefix, Instant::ZERO, &[n as u8; 100]);
+        }
+        sent.acked(Instant::from_millis(20), [NumberRange { low: 2, high: 5 }].into_iter());
+        assert_eq!(sent.kept_bytes(), 200, "four arrived, and three later ones show two lost");
+        let packets = sent.forget_all();
+        let first_bytes: Vec<u8> = packets.iter().map(|kept| kept.bytes[0]).collect();
+        assert_eq!(first_bytes, [6, 7]);
+        assert_eq!((sent.kept_bytes(), sent.in_flight_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_packet_found_lost_that_arrives_is_recovered() {
+        let mut sent = filled(10);
+        assert_eq!(sent.acked(Instant::from_millis(20), run(1, 5)).lost_datagrams, 1);
+        let outcome = sent.acked(Instant::from_millis(21), run(0, 6));
+        assert_eq!((outcome.recovered_datagrams, outcome.acked_datagrams), (1, 1));
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub enum Frame {
     LossReport(LossReport),
     /// The sender leaves the bond.
     Close,
+    /// Nothing comes back to the sender over this path.
+    PathDead(PathId),
 }
 
 /// Flags of PATH_INFO.
@@ -99,6 +101,7 @@ const PROBE_ECHO: u8 = 5;
 const ACK: u8 = 6;
 const LOSS_REPORT: u8 = 7;
 const CLOSE: u8 = 8;
+const PATH_DEAD: u8 = 9;
 
 impl Frame {
     /// Appends the frame.
@@ -121,6 +124,7 @@ impl Frame {
                 put(out, LOSS_REPORT, &[&[report.path.0], counts.as_flattened()]);
             }
             Self::Close => put(out, CLOSE, &[]),
+            Self::PathDead(path) => put(out, PATH_DEAD, &[&[path.0]]),
         }
     }
 
@@ -149,6 +153,7 @@ impl Frame {
                 late: reader.u64()?,
             }),
             CLOSE => Self::Close,
+            PATH_DEAD => Self::PathDead(PathId(reader.u8()?)),
             _ => return None,
         })
     }
@@ -273,6 +278,7 @@ mod tests {
             any::<u32>().prop_map(Frame::Probe),
             any::<u32>().prop_map(Frame::ProbeEcho),
             Just(Frame::Close),
+            any::<u8>().prop_map(|path| Frame::PathDead(PathId(path))),
             info.prop_map(|(price, order, weight, (standby, metered), name)| {
                 Frame::PathInfo(PathInfo { price, order, weight, standby, metered, name })
             }),

@@ -1,0 +1,163 @@
+//! How much of what a path carries is lost by the link itself.
+//!
+//! What a full queue drops is the sender's doing and passes; it shows as a raised round-trip time.
+//! Loss without it, period after period, is the link's. A slow start that overshoots into a queue
+//! too short to show ends within a few round trips; a bad link goes on.
+
+use std::collections::VecDeque;
+
+use crate::path::rtt::RttEstimator;
+use crate::path::sent::AckOutcome;
+use crate::time::{Duration, Instant};
+
+/// A period is at least so long and has at least so many outcomes.
+const PERIOD_MIN: Duration = Duration::from_millis(250);
+const OUTCOMES_MIN: u64 = 20;
+/// Periods in a row that show the link's loss.
+const PERIODS: usize = 3;
+/// The link's loss in each of them, as one part in so many.
+const LOSSY_PARTS: u64 = 33;
+/// Losses in all of them together.
+const LOST_MIN: u64 = 6;
+/// A period that stood open for longer tells nothing.
+const PERIOD_MAX: Duration = Duration::from_secs(5);
+/// Queueing delay below which a loss is not a queue's: this, or half of the empty path's time.
+const UNQUEUED_MAX: Duration = Duration::from_millis(15);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Period {
+    since: Instant,
+    acked: u64,
+    lost: u64,
+    /// Of those lost, the ones without a queue.
+    lost_unqueued: u64,
+}
+
+impl Period {
+    fn outcomes(&self) -> u64 {
+        self.acked + self.lost
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.lost_unqueued * LOSSY_PARTS >= self.outcomes()
+    }
+}
+
+/// The outcomes of the last periods.
+#[derive(Debug, Default)]
+pub(super) struct Loss {
+    closed: VecDeque<Period>,
+    open: Period,
+}
+
+/// Whether the path's queue is short, going by its latest round trip.
+fn is_unqueued(rtt: &RttEstimator) -> bool {
+    match (rtt.latest(), rtt.min()) {
+        (Some(latest), Some(min)) => latest <= min + UNQUEUED_MAX.max(min / 2),
+        _ => false,
+    }
+}
+
+impl Loss {
+    /// Takes what an acknowledgement showed.
+    pub(super) fn record(&mut self, now: Instant, rtt: &RttEstimator, outcome: &AckOutcome) {
+        if self.open.outcomes() == 0 || now >= self.open.since + PERIOD_MAX {
+            self.open = Period { since: now, ..Period::default() };
+        }
+        let open = &mut self.open;
+        open.acked += outcome.acked_datagrams + outcome.recovered_datagrams;
+        open.lost += outcome.lost_datagrams;
+        open.lost = open.lost.saturating_sub(outcome.recovered_datagrams);
+        if is_unqueued(rtt) {
+            open.lost_unqueued += outcome.lost_datagrams;
+        }
+        open.lost_unqueued = open.lost_unqueued.min(open.lost);
+        if now >= open.since + PERIOD_MIN && open.outcomes() >= OUTCOMES_MIN {
+            if self.closed.len() == PERIODS {
+                self.closed.pop_front();
+            }
+            self.closed.push_back(*open);
+            self.open = Period::default();
+        }
+    }
+
+    /// Whether the link loses too much to be of use beside another.
+    pub(super) fn is_lossy(&self) -> bool {
+        let lost: u64 = self.closed.iter().map(|period| period.lost_unqueued).sum();
+        self.closed.len() == PERIODS && lost >= LOST_MIN && self.closed.iter().all(Period::is_lossy)
+    }
+
+    /// Share of datagrams lost in the last periods, 0 to 1.
+    pub(super) fn ratio(&self) -> f64 {
+        let lost: u64 = self.closed.iter().map(|period| period.lost).sum();
+        let outcomes: u64 = self.closed.iter().map(Period::outcomes).sum();
+        if outcomes == 0 { 0.0 } else { lost as f64 / outcomes as f64 }
+    }
+
+    /// Begins anew: what was seen is of another time.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 outcomes each 50 ms for a second and a half, `lost` of each hundred lost.
+    fn fed(lost: u64, queue_ms: u64) -> Loss {
+        let mut loss = Loss::default();
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Instant::ZERO, Duration::from_millis(20));
+        rtt.sample(Instant::ZERO, Duration::from_millis(20 + queue_ms));
+        for n in 0..30 {
+            let outcome = AckOutcome {
+                acked_datagrams: 100 - lost,
+                lost_datagrams: lost,
+                ..AckOutcome::default()
+            };
+            loss.record(Instant::from_millis(50 * n), &rtt, &outcome);
+        }
+        loss
+    }
+
+    #[test]
+    fn a_bad_link_shows_and_a_good_one_does_not() {
+        assert!(fed(20, 0).is_lossy());
+        assert!(fed(4, 0).is_lossy());
+        assert!(!fed(1, 0).is_lossy());
+        assert!((fed(20, 0).ratio() - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_full_queue_drops_is_not_the_links_loss() {
+        assert!(!fed(20, 40).is_lossy());
+    }
+
+    #[test]
+    fn a_short_burst_of_losses_is_forgiven() {
+        let mut loss = fed(0, 0);
+        let rtt = RttEstimator::default();
+        let burst = AckOutcome { lost_datagrams: 500, ..AckOutcome::default() };
+        loss.record(Instant::from_millis(1600), &rtt, &burst);
+        assert!(!loss.is_lossy());
+    }
+
+    #[test]
+    fn what_was_only_overtaken_is_not_lost() {
+        let mut loss = Loss::default();
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Instant::ZERO, Duration::from_millis(20));
+        for n in 0..100 {
+            let (lost_datagrams, recovered_datagrams) = if n % 2 == 0 { (20, 0) } else { (0, 20) };
+            let outcome = AckOutcome {
+                acked_datagrams: 50,
+                lost_datagrams,
+                recovered_datagrams,
+                ..AckOutcome::default()
+            };
+            loss.record(Instant::from_millis(20 * n), &rtt, &outcome);
+        }
+        assert!(!loss.is_lossy());
+    }
+}

@@ -1,0 +1,128 @@
+//! Packets that were on their way over a path that stopped answering, to be sent again over
+//! another.
+
+use std::collections::VecDeque;
+
+use crate::path::kept::KeptPacket;
+use crate::scheduler::PathView;
+use crate::time::{Duration, Instant};
+
+/// After so long nobody waits for a packet any more.
+const RESCUE_TIME: Duration = Duration::from_secs(1);
+/// What is rescued is sent in portions, this far apart.
+const PORTION_INTERVAL: Duration = Duration::from_millis(5);
+/// Half of what the living paths deliver meanwhile: the other half is for new packets.
+const PORTION_SHARE: u32 = 2;
+/// A portion is at least so large.
+const PORTION_BYTES_MIN: u64 = 16 * 1500;
+
+/// What waits to be sent again, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Rescue {
+    packets: VecDeque<KeptPacket>,
+    bytes: u64,
+    next_at: Option<Instant>,
+    portion_bytes: u64,
+}
+
+impl Rescue {
+    /// Takes packets of a path that does not answer.
+    pub(super) fn add(&mut self, now: Instant, packets: Vec<KeptPacket>) {
+        self.bytes += packets.iter().map(KeptPacket::len).sum::<u64>();
+        self.packets.extend(packets);
+        if !self.packets.is_empty() {
+            self.next_at.get_or_insert(now);
+        }
+    }
+
+    /// When the next portion is due.
+    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
+        self.next_at
+    }
+
+    /// Begins a portion, if it is time for one.
+    pub(super) fn begin_portion(&mut self, now: Instant, paths: &[PathView]) {
+        if self.next_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let share = PORTION_INTERVAL / PORTION_SHARE;
+        let rate: u64 = paths.iter().map(|path| path.delivery_rate.bytes_in(share)).sum();
+        self.portion_bytes = rate.max(PORTION_BYTES_MIN);
+        self.next_at = Some(now + PORTION_INTERVAL);
+    }
+
+    /// No path can take a portion now.
+    pub(super) fn postpone(&mut self, now: Instant) {
+        self.drop_old(now);
+        self.next_at = (!self.packets.is_empty()).then_some(now + PORTION_INTERVAL);
+    }
+
+    fn drop_old(&mut self, now: Instant) {
+        while self.packets.front().is_some_and(|packet| now >= packet.taken_at + RESCUE_TIME) {
+            self.take_front();
+        }
+    }
+
+    fn take_front(&mut self) -> Option<KeptPacket> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.len();
+        Some(packet)
+    }
+
+    /// Bytes that wait.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next packet of the portion that somebody may still wait for.
+    pub(super) fn next(&mut self, now: Instant) -> Option<KeptPacket> {
+        self.drop_old(now);
+        let Some(packet) = self.packets.front() else {
+            self.next_at = None;
+            return None;
+        };
+        self.portion_bytes = self.portion_bytes.checked_sub(packet.len())?;
+        self.take_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seq::BondSeq;
+    use crate::wire::sealed::{DataPrefix, SendTimestamp};
+
+    fn packets(count: u32, taken_at: Instant) -> Vec<KeptPacket> {
+        let packet = |n: u32| {
+            let seq = BondSeq(n.into()).truncate();
+            let prefix = DataPrefix { seq, prev: 1, sent: SendTimestamp(0) };
+            KeptPacket { prefix, taken_at, bytes: vec![0; 1500] }
+        };
+        (0..count).map(packet).collect()
+    }
+
+    #[test]
+    fn portions_are_spread_over_time() {
+        let mut rescue = Rescue::default();
+        rescue.add(Instant::ZERO, packets(40, Instant::ZERO));
+        let mut sent = Vec::new();
+        for ms in 0..15 {
+            let now = Instant::from_millis(ms);
+            rescue.begin_portion(now, &[]);
+            sent.push(core::iter::from_fn(|| rescue.next(now)).count());
+        }
+        assert_eq!((sent[0], sent[5], sent[10]), (16, 16, 8));
+        assert_eq!(sent.iter().sum::<usize>(), 40);
+        assert_eq!(rescue.poll_timeout(), None);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_too_old() {
+        let mut rescue = Rescue::default();
+        rescue.add(Instant::ZERO, packets(3, Instant::ZERO));
+        let now = Instant::ZERO + RESCUE_TIME;
+        rescue.begin_portion(now, &[]);
+        assert!(rescue.next(now).is_none());
+        assert_eq!(rescue.poll_timeout(), None);
+    }
+}

@@ -288,7 +288,8 @@ impl Bond {
         }
     }
 
-    /// Evidence came that a path carries what this side sends.
+    /// An echo came over a path: it carries datagrams both ways. An acknowledgement, which may come
+    /// over another path, does not end a silence.
     fn path_answered(&mut self, now: Instant, id: PathId) {
         let silent = self.state(id) == Some(PathState::Silent);
         let Some(control) = self.paths.get_mut(id) else { return };
@@ -389,13 +390,18 @@ impl Bond {
             match frame {
                 Frame::PathChallenge(token) => {
                     replies.push(Frame::PathResponse(token));
+                    // Once it has the answer the peer may send data at any moment.
+                    self.egress.set_live(now, id, true);
                     if self.state(id) == Some(PathState::Asleep) {
                         self.wake(now, id);
                     }
                 }
                 Frame::PathResponse(token) => self.handle_response(now, id, token),
                 Frame::PathInfo(info) => self.learn_link(id, info),
-                Frame::Probe(probe) => replies.push(Frame::ProbeEcho(probe)),
+                Frame::Probe(probe) => {
+                    replies.push(Frame::ProbeEcho(probe));
+                    self.egress.set_live(now, id, true);
+                }
                 Frame::ProbeEcho(probe) => {
                     let rtt = self.paths.get_mut(id).and_then(|path| path.echo(now, probe));
                     self.handle_echo(now, id, rtt);
@@ -480,9 +486,6 @@ impl Bond {
             if is_lossy && self.leaves_out_lossy && self.others_up(id) {
                 self.set_state(now, id, PathState::Lossy);
             }
-        }
-        if outcome.is_news {
-            self.path_answered(now, id);
         }
     }
 

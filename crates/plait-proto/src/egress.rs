@@ -33,6 +33,13 @@ use crate::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendT
 const ACK_INTERVAL_MIN: Duration = Duration::from_millis(5);
 /// After a gap an acknowledgement may follow this soon.
 const ACK_ON_GAP_INTERVAL: Duration = Duration::from_millis(1);
+/// A path that carried data says within 10 ms that it has no more. When it does not, it may be
+/// dead, and what was on it on its way over another path.
+const STALL_AFTER: Duration = Duration::from_millis(15);
+/// By then it is either heard of again or given up by its sender.
+const STALL_UNTIL: Duration = Duration::from_millis(300);
+/// How long packets wait for those of a stalled path.
+const STALL_TIMEOUT: Duration = Duration::from_millis(250);
 /// Sessions under which datagrams are still accepted. Both sides may renew at the same time, which
 /// makes two sessions: room for three such renewals.
 const SESSIONS_MAX: usize = 6;
@@ -75,6 +82,9 @@ struct ReceivePath {
     ack_due: Option<Instant>,
     last_ack_at: Option<Instant>,
     ack_session: Option<SessionIndex>,
+    /// When something last came while data was flowing; `None` since the path said that it has
+    /// fallen idle.
+    flowed_at: Option<Instant>,
     /// Acknowledgements come this far apart while nothing is missing.
     ack_interval: Duration,
 }
@@ -88,6 +98,7 @@ impl Default for ReceivePath {
             ack_due: None,
             last_ack_at: None,
             ack_session: None,
+            flowed_at: None,
             ack_interval: ACK_INTERVAL_MIN,
         }
     }
@@ -97,10 +108,21 @@ impl ReceivePath {
     /// Data arrived: an acknowledgement becomes due, and soon if there is a gap below it.
     fn note_data(&mut self, now: Instant, session: SessionIndex, gap: bool) {
         self.received_packets += 1;
+        self.flowed_at = Some(now);
         self.ack_session = Some(session);
         let interval = if gap { ACK_ON_GAP_INTERVAL } else { self.ack_interval };
         let due = self.last_ack_at.map_or(now, |last| (last + interval).max(now));
         self.ack_due = earlier(self.ack_due, Some(due));
+    }
+
+    /// A control datagram arrived. One without frames says that the path has fallen idle.
+    fn note_control(&mut self, now: Instant, is_mark: bool) {
+        self.flowed_at = if is_mark { None } else { self.flowed_at.map(|_| now) };
+    }
+
+    /// Whether data stopped without a word, not long ago.
+    fn has_stalled(&self, now: Instant) -> bool {
+        self.flowed_at.is_some_and(|last| now > last + STALL_AFTER && now < last + STALL_UNTIL)
     }
 }
 
@@ -241,6 +263,9 @@ impl Egress {
                 let (prefix, frames) = ControlPrefix::read(text).ok_or(DropReason::BadControl)?;
                 let frames = Frame::read_all(frames).ok_or(DropReason::BadControl)?;
                 self.account(&arrival, false);
+                if let Some(path) = self.paths.get_mut(header.path) {
+                    path.note_control(now, frames.is_empty());
+                }
                 self.follow_delay(now, header.path, prefix.sent);
                 let next = prefix.next_seq.expand(self.resequencer.expected_next());
                 self.passage.show(now, header.path, next);
@@ -283,10 +308,19 @@ impl Egress {
     fn follow_delay(&mut self, now: Instant, path: PathId, sent: SendTimestamp) {
         if let Some(spread) = &mut self.delay_spread {
             spread.sample(now, path, sent.0);
-            if let Some(timeout) = spread.timeout(now) {
-                self.resequencer.set_timeout(timeout);
-            }
         }
+        self.adapt_timeout(now);
+    }
+
+    /// The adaptive timeout follows the spread of delays, and is patient with a path that stalled.
+    fn adapt_timeout(&mut self, now: Instant) {
+        let Some(timeout) = self.delay_spread.as_ref().and_then(|spread| spread.timeout(now))
+        else {
+            return;
+        };
+        let stalled = self.paths.values().any(|path| path.has_stalled(now));
+        let patience = if stalled { STALL_TIMEOUT } else { Duration::ZERO };
+        self.resequencer.set_timeout(timeout.max(patience));
     }
 
     fn resequence(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &mut [u8]) {
@@ -360,6 +394,7 @@ impl Egress {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.passage.handle_timeout(now);
         self.release_passed(now);
+        self.adapt_timeout(now);
         let mut out =
             Deliver::new(&mut self.queue, &mut self.delivered_packets, &mut self.delivered_bytes);
         if self.resequencer.poll_timeout().is_some_and(|due| due <= now) {

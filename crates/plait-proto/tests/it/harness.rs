@@ -39,6 +39,10 @@ struct InFlight {
 pub(crate) struct Link {
     pub(crate) delay: Duration,
     pub(crate) up: bool,
+    /// Whether anything arrives at each side.
+    pub(crate) up_to: [bool; 2],
+    /// Of a hundred datagrams, so many are lost.
+    pub(crate) loss_percent: u64,
 }
 
 /// What the harness is built from.
@@ -50,6 +54,10 @@ pub(crate) struct Setup {
     pub(crate) seed: u8,
     /// The provider knows the customer's first address and reaches out too.
     pub(crate) both_seek: bool,
+    /// Links that are metered.
+    pub(crate) metered: Vec<usize>,
+    /// Links that stand by.
+    pub(crate) standby: Vec<usize>,
 }
 
 impl Default for Setup {
@@ -61,6 +69,8 @@ impl Default for Setup {
             bond: bond_config(Algorithm::RoundRobin, Order::Bond),
             seed: 1,
             both_seek: false,
+            metered: Vec::new(),
+            standby: Vec::new(),
         }
     }
 }
@@ -87,6 +97,7 @@ pub(crate) struct World {
     setup: Setup,
     flying: BTreeMap<(Instant, u64), InFlight>,
     count: u64,
+    dice: u64,
     keys: [PrivateKey; 2],
 }
 
@@ -103,7 +114,12 @@ impl World {
     pub(crate) fn new_with_lag(setup: Setup, lag: Duration) -> Self {
         let keys = [PrivateKey::from_bytes([1; 32]), PrivateKey::from_bytes([2; 32])];
         let links = (0..setup.links)
-            .map(|at| Link { delay: Duration::from_millis(5 + 10 * at as u64), up: true })
+            .map(|at| Link {
+                delay: Duration::from_millis(5 + 10 * at as u64),
+                up: true,
+                up_to: [true; 2],
+                loss_percent: 0,
+            })
             .collect();
         let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&setup, &keys, side, 0));
         let mut world = Self {
@@ -116,6 +132,7 @@ impl World {
             setup,
             flying: BTreeMap::new(),
             count: 0,
+            dice: 1,
             keys,
         };
         for (side, wait) in [(CUSTOMER, lag), (PROVIDER, Duration::ZERO)] {
@@ -210,7 +227,10 @@ impl World {
             let link = self.link_of(side, socket, remote);
             let to = 1 - side;
             self.captured.push(Captured { to, link, bytes: bytes.clone() });
-            if self.links[link].up {
+            // A generator of its own would be no better: this one spreads and repeats.
+            self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let is_lost = (self.dice >> 33) % 100 < self.links[link].loss_percent;
+            if self.links[link].up && self.links[link].up_to[to] && !is_lost {
                 let at = self.now + self.links[link].delay;
                 self.count += 1;
                 self.flying.insert((at, self.count), InFlight { to, link, bytes });
@@ -264,8 +284,8 @@ fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u
         name: format!("link{at}"),
         price: at as u8,
         weight: 1,
-        standby: false,
-        metered: false,
+        standby: setup.standby.contains(&usize::from(at)),
+        metered: setup.metered.contains(&usize::from(at)),
     });
     let config = EndpointConfig {
         private_key: keys[side].clone(),

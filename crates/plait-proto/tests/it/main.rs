@@ -3,5 +3,6 @@
 mod bond;
 mod handshake;
 mod harness;
+mod health;
 mod hostile;
 mod rekey;

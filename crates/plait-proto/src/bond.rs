@@ -252,6 +252,7 @@ impl Bond {
         let ip_bytes = route.ip_bytes(datagram.len());
         let opened = self.egress.handle_datagram(now, header, ip_bytes, datagram)?;
         self.confirm(header.session);
+        self.ingress.heard(now, header.path);
         match opened {
             Opened::Data => {
                 self.note_data(now);
@@ -361,6 +362,11 @@ impl Bond {
     /// Nothing comes back over a path: the peer is told over another, and what was in flight is
     /// sent again.
     fn declare_silent(&mut self, now: Instant, id: PathId) {
+        eprintln!(
+            "DBG silent {id} at {now:?} {:?} {:?}",
+            self.ingress.path(id),
+            self.paths.get(id)
+        );
         self.set_state(now, id, PathState::Silent);
         if let Some(other) = self.fastest_path() {
             self.ingress.send_control(now, other, &[Frame::PathDead(id)]);

@@ -261,8 +261,7 @@ impl Ingress {
         path.sent_packets += 1;
         path.sent_bytes += u64::from(bytes);
         path.last_data_at = Some(now);
-        path.awaiting_since.get_or_insert(now);
-        path.unanswered += 1;
+        path.await_answer(now);
         if let Some(view) = self.view.iter_mut().find(|view| view.id == path.id) {
             view.in_flight_bytes = path.sent.in_flight_bytes();
             view.sent_packets = path.sent_packets;
@@ -275,8 +274,7 @@ impl Ingress {
     pub fn send_control(&mut self, now: Instant, path: PathId, frames: &[Frame]) {
         let Some(path) = self.paths.get_mut(path) else { return };
         if frames.iter().any(|frame| matches!(frame, Frame::Probe(_))) {
-            path.awaiting_since.get_or_insert(now);
-            path.unanswered += 1;
+            path.await_answer(now);
         }
         let prefix = ControlPrefix::new(now, self.next_seq).to_bytes();
         let mut body = Vec::new();
@@ -409,6 +407,13 @@ impl Ingress {
         path.rescued_packets += packets.len() as u64;
         path.settle();
         self.rescue.add(now, packets);
+    }
+
+    /// Something authentic arrived on a path.
+    pub fn heard(&mut self, now: Instant, id: PathId) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.heard_at = now;
+        }
     }
 
     /// Goes on under a new session; every path keeps its id and gets a new key.

@@ -21,6 +21,8 @@ use crate::time::Instant;
 use crate::wire::control::PathInfo;
 use crate::wire::handshake::SessionIndex;
 
+/// So many datagrams are not all lost by chance.
+const DATAGRAMS_BEYOND_CHANCE: u32 = 8;
 /// Bytes of a UDP header.
 const UDP_HEADER_BYTES: u32 = 8;
 
@@ -80,8 +82,12 @@ pub struct SendPath {
     pub last_data_at: Option<Instant>,
     /// Since when something is out that the peer answers, without evidence since that it arrived.
     pub awaiting_since: Option<Instant>,
+    /// When something authentic last arrived on it.
+    pub heard_at: Instant,
     /// Datagrams that ask for an answer, sent since the last one came.
-    pub unanswered: u32,
+    unanswered: u32,
+    /// Since when so many are unanswered that they were not all lost by chance.
+    pub beyond_chance_since: Option<Instant>,
     key: PathKey,
     session: SessionIndex,
     next_number: PacketNumber,
@@ -113,7 +119,9 @@ impl SendPath {
             rescued_packets: 0,
             last_data_at: None,
             awaiting_since: None,
+            heard_at: Instant::ZERO,
             unanswered: 0,
+            beyond_chance_since: None,
             key,
             session,
             next_number: PacketNumber(0),
@@ -124,14 +132,24 @@ impl SendPath {
 
     /// Evidence came that the path carries what is sent. Whatever else is out counts from now on.
     pub fn answered(&mut self, now: Instant) {
+        self.settle();
         self.awaiting_since = (self.sent.in_flight_bytes() > 0).then_some(now);
-        self.unanswered = 0;
+    }
+
+    /// Something was sent that the peer answers.
+    pub fn await_answer(&mut self, now: Instant) {
+        self.awaiting_since.get_or_insert(now);
+        self.unanswered += 1;
+        if self.unanswered >= DATAGRAMS_BEYOND_CHANCE {
+            self.beyond_chance_since.get_or_insert(now);
+        }
     }
 
     /// Evidence came that no data tells of, or nothing is out any more: no answer is owed.
     pub fn settle(&mut self) {
         self.awaiting_since = None;
         self.unanswered = 0;
+        self.beyond_chance_since = None;
     }
 
     /// Goes on under another session's key. What is on its way stays known.

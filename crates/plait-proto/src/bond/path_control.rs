@@ -149,8 +149,8 @@ impl PathControl {
         } else {
             self.own_link.as_ref().map(|_| self.last_probe_at + situation.keepalive)
         };
-        let unanswered = path.awaiting_since.filter(|since| self.last_probe_at < *since);
-        earlier(regular, unanswered.map(|since| since + silence::probe_after(path)))
+        let asked = path.awaiting_since.map(|since| since.max(self.last_probe_at));
+        earlier(regular, asked.map(|asked| asked + silence::probe_after(path)))
     }
 
     fn sleep_at(path: &SendPath, situation: &Situation) -> Option<Instant> {

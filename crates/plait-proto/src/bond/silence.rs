@@ -3,19 +3,20 @@
 //! A path answers when an acknowledgement or an echo tells of something sent since the last such
 //! evidence. What merely arrives on it proves the other direction only.
 
+use super::MARK_DELAY;
 use crate::path::SendPath;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 /// No path is given up sooner, so that a hiccup of either machine is no death.
 const SILENCE_MIN: Duration = Duration::from_millis(100);
 /// Without another path there is nothing to gain from haste.
 const LAST_PATH_SILENCE_MIN: Duration = Duration::from_millis(250);
+/// A path that brings something and answers nothing is silent after this.
+const HALF_ALIVE_MAX: Duration = Duration::from_secs(1);
 /// Data that stays without an answer for this long, or a probe timeout, asks for a probe.
-const UNANSWERED_MIN: Duration = Duration::from_millis(50);
+const UNANSWERED_MIN: Duration = Duration::from_millis(30);
 /// Acknowledgements may be late by this much, or by an eighth of the round trip.
 const ACK_DELAY: Duration = Duration::from_millis(10);
-/// So many datagrams are not all lost by chance.
-const DATAGRAMS_BEYOND_CHANCE: u32 = 8;
 /// The first probe of a silent path repeats after this; the time doubles.
 const PROBE_INTERVAL_FIRST: Duration = Duration::from_millis(50);
 const PROBE_INTERVAL_ACTIVE_MAX: Duration = Duration::from_millis(800);
@@ -34,15 +35,17 @@ pub(super) fn probe_after(path: &SendPath) -> Duration {
 /// When the path counts as silent, as things stand; `None` while it owes no answer.
 pub(super) fn begins_at(path: &SendPath, others_up: bool) -> Option<Instant> {
     let since = path.awaiting_since?;
+    if !others_up {
+        return Some(since + path.rtt.patience().max(LAST_PATH_SILENCE_MIN));
+    }
     let timeout = path.rtt.probe_timeout();
-    let patience = if !others_up {
-        path.rtt.patience().max(LAST_PATH_SILENCE_MIN)
-    } else if path.unanswered >= DATAGRAMS_BEYOND_CHANCE {
-        (timeout + ack_delay(path)).max(SILENCE_MIN)
-    } else {
-        (timeout * 2 + ack_delay(path)).max(SILENCE_MIN)
-    };
-    Some(since + patience)
+    let patience = |timeout: Duration| (timeout + ack_delay(path)).max(SILENCE_MIN);
+    // With few datagrams out it takes two probes more to be sure, and longer while the other
+    // direction lives: then these and their answers may merely be lost to a full queue.
+    let few = since.max(path.heard_at) + patience(timeout * 3);
+    let few = few.min(since + patience(timeout * 3).max(HALF_ALIVE_MAX));
+    let many = path.beyond_chance_since.map(|at| (since + patience(timeout)).max(at + MARK_DELAY));
+    earlier(Some(few), many)
 }
 
 fn ack_delay(path: &SendPath) -> Duration {

@@ -48,19 +48,23 @@ impl Period {
 pub(super) struct Loss {
     closed: VecDeque<Period>,
     open: Period,
-}
-
-/// Whether the path's queue is short, going by its latest round trip.
-fn is_unqueued(rtt: &RttEstimator) -> bool {
-    match (rtt.latest(), rtt.min()) {
-        (Some(latest), Some(min)) => latest <= min + UNQUEUED_MAX.max(min / 2),
-        _ => false,
-    }
+    /// Shortest round trip ever. A queue that never empties hides from a minimum that ages; should
+    /// the path have become longer for good, no loss counts as the link's, which does less harm.
+    shortest_rtt: Option<Duration>,
 }
 
 impl Loss {
+    /// Whether the path's queue is short, going by its latest round trip.
+    fn is_unqueued(&mut self, rtt: &RttEstimator) -> bool {
+        let (Some(latest), Some(min)) = (rtt.latest(), rtt.min()) else { return false };
+        let shortest = self.shortest_rtt.map_or(min, |shortest| shortest.min(min));
+        self.shortest_rtt = Some(shortest);
+        latest <= shortest + UNQUEUED_MAX.max(shortest / 2)
+    }
+
     /// Takes what an acknowledgement showed.
     pub(super) fn record(&mut self, now: Instant, rtt: &RttEstimator, outcome: &AckOutcome) {
+        let unqueued = self.is_unqueued(rtt);
         if self.open.outcomes() == 0 || now >= self.open.since + PERIOD_MAX {
             self.open = Period { since: now, ..Period::default() };
         }
@@ -68,7 +72,7 @@ impl Loss {
         open.acked += outcome.acked_datagrams + outcome.recovered_datagrams;
         open.lost += outcome.lost_datagrams;
         open.lost = open.lost.saturating_sub(outcome.recovered_datagrams);
-        if is_unqueued(rtt) {
+        if unqueued {
             open.lost_unqueued += outcome.lost_datagrams;
         }
         open.lost_unqueued = open.lost_unqueued.min(open.lost);
@@ -96,7 +100,7 @@ impl Loss {
 
     /// Begins anew: what was seen is of another time.
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { shortest_rtt: self.shortest_rtt, ..Self::default() };
     }
 }
 

@@ -1,10 +1,13 @@
 //! The commands, one file each, and the program's edge: arguments in, exit code out.
 
 mod check;
+mod control;
+mod format;
 mod keygen;
 mod pubkey;
 mod status;
 mod up;
+mod watch;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -32,6 +35,7 @@ Examples:
   plait check gateway.toml                  is the configuration sound, is the machine ready?
   plait up gateway.toml                     run the gateway in the foreground
   plait status                              show its peers, paths and counters
+  plait watch                               the same live, with rates and a minute of history
 
 Exit codes:
   0  done, or the answer is yes
@@ -56,6 +60,7 @@ enum Command {
     Check(check::Args),
     Up(up::Args),
     Status(status::Args),
+    Watch(watch::Args),
 }
 
 /// Runs the program.
@@ -70,6 +75,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Watch(args) => watch::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

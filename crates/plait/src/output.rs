@@ -26,6 +26,10 @@ impl Style {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colour: false };
 
+    pub(crate) fn has_colour(self) -> bool {
+        self.colour
+    }
+
     pub(crate) fn green(self, text: &str) -> String {
         self.paint("32", text)
     }

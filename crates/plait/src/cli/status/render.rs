@@ -5,11 +5,16 @@ use plait_proto::stats::{PathStatus, PeerStatus};
 use plait_proto::units::Rate;
 
 use super::Answer;
+use crate::cli::format::{bytes, duration, milliseconds, path_traits, percent};
 use crate::output::Style;
 
-/// Headings of the paths' table; the first column is aligned left, the others right.
-const PATH_HEADINGS: [&str; 10] =
-    ["path", "state", "price", "weight", "rtt ms", "min ms", "rate", "sent", "received", "lost"];
+/// Headings of the paths' table; the first two columns are aligned left, the others right.
+const PATH_HEADINGS: [&str; 13] = [
+    "path", "state", "use", "price", "weight", "rtt ms", "jitter", "min ms", "loss %", "rate",
+    "sent", "received", "lost",
+];
+/// The column that only some schedulers fill; it is left out when it is empty.
+const WEIGHT: usize = 4;
 
 /// The whole answer.
 pub(super) fn text(answer: &Answer, style: Style) -> String {
@@ -69,18 +74,21 @@ fn peer_text(peer: &PeerStatus, style: Style) -> String {
 fn paths_table(paths: &[PathStatus], style: Style) -> String {
     let mut rows = vec![PATH_HEADINGS.map(str::to_owned)];
     rows.extend(paths.iter().map(path_row));
+    let weighted = paths.iter().any(|path| path.weight.is_some());
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<_> = (0..PATH_HEADINGS.len()).map(|c| width(c).unwrap_or(0)).collect();
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
         let mut line = format!("  {:<w$}  {:<v$}", row[0], row[1], w = widths[0], v = widths[1]);
-        for (cell, width) in row.iter().zip(&widths).skip(2) {
-            line.push_str(&format!("  {cell:>width$}"));
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate().skip(2) {
+            if column != WEIGHT || weighted {
+                line.push_str(&format!("  {cell:>width$}"));
+            }
         }
         text.push_str(&if index == 0 { style.bold(&line) } else { line });
         text.push('\n');
         if let Some(path) = index.checked_sub(1).map(|index| &paths[index]) {
-            text.push_str(&format!("    to {}: {}\n", path.remote, path.reason));
+            text.push_str(&format!("    {}: {}\n", path_traits(path), path.reason));
         }
     }
     text
@@ -90,10 +98,13 @@ fn path_row(path: &PathStatus) -> [String; PATH_HEADINGS.len()] {
     [
         path.name.clone(),
         path.state.name().into(),
+        if path.in_use { "yes" } else { "no" }.into(),
         path.price.to_string(),
         path.weight.map_or_else(|| "-".into(), |weight| weight.to_string()),
         milliseconds(path.srtt_us),
+        milliseconds(path.jitter_us),
         milliseconds(path.min_rtt_us),
+        percent(path.loss_ratio),
         Rate::from_bits_per_second(path.delivery_rate_bps).to_string(),
         bytes(path.sent_bytes),
         bytes(path.received_bytes),
@@ -122,29 +133,4 @@ fn resequencer_text(stats: &ResequencerStats) -> String {
         stats.late_delivered,
         stats.duplicates
     )
-}
-
-fn milliseconds(us: Option<u64>) -> String {
-    us.map_or_else(|| "-".into(), |us| format!("{}.{}", us / 1000, us % 1000 / 100))
-}
-
-/// Decimal units, as rates have them.
-fn bytes(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 4] =
-        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
-    let unit = UNITS.iter().find(|(size, _)| bytes >= *size);
-    unit.map_or_else(
-        || format!("{bytes} B"),
-        |(size, name)| format!("{}.{} {name}", bytes / size, bytes % size * 10 / size),
-    )
-}
-
-fn duration(seconds: u64) -> String {
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
-        (0, _, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
 }

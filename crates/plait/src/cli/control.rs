@@ -1,0 +1,133 @@
+//! The way to a running gateway: its control socket, and what it answers there.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plait_proto::stats::EndpointStatus;
+use serde::Deserialize;
+
+use crate::advice::Advised;
+use crate::config::Config;
+
+/// Where `plait up` puts control sockets unless the configuration says otherwise.
+const SOCKET_FOLDER: &str = "/run/plait";
+/// How long the gateway may take for its answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which gateway is meant.
+#[derive(Debug, clap::Args)]
+pub(super) struct Target {
+    /// The configuration file of the gateway
+    #[arg(conflicts_with = "socket")]
+    config: Option<PathBuf>,
+    /// The gateway's control socket
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+impl Target {
+    /// Path of the control socket; whether anyone listens there is another question.
+    pub(super) fn socket(&self) -> anyhow::Result<PathBuf> {
+        if let Some(socket) = &self.socket {
+            return Ok(socket.clone());
+        }
+        if let Some(config) = &self.config {
+            return Ok(Config::control_socket_of(config)?);
+        }
+        only_socket(Path::new(SOCKET_FOLDER)).map_err(Into::into)
+    }
+}
+
+/// The gateway's answer.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    /// Name of the TUN device.
+    pub tun: String,
+    /// Seconds since the gateway started.
+    pub uptime_s: u64,
+    #[serde(flatten)]
+    pub endpoint: EndpointStatus,
+}
+
+impl Answer {
+    /// Reads what the gateway behind `socket` said.
+    pub(super) fn parse(text: &str, socket: &Path) -> Result<Self, Advised> {
+        serde_json::from_str(text).map_err(|cause| {
+            let message = format!("the gateway behind {} answers oddly", socket.display());
+            let help = "it may be another version of plait: compare `plait --version`, restart it";
+            Advised::new(message, help).caused_by(cause)
+        })
+    }
+
+    /// Whether every bond is up.
+    pub(super) fn all_up(&self) -> bool {
+        self.endpoint.peers.iter().all(|peer| peer.state == "up")
+    }
+}
+
+/// The only control socket of a folder.
+fn only_socket(folder: &Path) -> Result<PathBuf, Advised> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_socket = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "sock");
+    let mut sockets: Vec<_> = entries.map(|entry| entry.path()).filter(is_socket).collect();
+    sockets.sort();
+    match sockets.len() {
+        1 => Ok(sockets.remove(0)),
+        0 => Err(Advised::new(
+            format!("no gateway runs here: {} holds no control socket", folder.display()),
+            "start one with `plait up CONFIG`, or give its configuration file as the argument",
+        )),
+        _ => {
+            let names: Vec<_> = sockets.iter().map(|path| path.display().to_string()).collect();
+            Err(Advised::new(
+                format!("several gateways run here: {}", names.join(", ")),
+                "choose one: give its configuration file as the argument, or `--socket PATH`",
+            ))
+        }
+    }
+}
+
+/// Sends the request and reads the answer to its end.
+pub(super) fn ask(socket: &Path) -> io::Result<String> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(b"status\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What a failed [`ask`] means, and what to do.
+pub(super) fn explain(socket: &Path, cause: io::Error) -> Advised {
+    let help = match cause.kind() {
+        io::ErrorKind::PermissionDenied => "run this as root, or as the gateway's user",
+        io::ErrorKind::WouldBlock => "the gateway does not answer; look at its log",
+        _ => "is the gateway running? start it with `plait up CONFIG`",
+    };
+    Advised::new(format!("cannot ask the gateway behind {}", socket.display()), help)
+        .caused_by(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_socket_is_taken_and_several_are_named() {
+        let folder = std::env::temp_dir().join(format!("plait-sockets-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let error = only_socket(&folder).unwrap_err();
+        assert!(error.to_string().starts_with("no gateway runs here: "));
+        fs::write(folder.join("a.sock"), "").unwrap();
+        fs::write(folder.join("a.pid"), "").unwrap();
+        assert_eq!(only_socket(&folder).unwrap(), folder.join("a.sock"));
+        fs::write(folder.join("b.sock"), "").unwrap();
+        let error = only_socket(&folder).unwrap_err();
+        assert!(error.to_string().ends_with("/b.sock"), "{error}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

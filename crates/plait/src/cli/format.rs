@@ -1,0 +1,65 @@
+//! Figures as people read them, the same in every command.
+
+use plait_proto::stats::PathStatus;
+
+/// Microseconds as milliseconds with one decimal; `-` where there is no figure.
+pub(super) fn milliseconds(us: Option<u64>) -> String {
+    us.map_or_else(|| "-".into(), |us| format!("{}.{}", us / 1000, us % 1000 / 100))
+}
+
+/// Decimal units, as rates have them.
+pub(super) fn bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
+    let unit = UNITS.iter().find(|(size, _)| bytes >= *size);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(size, name)| format!("{}.{} {name}", bytes / size, bytes % size * 10 / size),
+    )
+}
+
+/// A length of time in its two largest units.
+pub(super) fn duration(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// A ratio in percent with one decimal, without the sign.
+pub(super) fn percent(ratio: f64) -> String {
+    format!("{:.1}", ratio * 100.0)
+}
+
+/// What seldom changes: the remote address, the MTU, what the operator said of the path.
+pub(super) fn path_traits(path: &PathStatus) -> String {
+    let mut text = format!("to {}", path.remote);
+    if let Some(mtu) = path.mtu_bytes {
+        text.push_str(&format!(", mtu {mtu}"));
+    }
+    for (is_so, word) in [(path.standby, ", standby"), (path.metered, ", metered")] {
+        if is_so {
+            text.push_str(word);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_one_decimal_and_their_unit() {
+        assert_eq!(milliseconds(Some(13_270)), "13.2");
+        assert_eq!(milliseconds(None), "-");
+        let texts = [999, 1000, 1_440_000, 2_500_000_000].map(bytes);
+        assert_eq!(texts, ["999 B", "1.0 kB", "1.4 MB", "2.5 GB"]);
+        let texts = [59, 75, 3720, 90_000].map(duration);
+        assert_eq!(texts, ["59 s", "1 min 15 s", "1 h 2 min", "1 d 1 h"]);
+        assert_eq!(percent(0.0123), "1.2");
+    }
+}

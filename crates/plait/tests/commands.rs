@@ -104,7 +104,7 @@ fn keygen_warns_when_others_can_read_the_file() {
 fn help_and_mistakes_have_their_own_streams_and_codes() {
     let output = run(&["--help"], "");
     assert_eq!(output.status.code(), Some(0));
-    for word in ["keygen", "pubkey", "check", "up", "status", "Examples:", "Exit codes:"] {
+    for word in ["keygen", "pubkey", "check", "up", "status", "watch", "Examples:", "Exit codes:"] {
         assert!(text(&output.stdout).contains(word), "{word}");
     }
     let output = run(&["chek"], "");
@@ -126,32 +126,43 @@ fn a_closed_pipe_is_quiet() {
     }
 }
 
-/// A gateway's control socket that gives one answer.
+/// A gateway's control socket that gives its answers one after the other, and is then gone.
 struct Gateway {
     socket: PathBuf,
-    thread: JoinHandle<String>,
+    thread: JoinHandle<Vec<String>>,
 }
 
 impl Gateway {
-    fn answering(name: &str, answer: String) -> Self {
+    fn answering(name: &str, answers: Vec<String>) -> Self {
         let socket = temporary(name);
         let listener = UnixListener::bind(&socket).unwrap();
+        let file = socket.clone();
         let thread = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = String::new();
-            BufReader::new(&stream).read_line(&mut request).unwrap();
-            writeln!(stream, "{answer}").unwrap();
-            request
+            let serve = |answer: String| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = String::new();
+                BufReader::new(&stream).read_line(&mut request).unwrap();
+                writeln!(stream, "{answer}").unwrap();
+                request
+            };
+            let requests = answers.into_iter().map(serve).collect();
+            fs::remove_file(file).unwrap();
+            requests
         });
         Self { socket, thread }
     }
 
-    fn status(self, more: &[&str]) -> Output {
+    fn asked_by(self, command: &str, more: &[&str]) -> Output {
         let socket = self.socket.to_str().unwrap();
-        let output = run(&[&["status", "--socket", socket], more].concat(), "");
-        assert_eq!(self.thread.join().unwrap(), "status\n");
-        fs::remove_file(&self.socket).unwrap();
+        let output = run(&[&[command, "--socket", socket], more].concat(), "");
+        for request in self.thread.join().unwrap() {
+            assert_eq!(request, "status\n");
+        }
         output
+    }
+
+    fn status(self, more: &[&str]) -> Output {
+        self.asked_by("status", more)
     }
 }
 
@@ -198,8 +209,14 @@ fn peer(state: &str) -> PeerStatus {
         sent_bytes: 1_440_000,
         received_bytes: 999,
         reported_lost_packets: 3,
+        jitter_us: Some(840),
+        loss_ratio: 0.0123,
+        mtu_bytes: Some(1500),
+        metered: true,
         ..path("dsl", PathState::Up, "answers")
     };
+    let lte = path("lte", PathState::Silent, "no answer for 2 s");
+    let lte = PathStatus { standby: true, ..lte };
     PeerStatus {
         public_key: BOB_PUBLIC.into(),
         state: state.into(),
@@ -211,7 +228,7 @@ fn peer(state: &str) -> PeerStatus {
         inner_sent_bytes: 1_400_000,
         inner_delivered_packets: 7,
         inner_delivered_bytes: 700,
-        paths: vec![dsl, path("lte", PathState::Silent, "no answer for 2 s")],
+        paths: vec![dsl, lte],
         resequencer: ResequencerStats {
             at_once: 90,
             waited: 10,
@@ -236,7 +253,7 @@ fn answer(peers: Vec<PeerStatus>) -> String {
 
 #[test]
 fn status_is_a_readable_table() {
-    let output = Gateway::answering("table.sock", answer(vec![peer("up")])).status(&[]);
+    let output = Gateway::answering("table.sock", vec![answer(vec![peer("up")])]).status(&[]);
     assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)));
     let expected = format!(
         "\
@@ -245,11 +262,11 @@ plait0  up for 1 h 2 min  public key {BOB_PUBLIC}
 peer {BOB_PUBLIC}  up
   session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt
   inner packets: sent 1000 (1.4 MB), delivered 7 (700 B)
-  path  state   price  weight  rtt ms  min ms         rate    sent  received  lost
-  dsl   up          1      50    13.2    12.9  48.2 Mbit/s  1.4 MB     999 B     3
-    to 192.0.2.1:7788: answers
-  lte   silent      0       -       -       -   0.0 kbit/s     0 B       0 B     0
-    to 192.0.2.1:7788: no answer for 2 s
+  path  state   use  price  weight  rtt ms  jitter  min ms  loss %         rate    sent  received  lost
+  dsl   up      yes      1      50    13.2     0.8    12.9     1.2  48.2 Mbit/s  1.4 MB     999 B     3
+    to 192.0.2.1:7788, mtu 1500, metered: answers
+  lte   silent   no      0       -       -       -       -     0.0   0.0 kbit/s     0 B       0 B     0
+    to 192.0.2.1:7788, standby: no answer for 2 s
   resequencer: delivered at once 90, waited 10 (mean 5.0 ms, longest 12.3 ms, now 1)
     released: in order 7, known lost 1, timer 1, overflow 0
     given up 2; late: dropped 0, delivered 0; duplicates 0
@@ -264,20 +281,20 @@ drops
 #[test]
 fn status_says_no_when_a_bond_is_not_up() {
     let peers = vec![peer("up"), peer("connecting")];
-    let output = Gateway::answering("down.sock", answer(peers)).status(&[]);
+    let output = Gateway::answering("down.sock", vec![answer(peers)]).status(&[]);
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
 fn status_in_json_is_the_gateways_own_answer() {
     let answer = answer(vec![peer("up")]);
-    let output = Gateway::answering("json.sock", answer.clone()).status(&["--json"]);
+    let output = Gateway::answering("json.sock", vec![answer.clone()]).status(&["--json"]);
     assert_eq!(text(&output.stdout), format!("{answer}\n"));
 }
 
 #[test]
 fn status_names_an_odd_answer_and_an_absent_gateway() {
-    let output = Gateway::answering("odd.sock", "{}".into()).status(&[]);
+    let output = Gateway::answering("odd.sock", vec!["{}".into()]).status(&[]);
     assert!(text(&output.stderr).contains("answers oddly: missing field"), "{output:?}");
     assert_eq!(output.status.code(), Some(2));
     let output = run(&["status", "--socket", "/nonexistent.sock"], "");
@@ -287,5 +304,48 @@ fn status_names_an_odd_answer_and_an_absent_gateway() {
          No such file or directory (os error 2)\n  \
          help: is the gateway running? start it with `plait up CONFIG`\n"
     );
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// Answers with a bond that has sent `sent_bytes` over its first path.
+fn answer_after(sent_bytes: u64) -> String {
+    let mut peer = peer("up");
+    peer.paths[0].sent_bytes = sent_bytes;
+    answer(vec![peer])
+}
+
+#[test]
+fn watch_without_a_terminal_prints_a_line_for_each_path_and_waits_for_the_gateway() {
+    let answers = vec![answer_after(0), answer_after(1_000_000), answer_after(1_000_000)];
+    let gateway = Gateway::answering("watch.sock", answers);
+    let output = gateway.asked_by("watch", &["--interval", "0.1", "--count", "3"]);
+    assert_eq!((text(&output.stderr), output.status.code()), ("", Some(1)), "it went away");
+    let lines: Vec<_> = text(&output.stdout).lines().collect();
+    assert_eq!(lines.len(), 3 + 3 + 1, "{lines:#?}");
+    assert!(lines[0].contains("plait0  peer 3p7bfXt9wbTT  up  out "), "{}", lines[0]);
+    assert!(lines[1].contains("  dsl  up  out ") && lines[1].contains("share 100 %"));
+    assert!(lines[2].ends_with("  no answer for 2 s; to 192.0.2.1:7788, standby"), "{}", lines[2]);
+    assert!(lines[4].contains("  dsl  up  out 0.0 kbit/s"), "{}", lines[4]);
+    assert!(lines[6].contains("  no answer: cannot ask the gateway behind "), "{}", lines[6]);
+}
+
+#[test]
+fn watch_in_json_prints_a_record_per_tick() {
+    let answers = vec![answer_after(0), answer_after(1_000_000), answer_after(1_000_000)];
+    let gateway = Gateway::answering("watch-json.sock", answers);
+    let output = gateway.asked_by("watch", &["--json", "--interval", "0.1", "--count", "2"]);
+    assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)));
+    let records: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 2);
+    let dsl = |tick: usize| &records[tick]["peers"][0]["paths"][0];
+    assert!(dsl(0)["out_bps"].as_u64().unwrap() > 0, "{}", dsl(0));
+    assert_eq!((&dsl(0)["share"], &dsl(1)["out_bps"]), (&1.0.into(), &0.into()));
+}
+
+#[test]
+fn watch_refuses_an_interval_of_nothing() {
+    let output = run(&["watch", "--socket", "/nonexistent.sock", "--interval", "0"], "");
+    assert!(text(&output.stderr).contains("expected 0.1 to 3600 seconds"), "{output:?}");
     assert_eq!(output.status.code(), Some(2));
 }

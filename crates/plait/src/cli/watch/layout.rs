@@ -12,7 +12,7 @@ pub(super) const LOSS: usize = 6;
 pub(super) const PERCENT: usize = 5;
 const NAME_MAX: usize = 16;
 const BAR_MAX: usize = 10;
-const SPARK_MIN: usize = 8;
+const SPARK_MIN: usize = 6;
 const SPARK_MAX: usize = 60;
 const BAR: usize = 5;
 
@@ -43,15 +43,16 @@ impl Columns {
             spark: SPARK_MIN,
         };
         // What is left out first, least missed first.
-        let leave_out: [fn(&mut Self); 8] = [
+        let leave_out: [fn(&mut Self); 9] = [
+            |columns| columns.name = columns.name.min(12),
             |columns| columns.bar = 0,
             |columns| columns.jitter = false,
             |columns| columns.spark = 0,
             |columns| columns.percent = false,
             |columns| columns.name = columns.name.min(8),
-            |columns| columns.incoming = false,
             |columns| columns.loss = false,
             |columns| columns.rtt = false,
+            |columns| columns.incoming = false,
         ];
         for step in leave_out {
             if columns.width() <= width {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_outlives_every_picture() {
+    fn rates_outlive_every_picture() {
         let columns = Columns::fit(45, 6);
         assert!(columns.incoming && columns.rtt && columns.bar == 0 && columns.spark == 0);
     }

@@ -1,13 +1,12 @@
 //! Status lines for readers that are no terminal, as text and as JSON Lines.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plait_proto::resequencer::{Released, ResequencerStats};
 use plait_proto::stats::PathState;
-use serde::Serialize;
-use std::collections::BTreeMap;
-
 use plait_proto::units::Rate;
+use serde::Serialize;
 
 use super::glyphs::state_word;
 use super::model::{Gateway, Model, Path, Peer, Rates};

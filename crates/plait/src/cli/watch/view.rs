@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plait_proto::resequencer::Released;
+use plait_proto::resequencer::{Released, ResequencerStats};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -19,8 +19,12 @@ const HELP: [&str; 5] = [
     "share: of the bond's bytes in both directions; last minute: both directions, each picture \
      scaled to its own highest",
     "standby: answers, used when no other path carries; unused: answers, not scheduled now",
-    "waiting: packets at this end for one that is missing; released: why their wait ended",
+    "waiting: packets at this end that miss one before them; released: why the wait of others ended \
+     since the last answer",
 ];
+
+/// As much of a key as tells peers apart.
+const KEY_MIN: usize = 8;
 
 /// Everything, top to bottom. `now` is the time since the start of watching.
 pub(super) fn lines(model: &Model, now: Duration, width: usize, look: Look) -> Vec<Line<'static>> {
@@ -73,31 +77,55 @@ pub(super) fn help(width: usize) -> Vec<Line<'static>> {
 fn gateway_text(model: &Model, gateway: &Gateway) -> String {
     let restarts = match model.restarts {
         0 => String::new(),
-        1 => "  restarted meanwhile".into(),
-        n => format!("  restarted {n} times meanwhile"),
+        1 => " (restarted meanwhile)".into(),
+        n => format!(" (restarted {n} times meanwhile)"),
     };
     let uptime = format::duration(gateway.uptime_s);
-    format!("{}  up for {uptime}{restarts}  key {}", gateway.tun, gateway.public_key)
+    format!("{}, up for {uptime}{restarts}, key {}", gateway.tun, gateway.public_key)
 }
 
 fn push_peer(lines: &mut Vec<Line<'static>>, peer: &Peer, now: Duration, width: usize, look: Look) {
     let status = &peer.status;
     let mood = Mood::of_peer(&status.state);
-    let facts = match (status.session_age_s, &status.cipher) {
+    let session = match (status.session_age_s, &status.cipher) {
         (Some(age), Some(cipher)) => format!("  {}, {cipher}", format::duration(age)),
         _ => "  no session".into(),
     };
-    let scheduler =
-        if status.scheduler.is_empty() { String::new() } else { format!(", {}", status.scheduler) };
-    let fixed = 2 + 5 + status.state.len() + 2 + facts.len() + scheduler.len();
+    let scheduler = format!(", {}", status.scheduler);
+    let mut room = width.saturating_sub(2 + 5 + 2 + status.state.len());
+    let mut facts = String::new();
+    for fact in [session, scheduler] {
+        let needed = fact.chars().count() + KEY_MIN;
+        if fact.len() > 2 && needed <= room {
+            room -= fact.chars().count();
+            facts += &fact;
+        }
+    }
     // As much of the key as fits, but enough to tell peers apart.
-    let key = cut(&status.public_key, width.saturating_sub(fixed).max(8), look.ellipsis());
+    let key = cut(&status.public_key, room.max(KEY_MIN), look.ellipsis());
     lines.push(Line::from(vec![
         Span::styled(format!("{} ", look.sign(mood)), look.style(mood)),
         Span::styled(format!("peer {key}  "), Look::bold()),
         Span::styled(status.state.clone(), look.style(mood)),
-        Span::raw(facts + &scheduler),
+        Span::raw(facts),
     ]));
+    push_paths(lines, peer, now, width, look);
+    if status.resequencer != ResequencerStats::default() {
+        push_resequencer(lines, peer, width);
+    }
+}
+
+fn push_paths(
+    lines: &mut Vec<Line<'static>>,
+    peer: &Peer,
+    now: Duration,
+    width: usize,
+    look: Look,
+) {
+    if peer.paths.is_empty() {
+        lines.push(Line::from("  no paths"));
+        return;
+    }
     let names = peer.paths.iter().map(|path| path.status.name.chars().count());
     let columns = Columns::fit(width, names.max().unwrap_or(0));
     lines.push(Line::styled(headings(&columns), Look::dim()));
@@ -105,11 +133,7 @@ fn push_peer(lines: &mut Vec<Line<'static>>, peer: &Peer, now: Duration, width: 
         lines.push(path_line(path, &columns, now, look));
         push_reason(lines, path, width);
     }
-    if peer.paths.is_empty() {
-        lines.push(Line::from("  no paths"));
-    }
     lines.push(total_line(peer, &columns, now, look));
-    push_resequencer(lines, peer, width);
 }
 
 fn headings(columns: &Columns) -> String {
@@ -129,7 +153,7 @@ fn headings(columns: &Columns) -> String {
         text.push_str(&" ".repeat(columns.bar + 1));
     }
     if columns.spark > 0 {
-        text.push_str(if columns.spark >= 11 { " last minute" } else { " minute" });
+        text.push_str(if columns.spark >= 11 { " last minute" } else { " 1 min" });
     }
     text
 }
@@ -223,17 +247,22 @@ fn push_reason(lines: &mut Vec<Line<'static>>, path: &Path, width: usize) {
 
 fn push_resequencer(lines: &mut Vec<Line<'static>>, peer: &Peer, width: usize) {
     let stats = &peer.status.resequencer;
-    let mut text = format!(
-        "waiting: {} packets, {}",
+    let mut now = format!(
+        "waiting {} packets, {}",
         stats.waiting_now_packets,
         format::bytes(stats.waiting_now_bytes)
     );
     if let Some(released) = peer.released {
-        text.push_str(&format!("; released now: {}", released_text(released)));
+        now.push_str(&format!("; released: {}", released_text(released)));
     }
-    text.push_str(&format!("; since start: {}", released_text(stats.released)));
-    text.push_str(&format!("; given up {}, duplicates {}", stats.given_up, stats.duplicates));
-    push_wrapped(lines, &text, width, 2, Style::new());
+    push_wrapped(lines, &now, width, 2, Style::new());
+    let total = format!(
+        "since start: {}; given up {}, duplicates {}",
+        released_text(stats.released),
+        stats.given_up,
+        stats.duplicates
+    );
+    push_wrapped(lines, &total, width, 2, Look::dim());
 }
 
 /// The reasons that occurred.

@@ -262,10 +262,13 @@ plait0  up for 1 h 2 min  public key {BOB_PUBLIC}
 peer {BOB_PUBLIC}  up
   session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt
   inner packets: sent 1000 (1.4 MB), delivered 7 (700 B)
-  path  state   use  price  weight  rtt ms  jitter  min ms  loss %         rate    sent  received  lost
-  dsl   up      yes      1      50    13.2     0.8    12.9     1.2  48.2 Mbit/s  1.4 MB     999 B     3
+  path  state   use  price  weight  rtt ms  jitter  min ms  loss %         rate    sent  \
+         received  lost
+  dsl   up      yes      1      50    13.2     0.8    12.9     1.2  48.2 Mbit/s  1.4 MB     \
+         999 B     3
     to 192.0.2.1:7788, mtu 1500, metered: answers
-  lte   silent   no      0       -       -       -       -     0.0   0.0 kbit/s     0 B       0 B     0
+  lte   silent   no      0       -       -       -       -     0.0   0.0 kbit/s     0 B       \
+         0 B     0
     to 192.0.2.1:7788, standby: no answer for 2 s
   resequencer: delivered at once 90, waited 10 (mean 5.0 ms, longest 12.3 ms, now 1)
     released: in order 7, known lost 1, timer 1, overflow 0
@@ -296,6 +299,9 @@ fn status_in_json_is_the_gateways_own_answer() {
 fn status_names_an_odd_answer_and_an_absent_gateway() {
     let output = Gateway::answering("odd.sock", vec!["{}".into()]).status(&[]);
     assert!(text(&output.stderr).contains("answers oddly: missing field"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+    let output = Gateway::answering("mute.sock", vec![String::new()]).status(&[]);
+    assert!(text(&output.stderr).contains(": it hung up without an answer"), "{output:?}");
     assert_eq!(output.status.code(), Some(2));
     let output = run(&["status", "--socket", "/nonexistent.sock"], "");
     assert_eq!(

@@ -97,7 +97,17 @@ pub(super) fn ask(socket: &Path) -> io::Result<String> {
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(b"status\n")?;
     let mut text = String::new();
-    stream.read_to_string(&mut text)?;
+    stream.read_to_string(&mut text).map_err(|cause| match cause.kind() {
+        io::ErrorKind::WouldBlock => {
+            let message = format!("no answer within {} s", PATIENCE.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, message)
+        }
+        _ => cause,
+    })?;
+    if text.trim_end().is_empty() {
+        // It ended between the question and the answer.
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it hung up without an answer"));
+    }
     Ok(text)
 }
 
@@ -105,7 +115,7 @@ pub(super) fn ask(socket: &Path) -> io::Result<String> {
 pub(super) fn explain(socket: &Path, cause: io::Error) -> Advised {
     let help = match cause.kind() {
         io::ErrorKind::PermissionDenied => "run this as root, or as the gateway's user",
-        io::ErrorKind::WouldBlock => "the gateway does not answer; look at its log",
+        io::ErrorKind::TimedOut => "the gateway is too busy to answer, or hangs; look at its log",
         _ => "is the gateway running? start it with `plait up CONFIG`",
     };
     Advised::new(format!("cannot ask the gateway behind {}", socket.display()), help)

@@ -16,7 +16,7 @@ mod testing;
 mod view;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -138,7 +138,7 @@ fn tick(socket: &Path, start: Instant, asked: io::Result<String>) -> Tick {
 
 /// Asks `count` times, at whole intervals since the start, until nobody listens.
 fn keep_asking(
-    socket: &PathBuf,
+    socket: &Path,
     start: Instant,
     interval: Duration,
     count: u64,

@@ -19,8 +19,8 @@ const HELP: [&str; 5] = [
     "share: of the bond's bytes in both directions; last minute: both directions, each picture \
      scaled to its own highest",
     "standby: answers, used when no other path carries; unused: answers, not scheduled now",
-    "waiting: packets at this end that miss one before them; released: why the wait of others ended \
-     since the last answer",
+    "waiting: packets at this end that miss one before them; released: why the wait of others \
+     ended since the last answer",
 ];
 
 /// As much of a key as tells peers apart.

@@ -37,7 +37,10 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A second farewell after a panic's would put the cursor onto its message.
+        if !std::thread::panicking() {
+            ratatui::restore();
+        }
     }
 }
 

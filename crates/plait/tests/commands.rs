@@ -213,6 +213,8 @@ fn peer(state: &str) -> PeerStatus {
         loss_ratio: 0.0123,
         mtu_bytes: Some(1500),
         metered: true,
+        delay_excess_us: Some(24_100),
+        rescued_packets: 31,
         ..path("dsl", PathState::Up, "answers")
     };
     let lte = path("lte", PathState::Silent, "no answer for 2 s");
@@ -266,7 +268,7 @@ peer {BOB_PUBLIC}  up
          received  lost
   dsl   up      yes      1      50    13.2     0.8    12.9     1.2  48.2 Mbit/s  1.4 MB     \
          999 B     3
-    to 192.0.2.1:7788, mtu 1500, metered: answers
+    to 192.0.2.1:7788, mtu 1500, metered, 24.1 ms behind the quickest, 31 packets rescued: answers
   lte   silent   no      0       -       -       -       -     0.0   0.0 kbit/s     0 B       \
          0 B     0
     to 192.0.2.1:7788, standby: no answer for 2 s

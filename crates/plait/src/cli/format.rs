@@ -34,18 +34,20 @@ pub(super) fn percent(ratio: f64) -> String {
     format!("{:.1}", ratio * 100.0)
 }
 
-/// What seldom changes: the remote address, the MTU, what the operator said of the path.
-pub(super) fn path_traits(path: &PathStatus) -> String {
-    let mut text = format!("to {}", path.remote);
-    if let Some(mtu) = path.mtu_bytes {
-        text.push_str(&format!(", mtu {mtu}"));
+/// What a table has no column for, most important first: the remote address, the MTU, what the
+/// operator said of the path, how far it lags, what was rescued from it.
+pub(super) fn path_traits(path: &PathStatus) -> Vec<String> {
+    let mut traits = vec![format!("to {}", path.remote)];
+    traits.extend(path.mtu_bytes.map(|mtu| format!("mtu {mtu}")));
+    traits.extend(path.standby.then(|| "standby".into()));
+    traits.extend(path.metered.then(|| "metered".into()));
+    if let Some(excess_us) = path.delay_excess_us.filter(|us| *us > 0) {
+        traits.push(format!("{} ms behind the quickest", milliseconds(Some(excess_us))));
     }
-    for (is_so, word) in [(path.standby, ", standby"), (path.metered, ", metered")] {
-        if is_so {
-            text.push_str(word);
-        }
+    if path.rescued_packets > 0 {
+        traits.push(format!("{} packets rescued", path.rescued_packets));
     }
-    text
+    traits
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn paths_table(paths: &[PathStatus], style: Style) -> String {
         text.push_str(&if index == 0 { style.bold(&line) } else { line });
         text.push('\n');
         if let Some(path) = index.checked_sub(1).map(|index| &paths[index]) {
-            text.push_str(&format!("    {}: {}\n", path_traits(path), path.reason));
+            text.push_str(&format!("    {}: {}\n", path_traits(path).join(", "), path.reason));
         }
     }
     text

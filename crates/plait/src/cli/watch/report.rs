@@ -57,7 +57,7 @@ fn path_text(path: &Path) -> String {
         milliseconds(status.jitter_us),
         percent(status.loss_ratio),
         status.reason,
-        path_traits(status)
+        path_traits(status).join(", ")
     )
 }
 

@@ -228,20 +228,22 @@ fn short_rate(bps: f64) -> String {
     if value < 99.95 { format!("{value:.1} {prefix}") } else { format!("{value:.0} {prefix}") }
 }
 
-/// The reason in full, and after it as much of what seldom changes as its line still holds.
+/// The reason in full, and after it as much of what has no column as its line still holds.
 fn push_reason(lines: &mut Vec<Line<'static>>, path: &Path, width: usize) {
     const INDENT: usize = 4;
     let first = lines.len();
     push_wrapped(lines, &path.status.reason, width, INDENT, Look::dim());
-    let traits = path_traits(&path.status);
+    let mut separator = "; ";
     if lines.len() == first {
-        push_wrapped(lines, &traits, width, INDENT, Look::dim());
-        return;
+        lines.push(Line::raw(" ".repeat(INDENT)));
+        separator = "";
     }
-    if let Some(last) = lines.last_mut()
-        && last.width() + 2 + traits.chars().count() <= width
-    {
-        last.push_span(Span::styled(format!("; {traits}"), Look::dim()));
+    let Some(last) = lines.last_mut() else { return };
+    for one in path_traits(&path.status) {
+        if last.width() + separator.len() + one.chars().count() <= width {
+            last.push_span(Span::styled(format!("{separator}{one}"), Look::dim()));
+            separator = ", ";
+        }
     }
 }
 

@@ -60,7 +60,7 @@ plait0, up for 1 h 2 min, key own-key-in-base64-of-forty-four-characters==
 ● dsl  up         69.0 M  1.7 M   13.2    0.8    0.5 100 % █████ ▂▂▃▃▄▄▅▅▆▆▇▇███
     answers; to 192.0.2.1:7788, mtu 1500
 ✗ lte  silent          0      0   13.2    0.8    0.5   0 %       ███████▄·······
-    nothing came back for a while; probed every second
+    nothing came back for a while; probed every second; to 192.0.2.1:7788
   all             69.0 M  1.7 M                                  ▃▃▄▄▅▅▆▆▆▆▇▇███
   waiting 12 packets, 14.4 kB; released: 70 in order
   since start: 4270 in order, 3 timer; given up 2, duplicates 0
@@ -93,7 +93,7 @@ plait0, up for 1 h 2 min, key
     answers; to 192.0.2.1:7788, mtu 1500
 x lte  silent          0      0   13.2
     nothing came back for a while;
-      probed every second
+      probed every second; mtu 1500
   all             69.0 M  1.7 M
   waiting 12 packets, 14.4 kB;
     released: 70 in order

@@ -69,6 +69,19 @@ fn the_reason_is_never_cut() {
 }
 
 #[test]
+fn what_fits_after_the_reason_is_told_too() {
+    let mut lte = path("lte", 0, 0, 0);
+    lte.metered = true;
+    lte.rescued_packets = 31;
+    let mut model = Model::default();
+    model.answered(Duration::ZERO, answer(vec![peer(vec![lte])], 100));
+    let reason = |width| lines(&model, Duration::ZERO, width, UNICODE)[5].to_string();
+    let most = "    answers; to 192.0.2.1:7788, mtu 1500, metered";
+    assert_eq!(reason(80), format!("{most}, 31 packets rescued"));
+    assert_eq!(reason(60), most);
+}
+
+#[test]
 fn before_the_first_answer_there_is_one_line() {
     let lines = lines(&Model::default(), Duration::ZERO, 80, UNICODE);
     assert_eq!(lines, [Line::from("asking the gateway")]);

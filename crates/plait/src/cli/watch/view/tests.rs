@@ -75,7 +75,11 @@ fn what_fits_after_the_reason_is_told_too() {
     lte.rescued_packets = 31;
     let mut model = Model::default();
     model.answered(Duration::ZERO, answer(vec![peer(vec![lte])], 100));
-    let reason = |width| lines(&model, Duration::ZERO, width, UNICODE)[5].to_string();
+    let reason = |width| {
+        let lines = lines(&model, Duration::ZERO, width, UNICODE);
+        let texts = lines.iter().map(ToString::to_string);
+        texts.filter(|text| text.starts_with("    answers")).collect::<String>()
+    };
     let most = "    answers; to 192.0.2.1:7788, mtu 1500, metered";
     assert_eq!(reason(80), format!("{most}, 31 packets rescued"));
     assert_eq!(reason(60), most);

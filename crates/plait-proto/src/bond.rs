@@ -8,6 +8,7 @@
 
 mod loss;
 mod loss_check;
+mod call;
 mod path_control;
 mod probes;
 mod silence;
@@ -189,8 +190,8 @@ impl Bond {
     /// Opens a path over one of this side's links, unless there is one already. Nothing happens
     /// when the bond has too many.
     pub fn open_path(&mut self, now: Instant, route: Route, link: PathInfo) {
-        if self.path_over(&route).is_some() {
-            return;
+        if let Some(known) = self.path_over(&route) {
+            return self.describe_called_path(now, known, link);
         }
         let Some(id) = self.allocate_path_id() else { return };
         self.ingress.add_path(id, route, link.clone());

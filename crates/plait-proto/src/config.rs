@@ -88,6 +88,22 @@ impl Default for RekeyLimits {
     }
 }
 
+/// How many handshake messages a gateway works on before it asks their senders for a cookie (spec
+/// H-10). Each costs four Diffie-Hellman operations.
+#[derive(Clone, Copy, Debug)]
+pub struct HandshakeLimits {
+    /// Messages a second, of all senders.
+    pub per_second: u32,
+    /// Messages at once, after a rest.
+    pub burst: u32,
+}
+
+impl Default for HandshakeLimits {
+    fn default() -> Self {
+        Self { per_second: 100, burst: 100 }
+    }
+}
+
 /// Identifies one of the owner's sockets. The driver chooses the number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -32,16 +32,24 @@ drop_reasons! {
     Oversized => "oversized",
     /// Unknown version or type in the first byte.
     UnknownType => "unknown-type",
-    /// mac1 does not fit: the sender does not know this gateway's public key.
+    /// mac1 does not fit: the sender does not know this gateway's public key. Or mac2 does not: its
+    /// cookie is not, or no longer, that of the address it came from.
     BadMac => "bad-mac",
     /// The handshake message does not decrypt.
     BadHandshake => "bad-handshake",
     /// A valid handshake from a key that is no configured peer.
     UnknownPeer => "unknown-peer",
-    /// An initiation whose timestamp is not newer than the newest accepted one.
+    /// An initiation whose timestamp is not newer than the newest accepted one, or the refusal that
+    /// the peer sent for such a one.
     StaleTimestamp => "stale-timestamp",
     /// Initiations of one peer faster than the limit.
     TooManyInitiations => "too-many-initiations",
+    /// Initiations of one source address faster than the limit, under load.
+    SourceTooFast => "source-too-fast",
+    /// A handshake message without a cookie, under load; a cookie went back.
+    CookieAsked => "cookie-asked",
+    /// A cookie reply that answers no handshake message under way.
+    UnexpectedCookie => "unexpected-cookie",
     /// A response that answers no initiation under way.
     UnexpectedResponse => "unexpected-response",
     /// One more copy of a response that was used; one comes over every further path.
@@ -66,7 +74,7 @@ drop_reasons! {
     SourceNotAllowed => "source-not-allowed",
     /// No peer's allowed_ips hold the inner destination.
     NoPeer => "no-peer",
-    /// The peer has no session yet and the waiting room is full.
+    /// The peer has no session yet, and the waiting room is full or the packet waited too long.
     NoSession => "no-session",
     /// No path can carry the packet now.
     NoUsablePath => "no-usable-path",
@@ -92,6 +100,11 @@ impl DropCounters {
     /// Counts one drop.
     pub fn count(&mut self, reason: DropReason) {
         self.0[reason as usize] += 1;
+    }
+
+    /// Counts several drops.
+    pub fn count_many(&mut self, reason: DropReason, count: usize) {
+        self.0[reason as usize] += count as u64;
     }
 
     /// The count of one reason.

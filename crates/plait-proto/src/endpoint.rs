@@ -8,16 +8,21 @@
 //! [`Endpoint::poll_deliver`], [`Endpoint::poll_event`]; drain them, in this order, after every
 //! batch of inputs, then ask for the timeout. `now` never goes backwards.
 
+mod cookies;
 mod handshakes;
+mod limits;
 mod peer;
+mod reach;
+mod waiting;
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 
+use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
 
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
-use crate::config::{EndpointConfig, PeerConfig};
+use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::output::{Transmit, TransmitQueue};
 use crate::path::Route;
@@ -56,6 +61,7 @@ pub struct Endpoint {
     /// Which peer a session index belongs to: established sessions and initiations under way.
     sessions: BTreeMap<SessionIndex, usize>,
     last_timestamp: Timestamp,
+    guard: Guard,
     rng: Rng,
     handshakes: TransmitQueue,
     drops: DropCounters,
@@ -94,6 +100,7 @@ impl Endpoint {
             peers,
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
+            guard: Guard::new(HandshakeLimits::default()),
             rng,
             handshakes: TransmitQueue::default(),
             drops: DropCounters::default(),
@@ -103,10 +110,15 @@ impl Endpoint {
         }
     }
 
-    /// Reaches out to every peer that has an endpoint.
+    /// Other limits than the default ones.
+    pub fn set_handshake_limits(&mut self, limits: HandshakeLimits) {
+        self.guard = Guard::new(limits);
+    }
+
+    /// Reaches out to every peer that has an endpoint, or of which a route is remembered.
     pub fn start(&mut self, now: Instant) {
         for at in 0..self.peers.len() {
-            if self.peers[at].is_sought() {
+            if self.peers[at].can_be_called() {
                 self.initiate(now, at);
             }
         }
@@ -132,8 +144,16 @@ impl Endpoint {
         let matches = matches
             .filter_map(|(at, peer)| Some((peer.prefixes.longest_match(inner.destination)?, at)));
         let (_, at) = matches.max().ok_or(DropReason::NoPeer)?;
-        let bond = self.peers[at].used_bond_mut().ok_or(DropReason::NoSession)?;
-        bond.handle_packet(now, &inner, packet)
+        if self.peers[at].attempts.next_at.is_some() {
+            self.hasten(now, at);
+        }
+        match self.peers[at].used_bond_mut() {
+            Some(bond) => match bond.handle_packet(now, &inner, packet) {
+                Err(DropReason::NoUsablePath) if !bond.is_up() => self.await_path(now, at, packet),
+                result => result,
+            },
+            None => self.await_path(now, at, packet),
+        }
     }
 
     /// Takes what a socket received from one address: datagrams of `stride` bytes, one after the
@@ -164,7 +184,8 @@ impl Endpoint {
         }
         match Kind::of(first).ok_or(DropReason::UnknownType)? {
             Kind::Initiation => self.handle_initiation(now, route, datagram),
-            Kind::Response => self.handle_response(now, datagram),
+            Kind::Response => self.handle_response(now, route, datagram),
+            Kind::CookieReply => self.handle_cookie_reply(now, route, datagram),
             kind @ (Kind::Data | Kind::Control) => {
                 let header = Header::read(kind, datagram).ok_or(DropReason::Truncated)?;
                 self.handle_sealed(now, header, route, datagram)
@@ -219,10 +240,11 @@ impl Endpoint {
         let peer = &mut self.peers[at];
         peer.session = None;
         if let Some(named) = peer.bond.take() {
+            self.events.push_back(Event::BondDown(peer.config.public_key));
             for index in named.bond.session_indices() {
                 self.sessions.remove(&index);
             }
-            self.events.push_back(Event::BondDown(peer.config.public_key));
+            self.remember_routes_of(at, &named.bond);
         }
     }
 
@@ -258,12 +280,14 @@ impl Endpoint {
         }
     }
 
-    /// The handshake that this side began, naming its end `own`, is finished.
+    /// The handshake that this side began, naming its end `own`, is finished: the response came by
+    /// `route`.
     fn establish(
         &mut self,
         now: Instant,
         at: usize,
         own: BondIncarnation,
+        route: Route,
         established: Established,
     ) {
         // The attempt that the peer answered went to the endpoint before the next one.
@@ -287,6 +311,7 @@ impl Endpoint {
         let setup = self.bond_setup(at);
         let mut bond = Bond::new(now, setup, established);
         self.open_paths(now, at, attempt, &mut bond);
+        bond.call(now, route);
         self.replace_bond(at, NamedBond { bond, ends }, session);
     }
 
@@ -326,10 +351,13 @@ impl Endpoint {
                     self.forget_bond(at);
                     if self.peers[at].is_sought() {
                         // The peer may be about to start again.
-                        self.peers[at].attempts.schedule(now);
+                        self.peers[at].attempts.schedule(now, false);
                     }
                 }
-                BondEvent::PathUp(id) => self.events.push_back(Event::PathUp(key, id)),
+                BondEvent::PathUp(id) => {
+                    self.events.push_back(Event::PathUp(key, id));
+                    self.send_waiting(now, at);
+                }
                 BondEvent::PathSilent(id) => self.events.push_back(Event::PathSilent(key, id)),
                 BondEvent::PathLossy(id) => self.events.push_back(Event::PathLossy(key, id)),
             }
@@ -488,21 +516,29 @@ impl Endpoint {
         }
     }
 
-    /// A wall-clock timestamp, newer than every one before it.
-    fn next_timestamp(&mut self, now: Instant) -> Timestamp {
-        let mut time = self.config.wall_clock_at_zero + Duration::from_nanos(now.as_nanos());
-        while Timestamp::from_unix(time) <= self.last_timestamp {
-            time += Duration::from_nanos(1);
-        }
-        self.last_timestamp = Timestamp::from_unix(time);
-        self.last_timestamp
+    /// A wall-clock timestamp, newer than every one before it and than those the peer knows.
+    fn next_timestamp(&mut self, now: Instant, at: usize) -> Timestamp {
+        let time = self.config.wall_clock_at_zero + Duration::from_nanos(now.as_nanos());
+        self.last_timestamp = self.last_timestamp.next().max(Timestamp::from_unix(time));
+        // A floor is one peer's word and must not move the clock for others.
+        let own = &mut self.peers[at].timestamp_floor;
+        *own = own.next().max(self.last_timestamp);
+        *own
     }
 
-    /// Where an attempt to reach a peer goes: over the paths that worked, or over every link.
-    fn targets(&self, at: usize) -> Vec<Route> {
+    /// Where an attempt to reach a peer goes: over the paths that worked, or over every link. An
+    /// idle bond is renewed over one path, as long as that works.
+    fn targets(&self, now: Instant, at: usize) -> Vec<Route> {
         let peer = &self.peers[at];
-        let mut routes: Vec<Route> =
-            peer.used_bond().map(|bond| bond.routes().collect()).unwrap_or_default();
+        if peer.attempts.count == 0
+            && let Some(route) = peer.used_bond().and_then(|bond| bond.idle_route(now))
+        {
+            return vec![route];
+        }
+        let mut routes: Vec<Route> = match peer.used_bond() {
+            Some(bond) => bond.routes().collect(),
+            None => peer.remembered.clone(),
+        };
         for link in &self.config.links {
             let endpoints = &peer.config.endpoints;
             if let Some(remote) = endpoint_for(endpoints, peer.attempts.count)

@@ -1,12 +1,16 @@
-//! Sessions: identities, the handshake, path keys and the replay window.
+//! Sessions: identities, the handshake and its cookies, path keys and the replay window.
 
+mod cookie;
 mod handshake;
 mod keys;
 #[cfg(feature = "simulation")]
 mod null_cipher;
 mod replay;
 
-pub use handshake::{Established, Hello, Identity, InitiatorState, ResponderState, Timestamp};
+pub use cookie::{Cookie, CookieSecrets};
+pub use handshake::{
+    Established, Finished, Hello, Identity, InitiatorState, ResponderState, Timestamp,
+};
 pub use keys::{
     Cipher, DirectionSecret, KeyError, PathKey, PresharedKey, PrivateKey, PublicKey, TAG_BYTES,
     Unauthentic,

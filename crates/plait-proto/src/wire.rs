@@ -18,6 +18,8 @@ pub enum Kind {
     Initiation,
     /// Second message of a handshake.
     Response,
+    /// Asks the sender of a handshake message to prove its address.
+    CookieReply,
     /// An inner packet.
     Data,
     /// Frames between the gateways.
@@ -29,7 +31,7 @@ pub const fn first_byte(kind: Kind) -> u8 {
     let number = match kind {
         Kind::Initiation => 1,
         Kind::Response => 2,
-        // 3 is kept for the cookie reply.
+        Kind::CookieReply => 3,
         Kind::Data => 4,
         Kind::Control => 5,
     };
@@ -42,6 +44,7 @@ impl Kind {
         match first {
             0x11 => Some(Self::Initiation),
             0x12 => Some(Self::Response),
+            0x13 => Some(Self::CookieReply),
             0x14 => Some(Self::Data),
             0x15 => Some(Self::Control),
             _ => None,
@@ -55,7 +58,9 @@ mod tests {
 
     #[test]
     fn kinds_survive_their_first_byte() {
-        for kind in [Kind::Initiation, Kind::Response, Kind::Data, Kind::Control] {
+        let sealed = [Kind::Data, Kind::Control];
+        for kind in [Kind::Initiation, Kind::Response, Kind::CookieReply].into_iter().chain(sealed)
+        {
             assert_eq!(Kind::of(first_byte(kind)), Some(kind));
         }
         assert_eq!(Kind::of(0x24), None, "another version");

@@ -1,8 +1,11 @@
 //! A configured peer: its handshakes and the bond with it.
 
+use super::cookies::{AskedRoutes, CookieJar};
+use super::waiting::WaitingRoom;
 use crate::allowed_ips::Prefixes;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
+use crate::path::Route;
 use crate::seq::BondIncarnation;
 use crate::session::{InitiatorState, Timestamp};
 use crate::time::{Duration, Instant};
@@ -15,8 +18,13 @@ const RETRY: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
     Duration::from_secs(4),
-    Duration::from_secs(5),
+    RETRY_MAX,
 ];
+/// The longest waiting time.
+pub(super) const RETRY_MAX: Duration = Duration::from_secs(5);
+/// A peer that has no endpoint, only a route on which it was reached once, is called so many times:
+/// it may be gone for good.
+const CALLS_MAX: usize = RETRY.len();
 
 /// The session in use, as far as renewing it goes.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +53,10 @@ pub(super) struct NamedBond {
 pub(super) struct Answer {
     pub(super) timestamp: Timestamp,
     pub(super) response: [u8; RESPONSE_BYTES],
+    /// The index this side chose.
+    pub(super) local: SessionIndex,
+    /// Where it went.
+    pub(super) asked: AskedRoutes,
 }
 
 /// Attempts to make a session.
@@ -52,15 +64,19 @@ pub(super) struct Answer {
 pub(super) struct Attempts {
     /// The handshake under way.
     pub(super) state: Option<InitiatorState>,
+    /// Where its initiation went.
+    pub(super) asked: AskedRoutes,
     pub(super) count: usize,
     pub(super) next_at: Option<Instant>,
 }
 
 impl Attempts {
-    /// The next attempt comes this long after the one that begins at `now`.
-    pub(super) fn schedule(&mut self, now: Instant) {
-        self.next_at = Some(now + RETRY[self.count.min(RETRY.len() - 1)]);
+    /// The next attempt comes this long after the one that begins at `now`; for a peer that is only
+    /// called, a bounded number of times.
+    pub(super) fn schedule(&mut self, now: Instant, only_called: bool) {
+        let wait = RETRY[self.count.min(RETRY.len() - 1)];
         self.count += 1;
+        self.next_at = (!only_called || self.count < CALLS_MAX).then(|| now + wait);
     }
 
     /// There is nothing to attempt any more.
@@ -84,6 +100,17 @@ pub(super) struct Peer {
     pub(super) answer: Option<Answer>,
     pub(super) newest_timestamp: Timestamp,
     pub(super) initiation_accepted_at: Option<Instant>,
+    /// When this side last told the peer that its timestamp is stale.
+    pub(super) refused_at: Option<Instant>,
+    /// This side's timestamps for the peer must be greater: the peer said so.
+    pub(super) timestamp_floor: Timestamp,
+    pub(super) initiated_at: Option<Instant>,
+    /// When this side last began anew at once because its timestamp was stale.
+    pub(super) corrected_at: Option<Instant>,
+    pub(super) cookies: CookieJar,
+    /// Where the peer was reached when there was a bond.
+    pub(super) remembered: Vec<Route>,
+    pub(super) waiting: WaitingRoom,
     pub(super) handshakes: u64,
 }
 
@@ -100,6 +127,13 @@ impl Peer {
             answer: None,
             newest_timestamp: Timestamp::default(),
             initiation_accepted_at: None,
+            refused_at: None,
+            timestamp_floor: Timestamp::default(),
+            initiated_at: None,
+            corrected_at: None,
+            cookies: CookieJar::default(),
+            remembered: Vec::new(),
+            waiting: WaitingRoom::default(),
             handshakes: 0,
         }
     }
@@ -130,5 +164,10 @@ impl Peer {
     /// Whether this side reaches out to the peer by itself.
     pub(super) fn is_sought(&self) -> bool {
         !self.config.endpoints.is_empty()
+    }
+
+    /// Whether there is any address to try.
+    pub(super) fn can_be_called(&self) -> bool {
+        self.is_sought() || !self.remembered.is_empty()
     }
 }

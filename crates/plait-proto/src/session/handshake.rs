@@ -3,6 +3,7 @@
 //! It is given messages and randomness and makes keys. It does not know paths, timers or retries.
 
 use core::fmt;
+use core::ops::Range;
 
 use blake2::digest::consts::U16;
 use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
@@ -37,10 +38,25 @@ pub struct Timestamp(pub [u8; 12]);
 impl Timestamp {
     /// The timestamp of a time since the Unix epoch.
     pub fn from_unix(time: Duration) -> Self {
+        Self::from_parts(time.as_secs(), time.subsec_nanos())
+    }
+
+    fn from_parts(seconds: u64, nanos: u32) -> Self {
         let mut bytes = [0; 12];
-        bytes[..8].copy_from_slice(&time.as_secs().to_be_bytes());
-        bytes[8..].copy_from_slice(&time.subsec_nanos().to_be_bytes());
+        bytes[..8].copy_from_slice(&seconds.to_be_bytes());
+        bytes[8..].copy_from_slice(&nanos.to_be_bytes());
         Self(bytes)
+    }
+
+    /// The next greater timestamp; the greatest of all stays. A peer's may be any twelve bytes.
+    pub fn next(self) -> Self {
+        let number = self.0.iter().fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+        let (seconds, nanos) = ((number >> 32) as u64, number as u32);
+        match nanos {
+            0..999_999_999 => Self::from_parts(seconds, nanos + 1),
+            _ if seconds < u64::MAX => Self::from_parts(seconds + 1, 0),
+            _ => Self::from_parts(u64::MAX, u32::MAX),
+        }
     }
 }
 
@@ -196,22 +212,14 @@ impl Identity {
         InitiatorState { noise, message, local, hello }
     }
 
-    /// Checks what is cheap to check of an initiation: its mac1 (spec H-6).
-    pub fn check_initiation(&self, message: &[u8; INITIATION_BYTES]) -> Result<(), DropReason> {
-        self.check_macs(message, Initiation::MAC1.start)
-    }
-
-    /// A mac2 is sent only in answer to a cookie. As long as none was given, anything but zero is
-    /// not from a well-behaved peer; accepting it would leave bits of the message unauthenticated.
-    fn check_macs(&self, message: &[u8], mac1_at: usize) -> Result<(), DropReason> {
-        let expected = mac1(&self.mac1_key, &message[..mac1_at]);
-        let (given, mac2) = message[mac1_at..].split_at(MAC_BYTES);
-        if aws_lc_rs::constant_time::verify_slices_are_equal(&expected, given).is_err()
-            || mac2.iter().any(|byte| *byte != 0)
-        {
-            return Err(DropReason::BadMac);
-        }
-        Ok(())
+    /// Checks what is cheap to check of a handshake message: the mac1 at its place (spec H-6).
+    ///
+    /// # Errors
+    /// [`DropReason::BadMac`] when it does not fit.
+    pub fn check_mac1(&self, message: &[u8], place: Range<usize>) -> Result<(), DropReason> {
+        let expected = mac1(&self.mac1_key, &message[..place.start]);
+        aws_lc_rs::constant_time::verify_slices_are_equal(&expected, &message[place])
+            .map_err(|_| DropReason::BadMac)
     }
 
     /// Reads an initiation whose macs fit, as far as finding out who sent it.
@@ -276,23 +284,67 @@ impl Identity {
         Ok((established, message))
     }
 
-    /// Finishes a handshake with the peer's response. The state is untouched unless it succeeds.
+    /// Answers an initiation whose timestamp is stale: tells its sender, and nobody else, which one
+    /// it must exceed (spec H-12). No session comes of it.
+    ///
+    /// # Errors
+    /// [`DropReason::BadHandshake`] when the handshake cannot go on.
+    pub fn refuse(
+        &self,
+        mut state: ResponderState,
+        psk: &PresharedKey,
+        newest: Timestamp,
+    ) -> Result<[u8; RESPONSE_BYTES], DropReason> {
+        state.noise.set_psk(2, psk.as_bytes()).map_err(|_| DropReason::BadHandshake)?;
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        payload[..12].copy_from_slice(&newest.0);
+        let mut message = Response::refusal(state.remote);
+        state
+            .noise
+            .write_message(&payload, &mut message[Response::NOISE])
+            .map_err(|_| DropReason::BadHandshake)?;
+        let mac1 = mac1(&mac1_key(&state.peer), &message[..Response::MAC1.start]);
+        message[Response::MAC1].copy_from_slice(&mac1);
+        Ok(message)
+    }
+
+    /// Finishes a handshake with the peer's response, whose macs fit. The state is untouched unless
+    /// the response decrypts.
+    ///
+    /// # Errors
+    /// [`DropReason::BadHandshake`] when it is not the peer's answer to this initiation.
     pub fn finish(
         &self,
         state: &mut InitiatorState,
         message: &[u8; RESPONSE_BYTES],
-    ) -> Result<Established, DropReason> {
-        self.check_macs(message, Response::MAC1.start)?;
-        let remote = Response::sender(message).ok_or(DropReason::BadHandshake)?;
+    ) -> Result<Finished, DropReason> {
+        let remote = Response::sender(message);
+        if remote.is_none() && !Response::is_refusal(message) {
+            return Err(DropReason::BadHandshake);
+        }
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         let read = state
             .noise
             .read_message(&message[Response::NOISE], &mut payload)
             .map_err(|_| DropReason::BadHandshake)?;
-        let (index, hello) = payload
-            .split_first_chunk::<4>()
-            .filter(|_| read == RESPONSE_PAYLOAD_BYTES)
-            .ok_or(DropReason::BadHandshake)?;
+        if read != RESPONSE_PAYLOAD_BYTES {
+            return Err(DropReason::BadHandshake);
+        }
+        match remote {
+            Some(remote) => {
+                self.establish(state, remote, &payload).map(Box::new).map(Finished::Session)
+            }
+            None => read_refusal(&payload),
+        }
+    }
+
+    fn establish(
+        &self,
+        state: &mut InitiatorState,
+        remote: SessionIndex,
+        payload: &[u8; RESPONSE_PAYLOAD_BYTES],
+    ) -> Result<Established, DropReason> {
+        let (index, hello) = payload.split_first_chunk::<4>().ok_or(DropReason::BadHandshake)?;
         let hello = hello.try_into().ok().and_then(Hello::read).ok_or(DropReason::BadHandshake)?;
         if u32::from_be_bytes(*index) != remote.wire() {
             return Err(DropReason::BadHandshake);
@@ -307,6 +359,25 @@ impl Identity {
             peer: hello,
         })
     }
+}
+
+/// The clear part of a response says which kind it is, and anyone may have changed that: the three
+/// zero bytes stand where a session's response has the size of an inner packet.
+fn read_refusal(payload: &[u8; RESPONSE_PAYLOAD_BYTES]) -> Result<Finished, DropReason> {
+    match payload.split_first_chunk::<12>() {
+        Some((newest, [0, 0, 0])) => Ok(Finished::Refused(Timestamp(*newest))),
+        _ => Err(DropReason::BadHandshake),
+    }
+}
+
+/// What came of a handshake this side began.
+#[derive(Debug)]
+pub enum Finished {
+    /// A session.
+    Session(Box<Established>),
+    /// No session: the peer has accepted an initiation of this side with this timestamp, which the
+    /// next one must exceed.
+    Refused(Timestamp),
 }
 
 /// A handshake this side began.
@@ -383,5 +454,78 @@ impl Random for NoiseRng {
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), snow::Error> {
         self.0.fill(out);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timestamp(seconds: u64, nanos: u32) -> Timestamp {
+        Timestamp::from_unix(Duration::new(seconds, nanos))
+    }
+
+    #[test]
+    fn the_next_timestamp_is_greater() {
+        assert_eq!(timestamp(7, 8).next(), timestamp(7, 9));
+        assert_eq!(timestamp(7, 999_999_999).next(), timestamp(8, 0));
+        let odd = Timestamp::from_parts(7, u32::MAX);
+        assert!(odd.next() > odd, "nanoseconds of more than a second");
+        let last = Timestamp([0xff; 12]);
+        assert_eq!(last.next(), last, "there is no greater one");
+    }
+
+    struct Pair {
+        rng: Rng,
+        sides: [Identity; 2],
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let sides = [1, 2].map(|byte| Identity::new(PrivateKey::from_bytes([byte; 32])));
+            Self { rng: Rng::from_seed([3; 32]), sides }
+        }
+
+        fn hello() -> Hello {
+            Hello { incarnation: BondIncarnation(5), aes_is_fast: true, inner_mtu: 1440 }
+        }
+
+        fn initiate(&mut self) -> (InitiatorState, ResponderState) {
+            let psk = PresharedKey::default();
+            let local = SessionIndex::from_random(0x0001_0203).unwrap();
+            let peer = self.sides[1].public;
+            let own = timestamp(100, 0);
+            let rng = &mut self.rng;
+            let state = self.sides[0].initiate(rng, &peer, &psk, local, own, Self::hello());
+            let read = self.sides[1].read_initiation(rng, &state.message).unwrap();
+            (state, read)
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_the_initiator_the_newest_timestamp() {
+        let mut pair = Pair::new();
+        let (mut state, read) = pair.initiate();
+        let newest = timestamp(5000, 7);
+        let message = pair.sides[1].refuse(read, &PresharedKey::default(), newest).unwrap();
+        pair.sides[0].check_mac1(&message, Response::MAC1).unwrap();
+        let finished = pair.sides[0].finish(&mut state, &message).unwrap();
+        assert!(matches!(finished, Finished::Refused(told) if told == newest), "{finished:?}");
+    }
+
+    /// The macs are no secret: anyone who reads along can turn one kind of response into the other.
+    #[test]
+    fn a_response_of_the_other_kind_is_no_refusal_and_no_session() {
+        let mut pair = Pair::new();
+        let psk = PresharedKey::default();
+        let index = SessionIndex::from_random(9).unwrap();
+        let (mut state, read) = pair.initiate();
+        let (_, mut session) = pair.sides[1].respond(read, &psk, index, &Pair::hello()).unwrap();
+        session[5..9].fill(0);
+        assert!(pair.sides[0].finish(&mut state, &session).is_err());
+        let (mut state, read) = pair.initiate();
+        let mut refusal = pair.sides[1].refuse(read, &psk, timestamp(5000, 7)).unwrap();
+        refusal[5..9].copy_from_slice(&index.wire().to_be_bytes());
+        assert!(pair.sides[0].finish(&mut state, &refusal).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Layout of the handshake messages (spec H-1 to H-3).
+//! Layout of the handshake messages (spec H-1 to H-3, H-10).
 
 use core::ops::Range;
 
@@ -14,6 +14,10 @@ pub const RESPONSE_PAYLOAD_BYTES: usize = 15;
 pub const INITIATION_BYTES: usize = Initiation::MAC1.end + MAC_BYTES;
 /// Length of a response.
 pub const RESPONSE_BYTES: usize = Response::MAC1.end + MAC_BYTES;
+/// Length of a cookie.
+pub const COOKIE_BYTES: usize = 16;
+/// Length of a cookie reply.
+pub const COOKIE_REPLY_BYTES: usize = CookieReply::SEALED.end;
 
 const NOISE_KEY_BYTES: usize = 32;
 const NOISE_TAG_BYTES: usize = 16;
@@ -98,6 +102,20 @@ impl Response {
         message
     }
 
+    /// A message that makes no session, with its cleartext parts filled in: no index stands where
+    /// the responder's would (spec H-12).
+    pub fn refusal(receiver: SessionIndex) -> [u8; RESPONSE_BYTES] {
+        let mut message = [0; RESPONSE_BYTES];
+        message[0] = first_byte(Kind::Response);
+        message[Self::RECEIVER].copy_from_slice(&receiver.wire().to_be_bytes());
+        message
+    }
+
+    /// Whether it is a message that makes no session.
+    pub fn is_refusal(message: &[u8; RESPONSE_BYTES]) -> bool {
+        message[Self::SENDER] == [0; 4]
+    }
+
     /// The initiator's index, to which the response is addressed.
     pub fn receiver(message: &[u8; RESPONSE_BYTES]) -> Option<SessionIndex> {
         SessionIndex::read(&message[Self::RECEIVER])
@@ -106,5 +124,30 @@ impl Response {
     /// The responder's index.
     pub fn sender(message: &[u8; RESPONSE_BYTES]) -> Option<SessionIndex> {
         SessionIndex::read(&message[Self::SENDER])
+    }
+}
+
+/// The answer to a handshake message under load: first byte, receiver index, nonce, sealed cookie.
+#[derive(Debug)]
+pub struct CookieReply;
+
+impl CookieReply {
+    const RECEIVER: Range<usize> = 1..5;
+    /// Nonce of XChaCha20-Poly1305.
+    pub const NONCE: Range<usize> = 5..29;
+    /// The cookie, encrypted, and its tag.
+    pub const SEALED: Range<usize> = 29..29 + COOKIE_BYTES + NOISE_TAG_BYTES;
+
+    /// A message with its cleartext parts filled in; all but the nonce and the cookie.
+    pub fn frame(receiver: SessionIndex) -> [u8; COOKIE_REPLY_BYTES] {
+        let mut message = [0; COOKIE_REPLY_BYTES];
+        message[0] = first_byte(Kind::CookieReply);
+        message[Self::RECEIVER].copy_from_slice(&receiver.wire().to_be_bytes());
+        message
+    }
+
+    /// The index that the sender of the answered message chose.
+    pub fn receiver(message: &[u8; COOKIE_REPLY_BYTES]) -> Option<SessionIndex> {
+        SessionIndex::read(&message[Self::RECEIVER])
     }
 }

@@ -103,7 +103,7 @@ fn oversized_and_unknown_datagrams_are_dropped() {
     let mut oversized = vec![0; 65_508];
     oversized[0] = 0x14;
     world.inject(PROVIDER, 0, &oversized);
-    world.inject(PROVIDER, 0, &[0x13; 64]);
+    world.inject(PROVIDER, 0, &[0x16; 64]);
     world.inject(PROVIDER, 0, &[0x24; 64]);
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::Oversized), 1);
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::UnknownType), 2);

@@ -1,0 +1,66 @@
+//! A bond that the side without links began: it calls over a route on which the peer was reached
+//! before, and the peer, whose link that is, describes the path (spec P-8).
+
+use super::{Bond, PathControl};
+use crate::path::Route;
+use crate::seq::PathId;
+use crate::stats::PathState;
+use crate::time::Instant;
+use crate::wire::control::{Frame, PathInfo};
+
+impl Bond {
+    /// Opens a path that the peer is to describe, unless there is one over this route.
+    pub fn call(&mut self, now: Instant, route: Route) {
+        if self.path_over(&route).is_some() {
+            return;
+        }
+        let Some(id) = self.allocate_path_id() else { return };
+        self.ingress.add_path(id, route, PathInfo::default());
+        let control = PathControl::new(now, None, self.rng.u64());
+        let challenge = Frame::PathChallenge(control.token());
+        self.paths.insert(id, control);
+        self.control_due = None;
+        self.ingress.send_control(now, id, &[challenge]);
+    }
+
+    /// A path exists over a link that this side would open one on. If the peer opened it without a
+    /// description, this side gives one, with a challenge of its own: it is repeated, description
+    /// and all, until the peer has answered.
+    pub(super) fn describe_called_path(&mut self, now: Instant, id: PathId, link: PathInfo) {
+        let undescribed =
+            self.ingress.path(id).is_some_and(|path| path.info == PathInfo::default());
+        let open = self.paths.get(id).is_some_and(|path| !path.validated);
+        if self.is_own(id) || !undescribed || !open {
+            return;
+        }
+        if let Some(path) = self.ingress.path_mut(id) {
+            path.info = link.clone();
+        }
+        let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
+        let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
+        self.paths.insert(id, control);
+        self.control_due = None;
+        self.ingress.send_control(now, id, &frames);
+    }
+
+    /// Routes of the paths that the peer opened or described and that answered, best first.
+    pub fn peer_routes(&self) -> impl Iterator<Item = Route> + '_ {
+        let of_peer = |id: PathId| !self.is_own(id);
+        let answered = move |up: bool| {
+            self.ingress
+                .paths()
+                .filter(move |path| of_peer(path.id) && path.state != PathState::Validating)
+                .filter(move |path| (path.state == PathState::Up) == up)
+                .map(|path| path.route)
+        };
+        answered(true).chain(answered(false))
+    }
+
+    /// The route of the path with the shortest round-trip time, when the bond carries no traffic:
+    /// enough for what is not urgent.
+    pub fn idle_route(&self, now: Instant) -> Option<Route> {
+        let idle = now >= self.last_data_at + super::ACTIVE_TIME;
+        let fastest = self.fastest_path().filter(|_| idle)?;
+        self.ingress.path(fastest).map(|path| path.route)
+    }
+}

@@ -110,9 +110,9 @@ impl Endpoint {
         }
     }
 
-    /// Other limits than the default ones.
+    /// Other limits than the default ones, from now on.
     pub fn set_handshake_limits(&mut self, limits: HandshakeLimits) {
-        self.guard = Guard::new(limits);
+        self.guard.set_limits(limits);
     }
 
     /// Reaches out to every peer that has an endpoint, or of which a route is remembered.

@@ -81,6 +81,10 @@ impl Sources {
     }
 }
 
+fn rate(limits: HandshakeLimits) -> Rate {
+    Rate { interval: Duration::from_secs(1) / limits.per_second.max(1), burst: limits.burst }
+}
+
 /// What stands before the costly part of handshakes (spec H-10, H-11).
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -92,13 +96,16 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(limits: HandshakeLimits) -> Self {
-        let interval = Duration::from_secs(1) / limits.per_second.max(1);
         Self {
-            rate: Rate { interval, burst: limits.burst },
+            rate: rate(limits),
             all: Bucket::default(),
             sources: Sources::default(),
             cookies: CookieSecrets::default(),
         }
+    }
+
+    pub(super) fn set_limits(&mut self, limits: HandshakeLimits) {
+        self.rate = rate(limits);
     }
 
     /// Whether there is room for one more message of anybody. While there is none, this side is

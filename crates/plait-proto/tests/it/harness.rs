@@ -94,6 +94,10 @@ pub(crate) struct World {
     pub(crate) captured: Vec<Captured>,
     pub(crate) delivered: [Vec<Vec<u8>>; 2],
     pub(crate) events: [Vec<Event>; 2],
+    /// What a side sent to addresses that are on no link.
+    pub(crate) to_strangers: Vec<(SocketAddr, Vec<u8>)>,
+    /// A side that does not run.
+    pub(crate) dead: [bool; 2],
     setup: Setup,
     flying: BTreeMap<(Instant, u64), InFlight>,
     count: u64,
@@ -129,6 +133,8 @@ impl World {
             captured: Vec::new(),
             delivered: [Vec::new(), Vec::new()],
             events: [Vec::new(), Vec::new()],
+            to_strangers: Vec::new(),
+            dead: [false; 2],
             setup,
             flying: BTreeMap::new(),
             count: 0,
@@ -158,9 +164,27 @@ impl World {
 
     /// The side starts again with nothing but its configuration.
     pub(crate) fn restart(&mut self, side: usize) {
+        self.restart_at(side, self.now.since(Instant::ZERO).as_secs());
+    }
+
+    /// The side starts again, with a wall clock so many seconds after the beginning.
+    pub(crate) fn restart_at(&mut self, side: usize, seconds: u64) {
+        self.begin_again(side, seconds, &[]);
+    }
+
+    /// The side starts again and is told over which routes it had last reached its peer.
+    pub(crate) fn restart_and_remember(&mut self, side: usize) {
+        let routes = self.sides[side].known_routes();
+        self.begin_again(side, self.now.since(Instant::ZERO).as_secs(), &routes);
+    }
+
+    fn begin_again(&mut self, side: usize, seconds: u64, routes: &[(PublicKey, Route)]) {
         self.setup.seed += 1;
-        let elapsed = self.now.since(Instant::ZERO);
-        self.sides[side] = endpoint(&self.setup, &self.keys, side, elapsed.as_secs());
+        self.dead[side] = false;
+        self.sides[side] = endpoint(&self.setup, &self.keys, side, seconds);
+        for (peer, route) in routes {
+            self.sides[side].remember(peer, *route);
+        }
         self.sides[side].start(self.now);
         self.drain(side);
     }
@@ -190,7 +214,18 @@ impl World {
 
     /// Puts a datagram before a side as if it came over a link.
     pub(crate) fn inject(&mut self, to: usize, link: usize, bytes: &[u8]) {
-        let route = self.route_at(to, link);
+        self.inject_over(to, self.route_at(to, link), bytes);
+    }
+
+    /// Puts a datagram before a side as if it came from some address on the first link.
+    pub(crate) fn inject_from(&mut self, to: usize, remote: SocketAddr, bytes: &[u8]) {
+        self.inject_over(to, Route { socket: SocketId(0), remote, local: None }, bytes);
+    }
+
+    fn inject_over(&mut self, to: usize, route: Route, bytes: &[u8]) {
+        if self.dead[to] {
+            return;
+        }
         let mut bytes = bytes.to_vec();
         let stride = bytes.len();
         self.sides[to].handle_datagrams(self.now, route, stride, &mut bytes);
@@ -206,13 +241,12 @@ impl World {
         }
     }
 
-    fn link_of(&self, from: usize, socket: SocketId, remote: SocketAddr) -> usize {
+    fn link_of(&self, from: usize, socket: SocketId, remote: SocketAddr) -> Option<usize> {
         if from == CUSTOMER {
-            return usize::from(socket.0);
+            let to_provider = remote == provider_address(self.setup.ipv6);
+            return to_provider.then_some(usize::from(socket.0));
         }
-        (0..self.links.len())
-            .find(|link| self.customer_address(*link) == remote)
-            .expect("the provider answers addresses it was reached from")
+        (0..self.links.len()).find(|link| self.customer_address(*link) == remote)
     }
 
     fn drain(&mut self, side: usize) {
@@ -224,7 +258,10 @@ impl World {
             }
         }
         for (socket, remote, bytes) in sent {
-            let link = self.link_of(side, socket, remote);
+            let Some(link) = self.link_of(side, socket, remote) else {
+                self.to_strangers.push((remote, bytes));
+                continue;
+            };
             let to = 1 - side;
             self.captured.push(Captured { to, link, bytes: bytes.clone() });
             // A generator of its own would be no better: this one spreads and repeats.
@@ -247,7 +284,8 @@ impl World {
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         for _ in 0..5_000_000 {
-            let timers = [CUSTOMER, PROVIDER].map(|side| self.sides[side].poll_timeout(self.now));
+            let timers = [CUSTOMER, PROVIDER]
+                .map(|side| self.sides[side].poll_timeout(self.now).filter(|_| !self.dead[side]));
             let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
             let next = timers.into_iter().flatten().chain(flying).min();
             let Some(next) = next.filter(|next| *next <= end) else {

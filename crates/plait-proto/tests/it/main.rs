@@ -1,8 +1,11 @@
 //! Two endpoints in memory: the whole protocol without a socket.
 
+mod attack;
 mod bond;
+mod clock;
 mod handshake;
 mod harness;
 mod health;
 mod hostile;
 mod rekey;
+mod restart;

@@ -126,3 +126,28 @@ fn set_links(world: &mut World, up: bool) {
         link.up = up;
     }
 }
+
+fn initiations(world: &World) -> usize {
+    world.captured.iter().filter(|datagram| datagram.bytes[0] == 0x11).count()
+}
+
+#[test]
+fn an_idle_bond_is_renewed_over_one_path() {
+    let mut world = World::connected(Setup::default());
+    world.run_for(Duration::from_secs(119));
+    world.captured.clear();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(world.sides[CUSTOMER].status(world.now).peers[0].handshakes, 2);
+    assert_eq!(initiations(&world), 1);
+}
+
+#[test]
+fn a_renewal_that_is_not_answered_goes_over_all_paths() {
+    let mut world = World::connected(Setup::default());
+    world.run_for(Duration::from_secs(119));
+    world.captured.clear();
+    world.links[0].up = false;
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(world.sides[CUSTOMER].status(world.now).peers[0].handshakes, 2);
+    assert_eq!(initiations(&world), 1 + 2);
+}

@@ -1,0 +1,165 @@
+//! Either side is killed and starts again; peers that are only remembered; packets that wait.
+
+use plait_proto::drop_reason::DropReason;
+use plait_proto::time::Duration;
+
+use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
+
+fn initiations(world: &World, from: usize) -> usize {
+    let sent = world.captured.iter().filter(|datagram| datagram.to == 1 - from);
+    sent.filter(|datagram| datagram.bytes[0] == 0x11).count()
+}
+
+/// Traffic from one side; the other or the same is dead for a time. Gives how long after its
+/// restart the first packet is delivered.
+fn standstill(killed: usize, from: usize, dead_ms: u64, remembers: bool) -> Duration {
+    let mut world = World::connected(Setup::default());
+    let traffic = |world: &mut World| {
+        if !world.dead[from] {
+            world.send(from, &[packet(from, 1, 0)]);
+        }
+        world.run_for(Duration::from_millis(10));
+    };
+    for _ in 0..100 {
+        traffic(&mut world);
+    }
+    world.dead[killed] = true;
+    for _ in 0..dead_ms / 10 {
+        traffic(&mut world);
+    }
+    let start = world.now;
+    if remembers {
+        world.restart_and_remember(killed);
+    } else {
+        world.restart(killed);
+    }
+    world.delivered[1 - from].clear();
+    for _ in 0..1000 {
+        traffic(&mut world);
+        if !world.delivered[1 - from].is_empty() {
+            let gone = world.now.since(start);
+            world.run_for(Duration::from_secs(1));
+            assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
+            let status = world.sides[PROVIDER].status(world.now);
+            let names: Vec<_> = status.peers[0].paths.iter().map(|path| &path.name).collect();
+            assert_eq!(names, ["link0", "link1"], "the customer described its links");
+            return gone;
+        }
+    }
+    panic!("killed {killed}, from {from}, dead for {dead_ms} ms: no packet in 10 s");
+}
+
+#[test]
+fn the_bond_is_back_within_two_seconds_of_a_restart() {
+    for dead_ms in [0, 100, 1000, 3000, 20_000, 200_000] {
+        for killed in [CUSTOMER, PROVIDER] {
+            for from in [CUSTOMER, PROVIDER] {
+                let gone = standstill(killed, from, dead_ms, killed == PROVIDER);
+                assert!(
+                    gone <= Duration::from_secs(2),
+                    "killed {killed}, from {from}, dead for {dead_ms} ms: {gone:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_provider_without_memory_is_found_by_the_traffic() {
+    for dead_ms in [0, 1000, 20_000, 200_000] {
+        let gone = standstill(PROVIDER, CUSTOMER, dead_ms, false);
+        assert!(gone <= Duration::from_secs(2), "dead for {dead_ms} ms: {gone:?}");
+    }
+}
+
+/// Neither side has traffic when the listening one starts again: it calls, and what the customer
+/// then sends passes at once.
+#[test]
+fn a_restarted_listener_calls_its_peers() {
+    let mut world = World::connected(Setup::default());
+    world.run_for(Duration::from_secs(10));
+    world.restart_and_remember(PROVIDER);
+    world.run_for(Duration::from_millis(200));
+    for side in [CUSTOMER, PROVIDER] {
+        world.send(side, &[packet(side, 1, 5)]);
+        world.run_for(Duration::from_millis(50));
+        assert_eq!(world.delivered[1 - side].len(), 1);
+    }
+    assert_eq!(world.sides[PROVIDER].known_routes().len(), 2, "as many as there are paths");
+}
+
+#[test]
+fn a_peer_that_is_gone_is_not_called_for_ever() {
+    let mut world = World::connected(Setup::default());
+    world.dead[CUSTOMER] = true;
+    world.restart_and_remember(PROVIDER);
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(initiations(&world, PROVIDER), 6 * 2, "six attempts over two routes");
+    assert_eq!(world.sides[PROVIDER].poll_timeout(world.now), None, "all is quiet");
+    world.captured.clear();
+    for n in 0..600 {
+        world.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
+        world.run_for(Duration::from_millis(100));
+    }
+    let called = initiations(&world, PROVIDER);
+    assert!((2 * 30..=2 * 60).contains(&called), "{called} initiations under traffic in a minute");
+    let lost = world.sides[PROVIDER].drop_count(DropReason::NoSession);
+    assert!((585..600).contains(&lost), "{lost} packets counted");
+}
+
+#[test]
+fn a_call_without_memory_is_not_made() {
+    let mut world = World::new(Setup::default());
+    world.dead[CUSTOMER] = true;
+    for n in 0..100 {
+        world.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
+        world.run_for(Duration::from_millis(100));
+    }
+    assert_eq!(initiations(&world, PROVIDER), 0);
+}
+
+#[test]
+fn a_bond_that_expired_comes_back_with_the_listeners_traffic() {
+    let mut world = World::connected(Setup::default());
+    for link in &mut world.links {
+        link.up = false;
+    }
+    world.dead[CUSTOMER] = true;
+    world.run_for(Duration::from_secs(400));
+    assert_eq!(world.sides[PROVIDER].status(world.now).peers[0].state, "down");
+    assert_eq!(world.sides[PROVIDER].known_routes().len(), 2);
+    world.captured.clear();
+    world.send(PROVIDER, &[packet(PROVIDER, 1, 0)]);
+    assert_eq!(initiations(&world, PROVIDER), 2);
+}
+
+#[test]
+fn packets_wait_for_the_first_path() {
+    let mut world = World::new(Setup::default());
+    for side in [CUSTOMER, PROVIDER] {
+        world.send(side, &(0..40).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
+    }
+    world.run_for(Duration::from_millis(200));
+    for side in [CUSTOMER, PROVIDER] {
+        let numbers: Vec<u32> = world.delivered[1 - side].iter().map(|p| number(p)).collect();
+        assert_eq!(numbers, (0..32).collect::<Vec<_>>(), "from side {side}");
+        assert_eq!(world.sides[side].drop_count(DropReason::NoSession), 8);
+    }
+}
+
+#[test]
+fn packets_that_waited_too_long_are_dropped() {
+    let mut world = World::new(Setup::default());
+    for link in &mut world.links {
+        link.up = false;
+    }
+    world.send(PROVIDER, &[packet(PROVIDER, 1, 1)]);
+    world.run_for(Duration::from_secs(1));
+    for link in &mut world.links {
+        link.up = true;
+    }
+    world.run_for(Duration::from_secs(6));
+    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
+    assert!(world.delivered[CUSTOMER].is_empty());
+    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::NoSession), 1);
+}

@@ -2,7 +2,9 @@
 
 use plait_proto::seq::{BondSeq, PacketNumber, TruncatedBondSeq, TruncatedPacketNumber};
 use plait_proto::wire::control::{ACK_RANGES_MAX, Frame, NAME_BYTES_MAX};
-use plait_proto::wire::handshake::{INITIATION_BYTES, Initiation, RESPONSE_BYTES, Response};
+use plait_proto::wire::handshake::{
+    COOKIE_REPLY_BYTES, CookieReply, INITIATION_BYTES, Initiation, RESPONSE_BYTES, Response,
+};
 use plait_proto::wire::ip::Inner;
 use plait_proto::wire::sealed::{
     CONTROL_PREFIX_BYTES, ControlPrefix, DATA_PREFIX_BYTES, DataPrefix, HEADER_BYTES, Header,
@@ -78,6 +80,18 @@ fn handshake(data: &[u8]) {
             (Response::sender(message), Response::receiver(message))
     {
         assert_eq!(Response::frame(sender, receiver)[1..9], message[1..9]);
+    }
+    if let Some(message) = data.first_chunk::<RESPONSE_BYTES>()
+        && let Some(receiver) = Response::receiver(message)
+        && Response::is_refusal(message)
+    {
+        assert_eq!(Response::sender(message), None, "a refusal makes no session");
+        assert_eq!(Response::refusal(receiver)[1..9], message[1..9]);
+    }
+    if let Some(message) = data.first_chunk::<COOKIE_REPLY_BYTES>()
+        && let Some(receiver) = CookieReply::receiver(message)
+    {
+        assert_eq!(CookieReply::frame(receiver)[1..5], message[1..5]);
     }
 }
 

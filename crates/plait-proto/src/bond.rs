@@ -170,14 +170,22 @@ impl Bond {
         }
         if initiator {
             self.use_session(local, cipher, send);
-            // The peer goes on under the session before until it hears something under this one.
-            if let Some(path) = self.fastest_path() {
-                self.probe(now, path);
+            let ids: Vec<PathId> = match self.idle_path(now) {
+                Some(one) => vec![one],
+                None => self.ids_awake(),
+            };
+            for id in ids {
+                self.probe(now, id);
             }
         } else {
             self.unconfirmed = Some((local, send));
         }
         forgotten
+    }
+
+    fn ids_awake(&self) -> Vec<PathId> {
+        let awake = self.ingress.paths().filter(|path| path.state != PathState::Asleep);
+        awake.map(|path| path.id).collect()
     }
 
     fn use_session(&mut self, local: SessionIndex, cipher: Cipher, send: SendSession) {

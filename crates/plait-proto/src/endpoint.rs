@@ -254,6 +254,8 @@ impl Endpoint {
         self.drop_bond(at);
         self.stop_attempts(at);
         self.peers[at].own_end = BondIncarnation(self.rng.u64());
+        // Whoever repeats the initiation of a session that is gone must begin anew.
+        self.peers[at].answer = None;
     }
 
     fn hello(&self, own_end: BondIncarnation) -> Hello {

@@ -56,11 +56,15 @@ impl Bond {
         answered(true).chain(answered(false))
     }
 
-    /// The route of the path with the shortest round-trip time, when the bond carries no traffic:
-    /// enough for what is not urgent.
-    pub fn idle_route(&self, now: Instant) -> Option<Route> {
+    /// The path with the shortest round-trip time, when the bond carries no traffic: enough for what
+    /// is not urgent.
+    pub(super) fn idle_path(&self, now: Instant) -> Option<PathId> {
         let idle = now >= self.last_data_at + super::ACTIVE_TIME;
-        let fastest = self.fastest_path().filter(|_| idle)?;
-        self.ingress.path(fastest).map(|path| path.route)
+        self.fastest_path().filter(|_| idle)
+    }
+
+    /// The route of the one path over which an idle bond is renewed.
+    pub fn idle_route(&self, now: Instant) -> Option<Route> {
+        self.ingress.path(self.idle_path(now)?).map(|path| path.route)
     }
 }

@@ -24,7 +24,7 @@ fn strangers_initiation(world: &World, to: usize) -> Vec<u8> {
         &mut Rng::from_seed([78; 32]),
         &world.public_key(to),
         &PresharedKey::default(),
-        SessionIndex::from_random(0x77_7777).unwrap(),
+        SessionIndex::from_random(0x77_7777).expect("a number that is not zero"),
         Timestamp::from_unix(Duration::from_secs(1)),
         hello,
     );

@@ -137,8 +137,11 @@ fn an_idle_bond_is_renewed_over_one_path() {
     world.run_for(Duration::from_secs(119));
     world.captured.clear();
     world.run_for(Duration::from_secs(5));
-    assert_eq!(world.sides[CUSTOMER].status(world.now).peers[0].handshakes, 2);
+    for side in &mut world.sides {
+        assert_eq!(side.status(world.now).peers[0].handshakes, 2);
+    }
     assert_eq!(initiations(&world), 1);
+    assert!(world.captured.iter().all(|datagram| datagram.link == 0), "the quickest path");
 }
 
 #[test]

@@ -56,8 +56,8 @@ impl Bond {
         answered(true).chain(answered(false))
     }
 
-    /// The path with the shortest round-trip time, when the bond carries no traffic: enough for what
-    /// is not urgent.
+    /// The path with the shortest round-trip time, when the bond carries no traffic: enough for
+    /// what is not urgent.
     pub(super) fn idle_path(&self, now: Instant) -> Option<PathId> {
         let idle = now >= self.last_data_at + super::ACTIVE_TIME;
         self.fastest_path().filter(|_| idle)

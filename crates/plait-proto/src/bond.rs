@@ -6,17 +6,24 @@
 //! give output and must be drained after every input, or once per batch of inputs. `now` never goes
 //! backwards.
 
+mod call;
+mod links;
 mod loss;
 mod loss_check;
-mod call;
+mod notices;
 mod path_control;
+mod path_ids;
 mod probes;
+mod route_check;
 mod silence;
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
+use notices::Notices;
 use path_control::{Due, PathControl, Situation};
+use path_ids::PathIds;
+use route_check::RouteChecks;
 
 use crate::allowed_ips::Prefixes;
 use crate::config::{BondConfig, LossDetection};
@@ -28,7 +35,6 @@ use crate::output::Transmit;
 use crate::path::map::PathMap;
 use crate::path::{Route, SendPath};
 use crate::rng::Rng;
-use crate::scheduler::PathSet;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::{PathState, PathStatus, PeerStatus};
@@ -71,6 +77,10 @@ pub enum BondEvent {
     PathSilent(PathId),
     /// A path loses too much and is left out.
     PathLossy(PathId),
+    /// The peer removed a path.
+    PathClosed(PathId),
+    /// The peer is followed to another address.
+    PathMoved(PathId, SocketAddr),
 }
 
 /// What a bond is made of.
@@ -102,8 +112,9 @@ pub struct Bond {
     keepalive: Duration,
     scheduler: &'static str,
     parity: PathIdParity,
-    /// Path ids that this epoch's keys were derived for.
-    used_ids: PathSet,
+    ids: PathIds,
+    route_checks: RouteChecks,
+    notices: Notices,
     last_data_at: Instant,
     /// No path's control has anything due before this. It may be too early: every packet of data
     /// puts timers off, and few of them ever come. `None` when it is to be found anew.
@@ -140,7 +151,9 @@ impl Bond {
             keepalive: setup.keepalive,
             scheduler: setup.config.scheduler.algorithm.name(),
             parity: setup.parity,
-            used_ids: PathSet::default(),
+            ids: PathIds::new(setup.parity),
+            route_checks: RouteChecks::default(),
+            notices: Notices::default(),
             last_data_at: now,
             control_due: None,
             all_silent_told: false,
@@ -164,10 +177,6 @@ impl Bond {
         let (local, cipher) = (established.local, established.cipher);
         let (send, receive) = split(now, established);
         let forgotten = self.egress.add_session(receive);
-        self.used_ids = PathSet::default();
-        for id in self.paths.ids() {
-            self.used_ids.insert(id);
-        }
         if initiator {
             self.use_session(local, cipher, send);
             let ids: Vec<PathId> = match self.idle_path(now) {
@@ -189,6 +198,7 @@ impl Bond {
     }
 
     fn use_session(&mut self, local: SessionIndex, cipher: Cipher, send: SendSession) {
+        self.ids.enter_epoch(self.paths.ids());
         self.ingress.enter_session(send);
         self.session = local;
         self.cipher = cipher;
@@ -201,7 +211,11 @@ impl Bond {
         if let Some(known) = self.path_over(&route) {
             return self.describe_called_path(now, known, link);
         }
-        let Some(id) = self.allocate_path_id() else { return };
+        if self.paths.len() >= PATHS_MAX {
+            return;
+        }
+        let Some(id) = self.ids.allocate() else { return };
+        self.notices.forget(id);
         self.ingress.add_path(id, route, link.clone());
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
         let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
@@ -214,18 +228,6 @@ impl Bond {
     fn path_over(&self, route: &Route) -> Option<PathId> {
         let same = |known: &Route| known.socket == route.socket && known.remote == route.remote;
         self.ingress.paths().find(|path| same(&path.route)).map(|path| path.id)
-    }
-
-    /// The lowest id of this side's parity that was not used in this epoch.
-    fn allocate_path_id(&mut self) -> Option<PathId> {
-        if self.paths.len() >= PATHS_MAX {
-            return None;
-        }
-        let first = if self.parity == PathIdParity::Even { 0 } else { 1 };
-        let id =
-            (first..=u8::MAX).step_by(2).map(PathId).find(|id| !self.used_ids.contains(*id))?;
-        self.used_ids.insert(id);
-        Some(id)
     }
 
     /// Takes an inner packet from the host.
@@ -262,6 +264,7 @@ impl Bond {
         let opened = self.egress.handle_datagram(now, header, ip_bytes, datagram)?;
         self.confirm(header.session);
         self.ingress.heard(now, header.path);
+        self.check_route(now, &header, route);
         match opened {
             Opened::Data => {
                 self.note_data(now);
@@ -271,7 +274,7 @@ impl Bond {
             }
             Opened::Control(frames) => {
                 self.control_due = None;
-                self.handle_control(now, header.path, route, frames)?;
+                self.handle_control(now, &header, route, frames)?;
                 self.control_due = self.find_control_due(now);
             }
         }
@@ -392,13 +395,14 @@ impl Bond {
     fn handle_control(
         &mut self,
         now: Instant,
-        id: PathId,
+        header: &Header,
         route: Route,
         frames: Vec<Frame>,
     ) -> Result<(), DropReason> {
+        let id = header.path;
         let mut replies = Vec::new();
         if !self.paths.contains(id) {
-            replies.push(self.join(now, id, route)?);
+            replies.push(self.join(now, header, route)?);
         }
         let mut reports = Vec::new();
         for frame in frames {
@@ -411,7 +415,7 @@ impl Bond {
                         self.wake(now, id);
                     }
                 }
-                Frame::PathResponse(token) => self.handle_response(now, id, token),
+                Frame::PathResponse(token) => self.handle_response(now, id, route, token),
                 Frame::PathInfo(info) => self.learn_link(id, info),
                 Frame::Probe(probe) => {
                     replies.push(Frame::ProbeEcho(probe));
@@ -425,6 +429,7 @@ impl Bond {
                 Frame::Ack(ack) => self.handle_ack(now, ack),
                 Frame::LossReport(report) => reports.push(report),
                 Frame::Close => self.events.push_back(BondEvent::Closed),
+                Frame::PathClose(closed) => self.handle_path_close(now, closed),
             }
         }
         if !reports.is_empty() {
@@ -437,8 +442,13 @@ impl Bond {
     }
 
     /// The peer opened a path: it is asked to answer from where it sent.
-    fn join(&mut self, now: Instant, id: PathId, route: Route) -> Result<Frame, DropReason> {
-        if self.paths.len() >= PATHS_MAX {
+    fn join(&mut self, now: Instant, header: &Header, route: Route) -> Result<Frame, DropReason> {
+        let id = header.path;
+        if !self.ids.may_join(id, header.session == self.session) {
+            self.refuse_closed_path(now, id);
+            return Err(DropReason::ClosedPath);
+        }
+        if self.paths.len() >= PATHS_MAX && !self.make_room(now) {
             return Err(DropReason::TooManyPaths);
         }
         if let Some(own) = self.path_over(&route).filter(|own| self.is_own(*own)) {
@@ -450,7 +460,8 @@ impl Bond {
         }
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());
-        self.used_ids.insert(id);
+        self.ids.note(id);
+        self.notices.forget(id);
         self.paths.insert(id, control);
         self.ingress.add_path(id, route, PathInfo::default());
         Ok(challenge)
@@ -460,14 +471,10 @@ impl Bond {
         self.paths.get(id).is_some_and(|path| path.own_link.is_some())
     }
 
-    fn remove_path(&mut self, now: Instant, id: PathId) {
-        self.paths.remove(id);
-        self.control_due = None;
-        self.ingress.remove_path(now, id);
-        self.egress.remove_path(id);
-    }
-
-    fn handle_response(&mut self, now: Instant, id: PathId, token: u64) {
+    fn handle_response(&mut self, now: Instant, id: PathId, route: Route, token: u64) {
+        if self.confirm_route(id, token, &route) {
+            return;
+        }
         let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));
         if rtt.is_some() {
             self.take_rtt(now, id, rtt);
@@ -568,7 +575,8 @@ impl Bond {
             _ => self.find_control_due(now),
         };
         let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
-        earlier(earlier(egress, self.ingress.poll_timeout()), control)
+        let ingress = self.ingress.poll_timeout();
+        earlier(earlier(egress, control), earlier(ingress, self.notices_due()))
     }
 
     /// When the first of the paths has something due.
@@ -586,6 +594,7 @@ impl Bond {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.egress.handle_timeout(now);
         self.send_feedback(now);
+        self.send_notices(now);
         let ids: Vec<PathId> = self.paths.ids().collect();
         for id in ids {
             while let Some(due) = self.path_due(now, id) {

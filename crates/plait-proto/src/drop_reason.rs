@@ -82,6 +82,8 @@ drop_reasons! {
     TooBigForPath => "too-big-for-path",
     /// The peer opened a path over a link on which this side had opened one.
     RepeatedPath => "repeated-path",
+    /// A datagram of a path that was removed.
+    ClosedPath => "closed-path",
     /// Path limit of the bond reached.
     TooManyPaths => "too-many-paths",
 }

@@ -372,6 +372,18 @@ impl Egress {
         }
     }
 
+    /// Whether the datagram that was just taken has the highest number of its path: none that was
+    /// sent later has arrived, in this epoch or a later one.
+    pub fn is_newest(&self, header: &Header) -> bool {
+        let known = self.sessions.iter().position(|session| session.local == header.session);
+        let Some((session, later)) = known.and_then(|at| self.sessions[at..].split_first()) else {
+            return false;
+        };
+        let largest = session.paths.get(header.path).and_then(|path| path.ranges.largest());
+        largest.is_some_and(|largest| largest.truncate() == header.number)
+            && !later.iter().any(|session| session.paths.contains(header.path))
+    }
+
     /// Whether [`Self::poll_deliver`] has something.
     pub fn has_delivery(&self) -> bool {
         self.queue.has_more()

@@ -11,6 +11,7 @@
 mod cookies;
 mod handshakes;
 mod limits;
+mod links;
 mod peer;
 mod reach;
 mod waiting;
@@ -32,7 +33,6 @@ use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp}
 use crate::stats::{EndpointStatus, PeerStatus};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
-use crate::wire::control::PathInfo;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
@@ -50,6 +50,10 @@ pub enum Event {
     PathSilent(PublicKey, PathId),
     /// A path loses too much and is left out.
     PathLossy(PublicKey, PathId),
+    /// The peer removed a path.
+    PathClosed(PublicKey, PathId),
+    /// The peer is followed to another address on a path.
+    PathMoved(PublicKey, PathId, SocketAddr),
 }
 
 /// A gateway's protocol state.
@@ -218,8 +222,9 @@ impl Endpoint {
     /// The peer used the bond it had asked for: it takes the place of the one before.
     fn adopt_next_bond(&mut self, now: Instant, at: usize) {
         if let Some(mut next) = self.peers[at].next_bond.take() {
-            let attempt = self.peers[at].attempts.count.saturating_sub(1);
-            self.open_paths(now, at, attempt, &mut next.bond);
+            let peer = &mut self.peers[at];
+            peer.answered_attempt = peer.attempts.count.saturating_sub(1);
+            self.open_paths(now, at, &mut next.bond);
             self.replace_bond(at, next, SessionAge { made_at: now, initiator: false });
         }
     }
@@ -293,7 +298,8 @@ impl Endpoint {
         established: Established,
     ) {
         // The attempt that the peer answered went to the endpoint before the next one.
-        let attempt = self.peers[at].attempts.count.saturating_sub(1);
+        let peer = &mut self.peers[at];
+        peer.answered_attempt = peer.attempts.count.saturating_sub(1);
         self.stop_attempts(at);
         let session = SessionAge { made_at: now, initiator: true };
         let ends = Ends { own, peer: established.peer.incarnation };
@@ -308,11 +314,12 @@ impl Endpoint {
             let peer = &mut self.peers[at];
             peer.session = Some(session);
             peer.handshakes += 1;
+            self.open_missing_paths(now, at);
             return;
         }
         let setup = self.bond_setup(at);
         let mut bond = Bond::new(now, setup, established);
-        self.open_paths(now, at, attempt, &mut bond);
+        self.open_paths(now, at, &mut bond);
         bond.call(now, route);
         self.replace_bond(at, NamedBond { bond, ends }, session);
     }
@@ -320,22 +327,6 @@ impl Endpoint {
     fn stop_attempts(&mut self, at: usize) {
         if let Some(index) = self.peers[at].attempts.stop() {
             self.sessions.remove(&index);
-        }
-    }
-
-    fn open_paths(&self, now: Instant, at: usize, attempt: usize, bond: &mut Bond) {
-        let endpoints = &self.peers[at].config.endpoints;
-        for (order, link) in self.config.links.iter().enumerate() {
-            let Some(remote) = endpoint_for(endpoints, attempt) else { continue };
-            let info = PathInfo {
-                price: link.price,
-                order: u8::try_from(order).unwrap_or(u8::MAX),
-                weight: link.weight,
-                standby: link.standby,
-                metered: link.metered,
-                name: link.name.clone(),
-            };
-            bond.open_path(now, Route { socket: link.socket, remote, local: None }, info);
         }
     }
 
@@ -347,6 +338,7 @@ impl Endpoint {
                     let peer = &mut self.peers[at];
                     peer.session = Some(SessionAge { made_at: now, initiator: false });
                     peer.handshakes += 1;
+                    self.open_missing_paths(now, at);
                 }
                 BondEvent::AllPathsSilent => self.initiate(now, at),
                 BondEvent::Closed => {
@@ -362,6 +354,13 @@ impl Endpoint {
                 }
                 BondEvent::PathSilent(id) => self.events.push_back(Event::PathSilent(key, id)),
                 BondEvent::PathLossy(id) => self.events.push_back(Event::PathLossy(key, id)),
+                BondEvent::PathClosed(id) => {
+                    self.events.push_back(Event::PathClosed(key, id));
+                    self.open_missing_paths(now, at);
+                }
+                BondEvent::PathMoved(id, remote) => {
+                    self.events.push_back(Event::PathMoved(key, id, remote));
+                }
             }
         }
     }

@@ -290,6 +290,16 @@ impl Ingress {
         seal(path, Kind::Control, out, &prefix, &body);
     }
 
+    /// Sends a control datagram of a path over another route than the one in use.
+    pub fn send_control_to(&mut self, now: Instant, id: PathId, route: Route, frames: &[Frame]) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let in_use = core::mem::replace(&mut path.route, route);
+        self.send_control(now, id, frames);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.route = in_use;
+        }
+    }
+
     /// Whether [`Self::poll_transmit`] has something.
     pub fn has_transmit(&self) -> bool {
         self.queue.has_more()

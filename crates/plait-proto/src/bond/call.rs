@@ -1,7 +1,7 @@
 //! A bond that the side without links began: it calls over a route on which the peer was reached
-//! before, and the peer, whose link that is, describes the path (spec P-8).
+//! before, and the peer, whose link that is, describes the path (spec P-11).
 
-use super::{Bond, PathControl};
+use super::{Bond, PATHS_MAX, PathControl};
 use crate::path::Route;
 use crate::seq::PathId;
 use crate::stats::PathState;
@@ -14,7 +14,11 @@ impl Bond {
         if self.path_over(&route).is_some() {
             return;
         }
-        let Some(id) = self.allocate_path_id() else { return };
+        if self.paths.len() >= PATHS_MAX {
+            return;
+        }
+        let Some(id) = self.ids.allocate() else { return };
+        self.notices.forget(id);
         self.ingress.add_path(id, route, PathInfo::default());
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());

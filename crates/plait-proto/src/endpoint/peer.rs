@@ -112,6 +112,8 @@ pub(super) struct Peer {
     pub(super) remembered: Vec<Route>,
     pub(super) waiting: WaitingRoom,
     pub(super) handshakes: u64,
+    /// Which attempt the peer answered: it went to the endpoint that works.
+    pub(super) answered_attempt: usize,
 }
 
 impl Peer {
@@ -135,6 +137,7 @@ impl Peer {
             remembered: Vec::new(),
             waiting: WaitingRoom::default(),
             handshakes: 0,
+            answered_attempt: 0,
         }
     }
 

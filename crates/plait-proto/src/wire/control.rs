@@ -87,6 +87,8 @@ pub enum Frame {
     Close,
     /// Nothing comes back to the sender over this path.
     PathDead(PathId),
+    /// The sender removed the path (spec C-10).
+    PathClose(PathId),
 }
 
 /// Flags of PATH_INFO.
@@ -102,6 +104,7 @@ const ACK: u8 = 6;
 const LOSS_REPORT: u8 = 7;
 const CLOSE: u8 = 8;
 const PATH_DEAD: u8 = 9;
+const PATH_CLOSE: u8 = 10;
 
 impl Frame {
     /// Appends the frame.
@@ -125,6 +128,7 @@ impl Frame {
             }
             Self::Close => put(out, CLOSE, &[]),
             Self::PathDead(path) => put(out, PATH_DEAD, &[&[path.0]]),
+            Self::PathClose(path) => put(out, PATH_CLOSE, &[&[path.0]]),
         }
     }
 
@@ -154,6 +158,7 @@ impl Frame {
             }),
             CLOSE => Self::Close,
             PATH_DEAD => Self::PathDead(PathId(reader.u8()?)),
+            PATH_CLOSE => Self::PathClose(PathId(reader.u8()?)),
             _ => return None,
         })
     }
@@ -279,6 +284,7 @@ mod tests {
             any::<u32>().prop_map(Frame::ProbeEcho),
             Just(Frame::Close),
             any::<u8>().prop_map(|path| Frame::PathDead(PathId(path))),
+            any::<u8>().prop_map(|id| Frame::PathClose(PathId(id))),
             info.prop_map(|(price, order, weight, (standby, metered), name)| {
                 Frame::PathInfo(PathInfo { price, order, weight, standby, metered, name })
             }),

@@ -1,0 +1,150 @@
+//! Paths as links come and go, and as the peer changes its address.
+
+use super::notices::Notice;
+use super::route_check::RouteChecks;
+use super::{Bond, BondEvent};
+use crate::config::SocketId;
+use crate::path::Route;
+use crate::seq::PathId;
+use crate::stats::PathState;
+use crate::time::Instant;
+use crate::wire::control::{Frame, PathInfo, Token};
+use crate::wire::sealed::Header;
+
+impl Bond {
+    /// Removes the paths over a socket that is about to close, and tells the peer.
+    pub fn remove_paths_over(&mut self, now: Instant, socket: SocketId) {
+        for id in self.paths_over(socket) {
+            self.remove_path(now, id);
+            self.notices.add(now, Notice::Closed(id));
+        }
+    }
+
+    /// Describes the link below a socket anew, and tells the peer.
+    pub fn update_link(&mut self, now: Instant, socket: SocketId, link: &PathInfo) {
+        for id in self.paths_over(socket) {
+            let Some(control) = self.paths.get_mut(id) else { continue };
+            let Some(known) = control.own_link.as_mut().filter(|known| *known != link) else {
+                continue;
+            };
+            *known = link.clone();
+            if let Some(path) = self.ingress.path_mut(id) {
+                path.info = link.clone();
+            }
+            self.notices.add(now, Notice::Changed(id));
+        }
+        self.send_notices(now);
+    }
+
+    /// Sends something over the paths of a socket whose own address may have changed, so that the
+    /// peer follows.
+    pub fn probe_paths_over(&mut self, now: Instant, socket: SocketId) {
+        for id in self.paths_over(socket) {
+            self.probe(now, id);
+        }
+    }
+
+    fn paths_over(&self, socket: SocketId) -> Vec<PathId> {
+        let over = self.ingress.paths().filter(|path| path.route.socket == socket);
+        over.map(|path| path.id).collect()
+    }
+
+    /// Whether this side opened a path over a socket. The peer may have been followed to another
+    /// address since.
+    pub fn has_own_path_over(&self, socket: SocketId) -> bool {
+        self.paths_over(socket).into_iter().any(|id| self.is_own(id))
+    }
+
+    /// Whether the session should be renewed for want of path ids.
+    pub fn runs_short_of_path_ids(&self) -> bool {
+        self.ids.run_short()
+    }
+
+    /// The one place where a path leaves the bond. What is on its way on it goes over another.
+    pub(super) fn remove_path(&mut self, now: Instant, id: PathId) {
+        self.paths.remove(id);
+        self.route_checks.forget(id);
+        self.notices.forget(id);
+        self.control_due = None;
+        self.ingress.remove_path(now, id);
+        self.egress.remove_path(id);
+    }
+
+    /// The peer removed a path (spec P-8). Its own challenge may still be on its way here: the id
+    /// opens nothing any more.
+    pub(super) fn handle_path_close(&mut self, now: Instant, id: PathId) {
+        self.ids.note(id);
+        if self.paths.contains(id) {
+            self.remove_path(now, id);
+            self.events.push_back(BondEvent::PathClosed(id));
+        }
+    }
+
+    /// Something came on a path that is gone: the peer does not know.
+    pub(super) fn refuse_closed_path(&mut self, now: Instant, id: PathId) {
+        self.egress.remove_path(id);
+        if !self.notices.holds(Notice::Closed(id)) {
+            self.notices.add(now, Notice::Closed(id));
+        }
+    }
+
+    /// A path of the peer that does not work makes room for one that may.
+    pub(super) fn make_room(&mut self, now: Instant) -> bool {
+        let idle = |id: &PathId| !self.is_own(*id) && self.state(*id) != Some(PathState::Up);
+        let Some(id) = self.paths.ids().find(idle) else { return false };
+        self.remove_path(now, id);
+        self.notices.add(now, Notice::Closed(id));
+        true
+    }
+
+    /// Asks the peer at the address from which a path's newest datagram came, if the path leads
+    /// elsewhere (spec P-9).
+    pub(super) fn check_route(&mut self, now: Instant, header: &Header, seen: Route) {
+        let id = header.path;
+        let Some(path) = self.ingress.path(id) else { return };
+        let other = RouteChecks::other_route(&path.route, &seen, self.is_own(id));
+        let Some(route) = other.filter(|_| self.egress.is_newest(header)) else { return };
+        let rtt = path.rtt.smoothed();
+        let token = self.route_checks.note(now, id, route, rtt, || self.rng.u64());
+        if let Some(token) = token {
+            self.ingress.send_control_to(now, id, route, &[Frame::PathChallenge(token)]);
+        }
+    }
+
+    /// The peer answered: if it was asked at another address and answers from there, the path leads
+    /// there from now on.
+    pub(super) fn confirm_route(&mut self, id: PathId, token: Token, seen: &Route) -> bool {
+        let Some(route) = self.route_checks.confirm(id, token, seen) else { return false };
+        if let Some(path) = self.ingress.path_mut(id) {
+            path.route = route;
+            self.events.push_back(BondEvent::PathMoved(id, route.remote));
+        }
+        true
+    }
+
+    /// When there is something to tell, and a path over which to do so.
+    pub(super) fn notices_due(&self) -> Option<Instant> {
+        self.notices.poll_timeout().filter(|_| self.is_up())
+    }
+
+    /// Tells the peer what is due.
+    pub(crate) fn send_notices(&mut self, now: Instant) {
+        if self.notices_due().is_none_or(|due| due > now) {
+            return;
+        }
+        let mut closed = Vec::new();
+        for notice in self.notices.due(now) {
+            match notice {
+                Notice::Closed(id) => closed.push(Frame::PathClose(id)),
+                Notice::Changed(id) => {
+                    let link = self.paths.get(id).and_then(|path| path.own_link.clone());
+                    let frames: Vec<Frame> = link.map(Frame::PathInfo).into_iter().collect();
+                    self.ingress.send_control(now, id, &frames);
+                }
+            }
+        }
+        if let Some(over) = self.fastest_path().filter(|_| !closed.is_empty()) {
+            self.ingress.send_control(now, over, &closed);
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! Acts in the network namespace of the thread that opened it, also when used from another.
 
+mod interfaces;
+mod monitor;
 mod request;
 
 use std::io;
@@ -15,6 +17,8 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
+pub use self::interfaces::Interface;
+pub use self::monitor::Monitor;
 use self::request::Connection;
 
 /// A request that failed.

@@ -47,9 +47,10 @@ impl PathIds {
     }
 
     /// Whether a datagram of a path that is not there may open one. What arrives late of a path
-    /// that is gone may not.
+    /// that is gone may not, and the peer does not give out this side's ids.
     pub(super) fn may_join(&self, id: PathId, in_epoch: bool) -> bool {
-        !self.used.contains(id) && (in_epoch || !self.used_before.contains(id))
+        let is_own = id.0 % 2 == self.own(0).0;
+        !is_own && !self.used.contains(id) && (in_epoch || !self.used_before.contains(id))
     }
 
     /// The peer opened a path.
@@ -97,6 +98,7 @@ mod tests {
     fn an_id_joins_once() {
         let mut ids = PathIds::new(PathIdParity::Even);
         assert!(ids.may_join(PathId(1), true));
+        assert!(!ids.may_join(PathId(2), true), "it is this side's to give out");
         ids.note(PathId(1));
         assert!(!ids.may_join(PathId(1), true));
         ids.enter_epoch(core::iter::empty());

@@ -79,9 +79,9 @@ fn a_bond_is_made_under_attack() {
     // The limit, and no more, was worked on: that takes the costly part.
     let worked_on = world.sides[PROVIDER].drop_count(DropReason::UnknownPeer);
     assert!((100..=100 + 40).contains(&worked_on), "{worked_on} initiations worked on");
-    let replies = world.to_strangers.len() as u64;
+    let replies = world.astray.len() as u64;
     assert_eq!(replies + worked_on, 20 * 320, "one small answer each");
-    assert!(world.to_strangers.iter().all(|(_, bytes)| bytes.len() == 61));
+    assert!(world.astray.iter().all(|(_, bytes)| bytes.len() == 61));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_forged_or_repeated_cookie_reply_has_no_effect() {
     }
     // From an address to which nothing was sent, it would make the customer send there.
     world.inject_from(CUSTOMER, stranger(1), &reply);
-    assert_eq!(world.captured.len() + world.to_strangers.len(), sent + 1, "one of the load");
+    assert_eq!(world.captured.len() + world.astray.len(), sent + 1, "one of the load");
     for _ in 0..3 {
         world.inject(CUSTOMER, 0, &reply);
         assert_eq!(world.captured.len(), sent + 1, "the true one is answered once");
@@ -158,7 +158,7 @@ fn a_forged_or_repeated_cookie_reply_has_no_effect() {
 fn a_source_that_shows_its_cookie_is_limited() {
     let mut world = World::connected(Setup::default());
     put_under_load(&mut world, PROVIDER);
-    let (_, reply) = world.to_strangers.pop().expect("the stranger got a cookie");
+    let (_, reply) = world.astray.pop().expect("the stranger got a cookie");
     let mut initiation = strangers_initiation(&world, PROVIDER);
     let key = world.public_key(PROVIDER);
     let reply = reply.try_into().expect("a cookie reply has one length");
@@ -173,5 +173,5 @@ fn a_source_that_shows_its_cookie_is_limited() {
     assert_eq!(count(&world, DropReason::SourceTooFast), 95);
     world.inject_from(PROVIDER, stranger(1), &initiation);
     assert_eq!(count(&world, DropReason::BadMac), 1, "a cookie is of one address");
-    assert!(world.to_strangers.is_empty());
+    assert!(world.astray.is_empty());
 }

@@ -52,8 +52,8 @@ fn a_replayed_old_initiation_gets_few_answers_and_has_no_effect() {
         world.run_for(Duration::from_millis(10));
     }
     world.run_for(Duration::from_millis(100));
-    assert_eq!(world.to_strangers.len(), 4, "one answer every 250 ms");
-    assert!(world.to_strangers.iter().all(|(_, bytes)| bytes.len() == REFUSAL_BYTES));
+    assert_eq!(world.astray.len(), 4, "one answer every 250 ms");
+    assert!(world.astray.iter().all(|(_, bytes)| bytes.len() == REFUSAL_BYTES));
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::StaleTimestamp), 100);
     assert_eq!(world.delivered[PROVIDER].len(), 100);
     assert_eq!(world.events[PROVIDER], Vec::<Event>::new());

@@ -43,6 +43,23 @@ pub(crate) struct Link {
     pub(crate) up_to: [bool; 2],
     /// Of a hundred datagrams, so many are lost.
     pub(crate) loss_percent: u64,
+    /// The port by which the link's NAT shows the customer. Nothing gets in by another.
+    pub(crate) port: u16,
+    /// Whether the customer has a socket on it.
+    plugged: bool,
+}
+
+impl Link {
+    fn new(at: usize) -> Self {
+        Self {
+            delay: Duration::from_millis(5 + 10 * at as u64),
+            up: true,
+            up_to: [true; 2],
+            loss_percent: 0,
+            port: 1000,
+            plugged: true,
+        }
+    }
 }
 
 /// What the harness is built from.
@@ -92,10 +109,10 @@ pub(crate) struct World {
     pub(crate) sides: [Endpoint; 2],
     pub(crate) links: Vec<Link>,
     pub(crate) captured: Vec<Captured>,
+    /// What a side sent to where nobody is.
+    pub(crate) astray: Vec<(SocketAddr, Vec<u8>)>,
     pub(crate) delivered: [Vec<Vec<u8>>; 2],
     pub(crate) events: [Vec<Event>; 2],
-    /// What a side sent to addresses that are on no link.
-    pub(crate) to_strangers: Vec<(SocketAddr, Vec<u8>)>,
     /// A side that does not run.
     pub(crate) dead: [bool; 2],
     setup: Setup,
@@ -117,23 +134,16 @@ impl World {
     /// The provider starts this long after the customer.
     pub(crate) fn new_with_lag(setup: Setup, lag: Duration) -> Self {
         let keys = [PrivateKey::from_bytes([1; 32]), PrivateKey::from_bytes([2; 32])];
-        let links = (0..setup.links)
-            .map(|at| Link {
-                delay: Duration::from_millis(5 + 10 * at as u64),
-                up: true,
-                up_to: [true; 2],
-                loss_percent: 0,
-            })
-            .collect();
+        let links = (0..setup.links).map(Link::new).collect();
         let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&setup, &keys, side, 0));
         let mut world = Self {
             now: Instant::ZERO,
             sides,
             links,
             captured: Vec::new(),
+            astray: Vec::new(),
             delivered: [Vec::new(), Vec::new()],
             events: [Vec::new(), Vec::new()],
-            to_strangers: Vec::new(),
             dead: [false; 2],
             setup,
             flying: BTreeMap::new(),
@@ -191,10 +201,11 @@ impl World {
 
     pub(crate) fn customer_address(&self, link: usize) -> SocketAddr {
         let last = link as u8 + 1;
+        let port = self.links[link].port;
         if self.setup.ipv6 {
-            (IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last) + 1]), 1000).into()
+            (IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last) + 1]), port).into()
         } else {
-            ([10, last, 0, 1], 1000).into()
+            ([10, last, 0, 1], port).into()
         }
     }
 
@@ -212,9 +223,27 @@ impl World {
         self.drain(from);
     }
 
+    /// Gives the customer a link that it had not, or not any more.
+    pub(crate) fn plug(&mut self, link: usize) {
+        while self.links.len() <= link {
+            self.links.push(Link::new(self.links.len()));
+        }
+        self.links[link].plugged = true;
+        self.sides[CUSTOMER].add_link(self.now, link_config(link as u16));
+        self.drain(CUSTOMER);
+    }
+
+    /// Takes a link from the customer.
+    pub(crate) fn unplug(&mut self, link: usize) {
+        self.sides[CUSTOMER].remove_link(self.now, SocketId(link as u16));
+        self.drain(CUSTOMER);
+        self.links[link].plugged = false;
+    }
+
     /// Puts a datagram before a side as if it came over a link.
     pub(crate) fn inject(&mut self, to: usize, link: usize, bytes: &[u8]) {
-        self.inject_over(to, self.route_at(to, link), bytes);
+        let route = self.route_at(to, link);
+        self.inject_over(to, route, bytes);
     }
 
     /// Puts a datagram before a side as if it came from some address on the first link.
@@ -222,7 +251,8 @@ impl World {
         self.inject_over(to, Route { socket: SocketId(0), remote, local: None }, bytes);
     }
 
-    fn inject_over(&mut self, to: usize, route: Route, bytes: &[u8]) {
+    /// Puts a datagram before a side as if it came by that route.
+    pub(crate) fn inject_over(&mut self, to: usize, route: Route, bytes: &[u8]) {
         if self.dead[to] {
             return;
         }
@@ -258,11 +288,11 @@ impl World {
             }
         }
         for (socket, remote, bytes) in sent {
+            let to = 1 - side;
             let Some(link) = self.link_of(side, socket, remote) else {
-                self.to_strangers.push((remote, bytes));
+                self.astray.push((remote, bytes));
                 continue;
             };
-            let to = 1 - side;
             self.captured.push(Captured { to, link, bytes: bytes.clone() });
             // A generator of its own would be no better: this one spreads and repeats.
             self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -295,7 +325,9 @@ impl World {
             self.now = self.now.max(next);
             if flying.is_some_and(|at| at <= self.now) {
                 let (_, datagram) = self.flying.pop_first().expect("one is flying");
-                self.inject(datagram.to, datagram.link, &datagram.bytes);
+                if datagram.to == PROVIDER || self.links[datagram.link].plugged {
+                    self.inject(datagram.to, datagram.link, &datagram.bytes);
+                }
             }
             for side in [CUSTOMER, PROVIDER] {
                 if timers[side].is_some_and(|at| at <= self.now) {
@@ -316,14 +348,22 @@ fn provider_address(ipv6: bool) -> SocketAddr {
     }
 }
 
-fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u64) -> Endpoint {
-    let links = (0..setup.links as u16).map(|at| LinkConfig {
+pub(crate) fn link_config(at: u16) -> LinkConfig {
+    LinkConfig {
         socket: SocketId(at),
         name: format!("link{at}"),
         price: at as u8,
         weight: 1,
+        standby: false,
+        metered: false,
+    }
+}
+
+fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u64) -> Endpoint {
+    let links = (0..setup.links as u16).map(|at| LinkConfig {
         standby: setup.standby.contains(&usize::from(at)),
         metered: setup.metered.contains(&usize::from(at)),
+        ..link_config(at)
     });
     let config = EndpointConfig {
         private_key: keys[side].clone(),

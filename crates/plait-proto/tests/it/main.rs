@@ -7,5 +7,6 @@ mod handshake;
 mod harness;
 mod health;
 mod hostile;
+mod links;
 mod rekey;
 mod restart;

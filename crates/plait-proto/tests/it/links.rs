@@ -1,0 +1,241 @@
+//! Links that come and go, and addresses that change, under a living bond.
+
+use core::net::SocketAddr;
+
+use plait_proto::config::{LinkConfig, SocketId};
+use plait_proto::drop_reason::DropReason;
+use plait_proto::path::Route;
+use plait_proto::stats::PathStatus;
+use plait_proto::time::Duration;
+
+use super::harness::{CUSTOMER, PROVIDER, Setup, World, link_config, number, packet};
+
+const ELSEWHERE: ([u8; 4], u16) = ([203, 0, 113, 66], 4444);
+
+fn paths(world: &mut World, side: usize) -> Vec<PathStatus> {
+    let now = world.now;
+    let peers = world.sides[side].status(now).peers;
+    peers.into_iter().flat_map(|peer| peer.paths).collect()
+}
+
+fn handshakes(world: &mut World) -> u64 {
+    let now = world.now;
+    world.sides[PROVIDER].status(now).peers[0].handshakes
+}
+
+/// Whether a packet gets through in both directions.
+fn carries(world: &mut World, mark: u32) -> bool {
+    for from in [CUSTOMER, PROVIDER] {
+        world.send(from, &[packet(from, 7, mark)]);
+    }
+    world.run_for(Duration::from_millis(200));
+    [CUSTOMER, PROVIDER].iter().all(|to| world.delivered[*to].iter().any(|p| number(p) == mark))
+}
+
+/// One packet a millisecond from the provider to the customer.
+fn download(world: &mut World, numbers: core::ops::Range<u32>) {
+    for mark in numbers {
+        world.send(PROVIDER, &[packet(PROVIDER, 1, mark)]);
+        world.run_for(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn links_come_and_go_in_any_order_from_none() {
+    let mut world = World::new(Setup { links: 0, ..Setup::default() });
+    world.run_for(Duration::from_secs(40));
+    let mut there = [false; 3];
+    // Every link comes and goes before and after every other, and twice there is none.
+    for (step, link) in [1, 0, 1, 2, 0, 2, 0, 1, 2, 0, 2, 1, 1].into_iter().enumerate() {
+        if there[link] {
+            world.unplug(link)
+        } else {
+            world.plug(link)
+        }
+        there[link] = !there[link];
+        world.run_for(Duration::from_secs(2));
+        let count = there.iter().filter(|there| **there).count();
+        if count > 0 {
+            assert_eq!(paths(&mut world, CUSTOMER).len(), count, "step {step}");
+            assert_eq!(paths(&mut world, PROVIDER).len(), count, "step {step}");
+            assert_eq!(world.paths_up(CUSTOMER), count, "step {step}");
+            assert!(carries(&mut world, step as u32), "step {step}");
+        } else {
+            world.run_for(Duration::from_secs(40));
+        }
+    }
+}
+
+#[test]
+fn the_bond_outlives_its_last_link() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    world.unplug(0);
+    world.run_for(Duration::from_secs(60));
+    world.plug(1);
+    world.run_for(Duration::from_millis(100));
+    assert!(carries(&mut world, 1));
+    let ups = |side: usize| world.events[side].iter().filter(|e| is_bond_event(e)).count();
+    assert_eq!([ups(CUSTOMER), ups(PROVIDER)], [1, 1], "it is the bond from before");
+}
+
+fn is_bond_event(event: &plait_proto::endpoint::Event) -> bool {
+    use plait_proto::endpoint::Event;
+    matches!(event, Event::BondUp(_) | Event::BondDown(_))
+}
+
+#[test]
+fn a_new_link_finds_a_peer_that_was_restarted_meanwhile() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    world.unplug(0);
+    world.run_for(Duration::from_secs(2));
+    world.restart(PROVIDER);
+    world.plug(1);
+    world.run_for(Duration::from_millis(500));
+    assert!(carries(&mut world, 1));
+}
+
+#[test]
+fn a_removal_is_told_even_if_nobody_could_hear_it_at_first() {
+    let mut world = World::connected(Setup::default());
+    world.links[0].up = false;
+    world.unplug(1);
+    world.run_for(Duration::from_millis(100));
+    world.links[0].up = true;
+    world.run_for(Duration::from_secs(3));
+    let left = paths(&mut world, PROVIDER);
+    assert_eq!(left.iter().map(|path| path.name.as_str()).collect::<Vec<_>>(), ["link0"]);
+}
+
+#[test]
+fn links_that_come_and_go_for_a_year_never_run_out_of_path_ids() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    for round in 0..600 {
+        world.plug(1);
+        world.run_for(Duration::from_millis(80));
+        assert_eq!(world.paths_up(CUSTOMER), 2, "round {round}");
+        world.unplug(1);
+        world.run_for(Duration::from_millis(20));
+    }
+    assert!(handshakes(&mut world) >= 5, "every new session brings new ids");
+    assert!(carries(&mut world, 1));
+    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::Replayed), 0);
+}
+
+#[test]
+fn a_changed_link_is_told() {
+    let mut world = World::connected(Setup::default());
+    let changed = LinkConfig { price: 9, weight: 3, standby: true, ..link_config(1) };
+    let now = world.now;
+    world.sides[CUSTOMER].update_link(now, changed);
+    // The first telling is lost.
+    world.links[1].up = false;
+    world.run_for(Duration::from_millis(1));
+    world.links[1].up = true;
+    world.run_for(Duration::from_secs(1));
+    for side in [CUSTOMER, PROVIDER] {
+        let told = paths(&mut world, side);
+        assert_eq!((told[1].price, told[1].standby), (9, true));
+    }
+}
+
+#[test]
+fn a_path_follows_its_nat_within_about_a_round_trip_under_load() {
+    for links in [1, 2] {
+        let mut world = World::connected(Setup { links, ..Setup::default() });
+        download(&mut world, 0..500);
+        for (round, from) in [500_u32, 1000].into_iter().enumerate() {
+            world.links[0].port = 2000 + round as u16;
+            download(&mut world, from..from + 500);
+            let remote = world.customer_address(0).to_string();
+            assert!(paths(&mut world, PROVIDER).iter().any(|path| path.remote == remote));
+        }
+        world.run_for(Duration::from_secs(1));
+        // Acknowledgements are 5 ms apart, a challenge and its answer take 10 ms.
+        let lost = 1500 - world.delivered[CUSTOMER].len();
+        assert!(lost <= 2 * 16, "{lost} packets were lost with {links} links");
+        assert!(world.astray.len() <= 2 * 20, "{} went astray", world.astray.len());
+        assert!(carries(&mut world, 9999));
+    }
+}
+
+#[test]
+fn an_idle_path_follows_with_its_next_datagram() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    world.run_for(Duration::from_secs(60));
+    world.links[0].port = 2000;
+    let now = world.now;
+    world.sides[CUSTOMER].probe_link(now, SocketId(0));
+    world.send(CUSTOMER, &[]);
+    world.run_for(Duration::from_millis(30));
+    assert_eq!(paths(&mut world, PROVIDER)[0].remote, world.customer_address(0).to_string());
+}
+
+/// Datagrams that the customer sent and the provider never got.
+fn withheld(world: &mut World) -> Vec<Vec<u8>> {
+    world.links[0].up = false;
+    world.captured.clear();
+    for mark in 0..5 {
+        world.send(CUSTOMER, &[packet(CUSTOMER, 3, mark)]);
+    }
+    world.links[0].up = true;
+    world
+        .captured
+        .iter()
+        .filter(|seen| seen.to == PROVIDER)
+        .map(|seen| seen.bytes.clone())
+        .collect()
+}
+
+#[test]
+fn a_withheld_datagram_from_a_spoofed_source_does_not_move_the_path() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    let remote = paths(&mut world, PROVIDER)[0].remote.clone();
+    let withheld = withheld(&mut world);
+    assert_eq!(withheld.len(), 5);
+    let spoofed = Route { socket: SocketId(0), remote: SocketAddr::from(ELSEWHERE), local: None };
+    let mut brought = 0;
+    for _ in 0..3 {
+        for datagram in &withheld {
+            world.inject_over(PROVIDER, spoofed, datagram);
+            brought += datagram.len();
+            world.run_for(Duration::from_millis(300));
+        }
+    }
+    let asked: usize = world.astray.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(asked > 0, "the new address is asked");
+    assert!(asked <= brought / 3, "replays and old datagrams ask nothing");
+    assert_eq!(paths(&mut world, PROVIDER)[0].remote, remote);
+    assert!(carries(&mut world, 77));
+    assert_eq!(paths(&mut world, PROVIDER)[0].remote, remote);
+}
+
+#[test]
+fn an_answer_from_elsewhere_than_asked_does_not_move_the_path() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    let withheld = withheld(&mut world);
+    let spoofed = Route { socket: SocketId(0), remote: SocketAddr::from(ELSEWHERE), local: None };
+    world.inject_over(PROVIDER, spoofed, &withheld[4]);
+    let (_, challenge) = world.astray.pop().expect("the new address was asked");
+    // The attacker hands the challenge on to the customer, who answers from its own address.
+    world.inject(CUSTOMER, 0, &challenge);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(paths(&mut world, PROVIDER)[0].remote, world.customer_address(0).to_string());
+    assert!(carries(&mut world, 77));
+}
+
+#[test]
+fn a_straggler_does_not_open_its_closed_path_again() {
+    let mut world = World::connected(Setup::default());
+    world.links[1].up = false;
+    world.captured.clear();
+    world.run_for(Duration::from_secs(30));
+    let late: Vec<_> = world.captured.iter().filter(|seen| seen.link == 1).cloned().collect();
+    world.unplug(1);
+    world.run_for(Duration::from_secs(3));
+    for seen in late.iter().filter(|seen| seen.to == PROVIDER) {
+        world.inject(PROVIDER, 1, &seen.bytes);
+    }
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(paths(&mut world, PROVIDER).len(), 1);
+    assert!(world.sides[PROVIDER].drop_count(DropReason::ClosedPath) > 0);
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use plait_net::batch::PacketBatch;
 use plait_net::machine::{Machine, TunDevice};
-use plait_net::netlink::{Netlink, RouteInfo};
+use plait_net::netlink::{Monitor, Netlink, RouteInfo};
 use plait_net::netns::NetNs;
 use plait_net::tun::coalesce::Candidate;
 use plait_net::tun::{Offload, Tun, TunCounters, TunError, TunPort};
@@ -413,4 +413,55 @@ fn check_netlink() {
     assert!(twice.to_string().contains("10.8.0.1/24"), "{twice}");
     let absent = netlink.set_up(9999).unwrap_err();
     assert_eq!((absent.errno(), absent.is_permission_denied()), (Some(libc::ENODEV), false));
+}
+
+#[test]
+fn the_monitor_tells_of_interfaces_and_addresses() {
+    run("the_monitor_tells_of_interfaces_and_addresses", || {
+        NetNs::anonymous().unwrap().run_in(check_monitor).unwrap();
+    });
+}
+
+/// News of IPv6 comes a moment after the change.
+fn await_news(monitor: &mut Monitor, what: &str) {
+    let end = Instant::now() + PATIENCE;
+    while !monitor.drain().unwrap() {
+        assert!(Instant::now() < end, "{what}, and nothing is told");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn check_monitor() {
+    let mut monitor = Monitor::open().unwrap();
+    let mut netlink = Netlink::open().unwrap();
+    let mut interface = || netlink.interfaces().unwrap().into_iter().find(|i| i.name == "pmon");
+    assert!(!monitor.drain().unwrap());
+    assert_eq!(interface(), None);
+
+    let tun = Tun::open("pmon", false).unwrap();
+    assert!(monitor.drain().unwrap(), "an interface appeared");
+    let fresh = interface().unwrap();
+    assert_eq!((fresh.up, fresh.running, fresh.addresses.len()), (false, false, 0));
+
+    let index = fresh.index;
+    let mut change = Netlink::open().unwrap();
+    change.set_up(index).unwrap();
+    let addresses: [IpAddr; 2] = ["10.8.0.1".parse().unwrap(), "fd08::1".parse().unwrap()];
+    assert!(monitor.drain().unwrap(), "it was switched on");
+    for (address, prefix) in addresses.into_iter().zip([24, 64]) {
+        change.add_address(index, address, prefix).unwrap();
+        await_news(&mut monitor, &format!("{address} was added"));
+    }
+    let used = interface().unwrap();
+    assert!(used.up && used.running);
+    assert!(addresses.iter().all(|address| used.addresses.contains(address)), "{used:?}");
+
+    // More than the socket's buffer holds: the kernel drops news, and the monitor still works.
+    for round in 0..1000 {
+        change.set_mtu(index, 1300 + round % 2).unwrap();
+    }
+    assert!(monitor.drain().unwrap());
+    drop(tun);
+    await_news(&mut monitor, "the interface vanished");
+    assert_eq!(interface(), None);
 }

@@ -13,6 +13,8 @@ mod peer;
 mod prefix;
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::fs;

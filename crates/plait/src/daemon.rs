@@ -6,17 +6,22 @@
 
 mod driver;
 mod host;
+mod links;
 mod pump;
 mod requests;
+mod sockets;
 
 use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use plait_net::clock::{Clock, realtime_since_epoch, set_timer_slack};
+use plait_net::netlink::Monitor;
 use plait_proto::endpoint::Endpoint;
 
 use crate::config::Config;
 use driver::Driver;
+use links::Links;
+pub(crate) use links::{LinkState, LinkStatus};
 use pump::Pump;
 use requests::{ControlSocket, Requests};
 
@@ -31,15 +36,24 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let resolved = config.resolve()?;
     let mtu = resolved.inner_mtu;
-    let (sockets, links) = host::open_sockets(&config)?;
+    let listening = host::open_listening_socket(&config)?;
+    let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
+    let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let tun = host::open_tun(&config, &resolved.peers, mtu)?;
     let control = ControlSocket::open(&config.gateway.control_socket)?;
     let rng = host::random_generator()?;
     let clock = Clock::start();
     let started_at = realtime_since_epoch() - clock.elapsed();
-    let endpoint = Endpoint::new(config.endpoint(links, mtu, started_at), resolved.peers, rng);
+    let link = config.listening_link(driver::LISTENING).into_iter().collect();
+    let endpoint = Endpoint::new(config.endpoint(link, mtu, started_at), resolved.peers, rng);
     let (sender, receiver) = channel();
-    let (mut driver, waker) = Driver::new(Pump::new(endpoint, tun, sockets), clock, receiver)
+    let mut pump = Pump::new(endpoint, tun);
+    if let Some(socket) = listening {
+        pump.sockets.insert(driver::LISTENING, socket);
+    }
+    let monitor = Monitor::open()?;
+    let first_links = links.start()?;
+    let (mut driver, waker) = Driver::new(pump, clock, receiver, links, monitor)
         .context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
     requests::watch_signals(requests.clone())?;
@@ -48,7 +62,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
         log::debug!("timers stay coarse: {error}");
     }
     log::info!("{} is up; inner MTU {mtu}", config.gateway.tun);
-    let result = driver.run().context("the gateway's loop failed");
+    let result = driver.run(first_links).context("the gateway's loop failed");
     drop(control);
     log::info!("{} is down", config.gateway.tun);
     result

@@ -220,20 +220,26 @@ fn path_binding(config: &Config, path: &PathConfig, facts: &Facts) -> Vec<Findin
     let interface = path.interface.as_ref().map(|interface| {
         let subject = place(interface.line, "interface");
         let name = &interface.value;
-        if facts.has_interface(name) {
+        let taken: Vec<_> =
+            facts.interfaces.iter().filter(|known| path.takes_interface(known)).cloned().collect();
+        if path.is_wildcard() && !taken.is_empty() {
+            return Finding::ok(subject, format!("{name} takes {}", taken.join(", ")));
+        }
+        if !taken.is_empty() {
             return Finding::ok(subject, format!("{name} exists"));
         }
         let known = facts.interfaces.join(", ");
-        let text = format!("no interface called {name}");
-        Finding::error(subject, text, format!("this machine has: {known}"))
+        let text = format!("no interface called {name} now; the path waits for it");
+        Finding::warning(subject, text, format!("this machine has: {known}"))
     });
     let address = path.address.as_ref().map(|address| {
         let subject = place(address.line, "address");
         if is_local(address.value) {
             return Finding::ok(subject, format!("{} is this machine's", address.value));
         }
-        let text = format!("{} is not an address of this machine", address.value);
-        Finding::error(subject, text, "`ip address` shows this machine's addresses")
+        let text =
+            format!("{} is not an address of this machine now; the path waits", address.value);
+        Finding::warning(subject, text, "`ip address` shows this machine's addresses")
     });
     interface.into_iter().chain(address).collect()
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::advice::Advised;
 use crate::config::Config;
+use crate::daemon::LinkStatus;
 
 /// Where `plait up` puts control sockets unless the configuration says otherwise.
 const SOCKET_FOLDER: &str = "/run/plait";
@@ -50,6 +51,9 @@ pub(super) struct Answer {
     pub uptime_s: u64,
     #[serde(flatten)]
     pub endpoint: EndpointStatus,
+    /// Each configured path's link.
+    #[serde(default)]
+    pub links: Vec<LinkStatus>,
 }
 
 impl Answer {

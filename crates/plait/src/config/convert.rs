@@ -57,24 +57,12 @@ impl Config {
         }
     }
 
-    /// The links of this gateway; `socket_of` gives the socket of the path with that index. When
-    /// the file has no `[[path]]`, the listening socket is the only link, with index 0.
-    pub(crate) fn links(&self, socket_of: impl Fn(usize) -> SocketId) -> Vec<LinkConfig> {
-        if self.paths.is_empty() {
-            let name = "any".to_owned();
-            let (standby, metered) = (false, false);
-            let socket = socket_of(0);
-            return vec![LinkConfig { socket, name, price: 0, weight: 1, standby, metered }];
-        }
-        let link = |(index, path): (usize, &PathConfig)| LinkConfig {
-            socket: socket_of(index),
-            name: path.name.clone(),
-            price: path.price,
-            weight: path.weight,
-            standby: false,
-            metered: false,
-        };
-        self.paths.iter().enumerate().map(link).collect()
+    /// The link of a gateway that has no `[[path]]`: its listening socket.
+    pub(crate) fn listening_link(&self, socket: SocketId) -> Option<LinkConfig> {
+        let name = "any".to_owned();
+        let (standby, metered) = (false, false);
+        let link = LinkConfig { socket, name, price: 0, weight: 1, standby, metered };
+        self.paths.is_empty().then_some(link)
     }
 
     /// What the endpoint is told at its start. `wall_clock_at_zero` is the time since the Unix
@@ -98,6 +86,20 @@ impl Config {
                 inner_mtu,
                 rekey: RekeyLimits::default(),
             },
+        }
+    }
+}
+
+impl PathConfig {
+    /// The path's link on one interface.
+    pub(crate) fn link(&self, socket: SocketId, name: &str) -> LinkConfig {
+        LinkConfig {
+            socket,
+            name: name.to_owned(),
+            price: self.price,
+            weight: self.weight,
+            standby: false,
+            metered: false,
         }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum ValueProblem {
     NameTooLong { value: String },
     #[error("\"{value}\" is not a name for an interface")]
     BadName { value: String },
+    #[error("\"{value}\" has a `*` elsewhere than at the end of a name")]
+    BadPattern { value: String },
 }
 
 impl ValueProblem {
@@ -69,6 +71,9 @@ impl ValueProblem {
                 "check the name and this machine's DNS, or write the IP address".into()
             }
             Self::NameTooLong { .. } => "choose a shorter name".into(),
+            Self::BadPattern { .. } => {
+                "write the beginning of the names and one `*`, as in \"wwan*\"".into()
+            }
             Self::BadName { .. } => {
                 "use letters, digits, `-`, `_` and `.`; no space and no slash".into()
             }

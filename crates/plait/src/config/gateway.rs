@@ -41,13 +41,14 @@ pub(crate) struct Gateway {
 }
 
 /// One `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PathConfig {
     /// The section's line.
     pub(crate) line: usize,
     /// Name for status and logs, at most 15 bytes.
     pub(crate) name: String,
-    /// Interface that the path's socket is bound to.
+    /// Interface that the path's socket is bound to; ends in `*` when it stands for every interface
+    /// whose name begins so.
     pub(crate) interface: Option<Located<String>>,
     /// Local address that the path's socket is bound to.
     pub(crate) address: Option<Located<IpAddr>>,
@@ -104,7 +105,7 @@ pub(super) fn control_socket(section: &mut Section<'_>, tun: &str) -> PathBuf {
 /// Reads one `[[path]]`; `index` counts them from 0.
 pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> Option<PathConfig> {
     let line = line_of(section.place());
-    let interface = section.parsed("interface", interface_name);
+    let interface = section.parsed("interface", interface_pattern);
     let interface = interface.map(|name| Located::option(&section, "interface", name));
     let address = section.parsed("address", |text| {
         let problem = || ValueProblem::Address { value: text.into(), cidr: false };
@@ -153,6 +154,18 @@ fn cidr(text: &str) -> Result<Cidr, Problem> {
     Cidr::parse(text).filter(|_| written_out).ok_or_else(|| problem().into())
 }
 
+/// A name, or the beginning of names followed by `*`.
+fn interface_pattern(text: &str) -> Result<String, Problem> {
+    match text.split_once('*') {
+        None => interface_name(text),
+        Some((start, "")) if !start.is_empty() => {
+            interface_name(start)?;
+            Ok(text.to_owned())
+        }
+        Some(_) => Err(ValueProblem::BadPattern { value: text.into() }.into()),
+    }
+}
+
 fn interface_name(text: &str) -> Result<String, Problem> {
     if text.len() > NAME_BYTES_MAX {
         return Err(ValueProblem::NameTooLong { value: text.into() }.into());
@@ -162,4 +175,20 @@ fn interface_name(text: &str) -> Result<String, Problem> {
         return Err(ValueProblem::BadName { value: text.into() }.into());
     }
     Ok(text.to_owned())
+}
+
+impl PathConfig {
+    /// Whether it stands for every interface whose name begins alike.
+    pub(crate) fn is_wildcard(&self) -> bool {
+        self.interface.as_ref().is_some_and(|interface| interface.value.ends_with('*'))
+    }
+
+    /// Whether an interface of that name may serve the path.
+    pub(crate) fn takes_interface(&self, name: &str) -> bool {
+        let Some(interface) = &self.interface else { return true };
+        match interface.value.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == interface.value,
+        }
+    }
 }

@@ -156,7 +156,10 @@ fn the_protocol_is_told_what_the_file_says() {
     assert_eq!(resolved.inner_mtu, 1420, "an endpoint is an IPv6 address");
     assert_eq!(resolved.peers[0].endpoints.len(), 2);
     assert_eq!(resolved.peers[0].allowed_ips[0].length, 0);
-    let links = config.links(|index| SocketId(index as u16 + 10));
+    assert_eq!(config.listening_link(SocketId(0)), None, "the file has paths");
+    let socket = |index: usize| SocketId(index as u16 + 10);
+    let link = |(index, path): (usize, &PathConfig)| path.link(socket(index), &path.name);
+    let links: Vec<_> = config.paths.iter().enumerate().map(link).collect();
     assert_eq!((links[1].socket, links[1].price, links[1].weight), (SocketId(11), 1, 64));
     let endpoint = config.endpoint(links, resolved.inner_mtu, Duration::from_secs(9));
     assert_eq!(endpoint.bond.inner_mtu, 1420);
@@ -171,8 +174,8 @@ fn a_gateway_without_paths_uses_its_listening_socket() {
          [[peer]]\npublic_key = \"{}\"\n",
         cases::A
     );
-    let links = Folder::new().load(&text).unwrap().links(|_| SocketId(7));
-    assert_eq!(links.iter().map(|link| link.socket).collect::<Vec<_>>(), [SocketId(7)]);
+    let link = Folder::new().load(&text).unwrap().listening_link(SocketId(7));
+    assert_eq!(link.map(|link| link.socket), Some(SocketId(7)));
 }
 
 #[test]

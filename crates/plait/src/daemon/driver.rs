@@ -9,15 +9,26 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use plait_net::clock::Clock;
+use plait_net::netlink::Monitor;
 use plait_net::tun::Tun;
 use plait_net::udp::UdpSocket;
+use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::time::Instant;
 
+use super::links::{Change, Links};
 use super::pump::Pump;
 use super::requests::Request;
 
 const WAKER: Token = Token(usize::MAX);
 const TUN: Token = Token(usize::MAX - 1);
+const MONITOR: Token = Token(usize::MAX - 2);
+
+/// Number of the socket for peers that call.
+pub(super) const LISTENING: SocketId = SocketId(0);
+/// News of interfaces comes in bursts, of which the last tells how things stand.
+const NEWS_PAUSE: Duration = Duration::from_millis(10);
+/// A socket that could not be opened is tried again after this.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// A running gateway.
 pub(super) struct Driver {
@@ -28,6 +39,10 @@ pub(super) struct Driver {
     tun_ready: bool,
     /// Sockets that may have more to read.
     sockets_ready: Vec<bool>,
+    links: Links,
+    monitor: Monitor,
+    /// When to look at the interfaces.
+    look_at: Option<Instant>,
 }
 
 impl Driver {
@@ -36,34 +51,41 @@ impl Driver {
         pump: Pump<Tun, UdpSocket>,
         clock: Clock,
         requests: Receiver<Request>,
+        links: Links,
+        monitor: Monitor,
     ) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
         let registry = poll.registry();
         let waker = Waker::new(registry, WAKER)?;
         registry.register(&mut SourceFd(&pump.tun.as_raw_fd()), TUN, Interest::READABLE)?;
-        for (at, socket) in pump.sockets.iter().enumerate() {
+        registry.register(&mut SourceFd(&monitor.as_raw_fd()), MONITOR, Interest::READABLE)?;
+        for (id, socket) in pump.sockets.iter() {
             let mut source = SourceFd(&socket.as_raw_fd());
-            registry.register(&mut source, Token(at), Interest::READABLE)?;
+            registry.register(&mut source, Token(usize::from(id.0)), Interest::READABLE)?;
         }
         let sockets_ready = vec![true; pump.sockets.len()];
-        Ok((Self { pump, clock, poll, requests, tun_ready: true, sockets_ready }, waker))
+        let (tun_ready, look_at) = (true, None);
+        let driver =
+            Self { pump, clock, poll, requests, tun_ready, sockets_ready, links, monitor, look_at };
+        Ok((driver, waker))
     }
 
-    /// Runs until asked to stop.
-    pub(super) fn run(&mut self) -> io::Result<()> {
+    /// Runs until asked to stop, beginning with these links.
+    pub(super) fn run(&mut self, first_links: Vec<Change>) -> io::Result<()> {
         let clock = self.clock;
         let now = move || Instant::ZERO + clock.elapsed();
         let mut events = Events::with_capacity(64);
         self.pump.endpoint.start(now());
-        self.pump.flush();
+        self.carry_out(now(), first_links)?;
         loop {
             self.wait(&mut events, now())?;
+            self.look_at_interfaces(now())?;
             if self.answer_requests(now()) {
                 break;
             }
             for at in 0..self.sockets_ready.len() {
                 if self.sockets_ready[at] {
-                    self.sockets_ready[at] = self.pump.read_socket(at, now);
+                    self.sockets_ready[at] = self.pump.read_socket(SocketId(at as u16), now);
                 }
             }
             if self.tun_ready {
@@ -86,7 +108,8 @@ impl Driver {
         let timeout = if self.tun_ready || self.sockets_ready.contains(&true) {
             Some(Duration::ZERO)
         } else {
-            self.pump.endpoint.poll_timeout(now).map(|due| due.since(now))
+            let timers = [self.pump.endpoint.poll_timeout(now), self.look_at];
+            timers.into_iter().flatten().min().map(|due| due.since(now))
         };
         match self.poll.poll(events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -96,8 +119,73 @@ impl Driver {
             match event.token() {
                 WAKER => {}
                 TUN => self.tun_ready = true,
+                MONITOR => {
+                    if self.monitor.drain()? {
+                        let soon = now + NEWS_PAUSE;
+                        self.look_at = Some(self.look_at.map_or(soon, |at| at.min(soon)));
+                    }
+                }
                 Token(at) => self.sockets_ready[at] = true,
             }
+        }
+        Ok(())
+    }
+
+    /// Finds which links came and went, if it is time to.
+    fn look_at_interfaces(&mut self, now: Instant) -> io::Result<()> {
+        if self.look_at.is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        self.look_at = None;
+        // What has come meanwhile is about to be seen.
+        self.monitor.drain()?;
+        match self.links.refresh() {
+            Ok(changes) => self.carry_out(now, changes)?,
+            Err(error) => {
+                log::warn!("{error:#}: tried again");
+                self.look_at = Some(now + RETRY_PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens and closes links as the link manager found.
+    fn carry_out(&mut self, now: Instant, changes: Vec<Change>) -> io::Result<()> {
+        for change in changes {
+            match change {
+                Change::Add(socket, link) => self.add_socket(now, *socket, link)?,
+                Change::Remove(id) => self.remove_socket(now, id)?,
+                Change::Moved(id) => self.pump.endpoint.probe_link(now, id),
+                Change::Update(link) => self.pump.endpoint.update_link(now, link),
+            }
+        }
+        if self.links.wants_retry() {
+            self.look_at.get_or_insert(now + RETRY_PAUSE);
+        }
+        self.pump.flush();
+        Ok(())
+    }
+
+    fn add_socket(&mut self, now: Instant, socket: UdpSocket, link: LinkConfig) -> io::Result<()> {
+        let at = usize::from(link.socket.0);
+        let mut source = SourceFd(&socket.as_raw_fd());
+        self.poll.registry().register(&mut source, Token(at), Interest::READABLE)?;
+        self.pump.sockets.insert(link.socket, socket);
+        if at >= self.sockets_ready.len() {
+            self.sockets_ready.resize(at + 1, false);
+        }
+        self.sockets_ready[at] = true;
+        self.pump.endpoint.add_link(now, link);
+        Ok(())
+    }
+
+    fn remove_socket(&mut self, now: Instant, id: SocketId) -> io::Result<()> {
+        self.pump.endpoint.remove_link(now, id);
+        // What was bound for the socket must not leave through the next one with its number.
+        self.pump.flush();
+        if let Some(socket) = self.pump.sockets.remove(id) {
+            self.sockets_ready[usize::from(id.0)] = false;
+            self.poll.registry().deregister(&mut SourceFd(&socket.as_raw_fd()))?;
         }
         Ok(())
     }
@@ -109,7 +197,9 @@ impl Driver {
                 Request::Stop => return true,
                 Request::Status(reply) => {
                     // Whoever asked may have gone away.
-                    let _ = reply.send((self.pump.endpoint.status(now), self.clock.elapsed()));
+                    let links = self.links.status().to_vec();
+                    let endpoint = self.pump.endpoint.status(now);
+                    let _ = reply.send((endpoint, self.clock.elapsed(), links));
                 }
             }
         }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use plait_net::netlink::Netlink;
 use plait_net::tun::Tun;
 use plait_net::udp::{BindTo, UdpSocket};
-use plait_proto::config::{LinkConfig, PeerConfig, Prefix, SocketId};
+use plait_proto::config::{PeerConfig, Prefix};
 use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
 
@@ -17,42 +17,12 @@ use crate::config::Config;
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
 
-/// Opens the listening socket, then a socket per path. Gives the sockets and the links over which
-/// this gateway opens paths.
-pub(super) fn open_sockets(config: &Config) -> anyhow::Result<(Vec<UdpSocket>, Vec<LinkConfig>)> {
-    let mut sockets = Vec::new();
-    let file = config.file.display();
-    if let Some(port) = &config.gateway.listen_port {
-        let to = BindTo { port: port.value, ..BindTo::default() };
-        let place = format!("{file}:{}: [gateway] listen_port", port.line);
-        sockets.push(UdpSocket::bind(&to).context(place)?);
-    }
-    let first_path = sockets.len();
-    for path in &config.paths {
-        let address = path.address.as_ref().map(|address| address.value);
-        let interface = match (&path.interface, address) {
-            (Some(interface), _) => Some(interface.value.clone()),
-            (None, Some(address)) => interface_of(address)?,
-            (None, None) => None,
-        };
-        let to = BindTo { interface, address, port: 0 };
-        let place = format!("{file}:{}: [[path]] {}", path.line, path.name);
-        sockets.push(UdpSocket::bind(&to).context(place)?);
-    }
-    let first_link = if config.paths.is_empty() { 0 } else { first_path };
-    let links = config.links(|index| SocketId((first_link + index) as u16));
-    Ok((sockets, links))
-}
-
-/// The interface that has an address. A path that is bound to an address must leave through that
-/// interface whatever the routes say, or its datagrams might be routed into the TUN device itself.
-fn interface_of(address: IpAddr) -> anyhow::Result<Option<String>> {
-    let mut netlink = Netlink::open()?;
-    let addresses = netlink.addresses()?;
-    let Some((index, ..)) = addresses.into_iter().find(|(_, known, _)| *known == address) else {
-        return Ok(None);
-    };
-    Ok(netlink.links()?.into_iter().find(|link| link.index == index).map(|link| link.name))
+/// Opens the socket for peers that call, if the gateway is to have one.
+pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
+    let Some(port) = &config.gateway.listen_port else { return Ok(None) };
+    let to = BindTo { port: port.value, ..BindTo::default() };
+    let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
+    Ok(Some(UdpSocket::bind(&to).context(place)?))
 }
 
 /// Creates the TUN device, gives it its addresses and routes and takes it up.

@@ -14,6 +14,8 @@ use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::path::Route;
 use plait_proto::time::Instant;
 
+use super::sockets::Sockets;
+
 /// Packets from the host that are handled before their datagrams are sent: a super-packet at least.
 const PACKETS_PER_SEND: usize = 64;
 /// Reads from one port before the others get their turn.
@@ -26,13 +28,13 @@ const EIO: i32 = 5;
 pub(super) struct Pump<T, U> {
     pub(super) endpoint: Endpoint,
     pub(super) tun: T,
-    pub(super) sockets: Vec<U>,
+    pub(super) sockets: Sockets<U>,
     batch: PacketBatch,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
-    pub(super) fn new(endpoint: Endpoint, tun: T, sockets: Vec<U>) -> Self {
-        Self { endpoint, tun, sockets, batch: PacketBatch::new() }
+    pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
+        Self { endpoint, tun, sockets: Sockets::default(), batch: PacketBatch::new() }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -63,23 +65,20 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
     }
 
     /// Reads from a socket; says whether there may be more.
-    pub(super) fn read_socket(&mut self, at: usize, now: impl Fn() -> Instant) -> bool {
+    pub(super) fn read_socket(&mut self, id: SocketId, now: impl Fn() -> Instant) -> bool {
         for _ in 0..READS_PER_TURN {
             let now = now();
             let endpoint = &mut self.endpoint;
-            let read = self.sockets[at].recv(&mut |meta, datagrams| {
-                let route = Route {
-                    socket: SocketId(at as u16),
-                    remote: meta.source,
-                    local: meta.destination,
-                };
+            let Some(socket) = self.sockets.get_mut(id) else { return false };
+            let read = socket.recv(&mut |meta, datagrams| {
+                let route = Route { socket: id, remote: meta.source, local: meta.destination };
                 endpoint.handle_datagrams(now, route, meta.stride, datagrams);
             });
             match read {
                 Ok(0) => return false,
                 Ok(_) => self.flush(),
                 // The ICMP error of an earlier send: the paths' own checks notice what matters.
-                Err(error) => log::debug!("receiving on socket {at}: {error}"),
+                Err(error) => log::debug!("receiving on socket {}: {error}", id.0),
             }
         }
         true
@@ -96,7 +95,8 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
                 segment_size: out.segment_size,
             };
             // A full socket drops like a full link; the peer reports it.
-            if let Err(error) = self.sockets[usize::from(out.socket.0)].send(&transmit) {
+            let Some(socket) = self.sockets.get_mut(out.socket) else { continue };
+            if let Err(error) = socket.send(&transmit) {
                 log::debug!("sending to {}: {error}", out.remote);
             }
         }
@@ -124,6 +124,10 @@ fn tell(event: &Event) {
         }
         Event::PathLossy(peer, path) => {
             log::warn!("path {path} to {peer} loses too much: left out, probed");
+        }
+        Event::PathClosed(peer, path) => log::info!("{peer} removed path {path}"),
+        Event::PathMoved(peer, path, remote) => {
+            log::info!("path {path} follows {peer} to {remote}");
         }
     }
 }
@@ -187,15 +191,19 @@ mod tests {
             keepalive: Duration::from_secs(25),
         };
         let endpoint = Endpoint::new(config, vec![peer], Rng::from_seed([number; 32]));
-        let sockets = own.iter().map(|last| network.bind(address(*last)).expect("unused"));
-        (Pump::new(endpoint, tun, sockets.collect()), host)
+        let mut pump = Pump::new(endpoint, tun);
+        for (at, last) in own.iter().enumerate() {
+            let socket = network.bind(address(*last)).expect("unused");
+            pump.sockets.insert(SocketId(at as u16), socket);
+        }
+        (pump, host)
     }
 
     fn turn(pumps: [&mut MemoryPump; 2], now: Instant) {
         for pump in pumps {
             pump.read_tun(|| now).expect("a memory TUN never fails");
             for at in 0..pump.sockets.len() {
-                pump.read_socket(at, || now);
+                pump.read_socket(SocketId(at as u16), || now);
             }
             if pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
                 pump.endpoint.handle_timeout(now);

@@ -18,6 +18,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::links::LinkStatus;
 use crate::advice::Advised;
 
 /// How long a client may take to ask, and to take its answer.
@@ -29,8 +30,8 @@ const REQUEST_BYTES_MAX: u64 = 64;
 pub(super) enum Request {
     /// End.
     Stop,
-    /// Tell the state and the time since the start.
-    Status(std::sync::mpsc::SyncSender<(EndpointStatus, Duration)>),
+    /// Tell the state, the time since the start, and which links there are.
+    Status(std::sync::mpsc::SyncSender<(EndpointStatus, Duration, Vec<LinkStatus>)>),
 }
 
 /// A way to the loop.
@@ -130,6 +131,7 @@ struct Answer<'a> {
     uptime_s: u64,
     #[serde(flatten)]
     endpoint: EndpointStatus,
+    links: Vec<LinkStatus>,
 }
 
 fn answer(client: UnixStream, tun: &str, requests: &Requests) -> io::Result<()> {
@@ -144,8 +146,10 @@ fn answer(client: UnixStream, tun: &str, requests: &Requests) -> io::Result<()> 
     if !requests.send(Request::Status(sender)) {
         return Ok(());
     }
-    let Ok((endpoint, uptime)) = receiver.recv_timeout(CLIENT_TIMEOUT) else { return Ok(()) };
-    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint };
+    let Ok((endpoint, uptime, links)) = receiver.recv_timeout(CLIENT_TIMEOUT) else {
+        return Ok(());
+    };
+    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint, links };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
 }

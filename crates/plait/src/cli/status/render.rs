@@ -6,6 +6,7 @@ use plait_proto::units::Rate;
 
 use super::Answer;
 use crate::cli::format::{bytes, duration, milliseconds, path_traits, percent};
+use crate::daemon::LinkState;
 use crate::output::Style;
 
 /// Headings of the paths' table; the first two columns are aligned left, the others right.
@@ -25,6 +26,13 @@ pub(super) fn text(answer: &Answer, style: Style) -> String {
         duration(answer.uptime_s),
         endpoint.public_key
     );
+    let missing: Vec<_> = answer.links.iter().filter(|link| link.state != LinkState::Up).collect();
+    if !missing.is_empty() {
+        text.push_str(&format!("\n{}\n", style.bold("links that are not there")));
+    }
+    for link in missing {
+        text.push_str(&format!("  {}  {}: {}\n", link.name, link.interface, link.reason));
+    }
     for peer in &endpoint.peers {
         text.push('\n');
         text.push_str(&peer_text(peer, style));

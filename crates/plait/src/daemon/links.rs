@@ -1,0 +1,237 @@
+//! The links of a running gateway: each configured path has a socket while its interface is there,
+//! works and has an address. It does not know the protocol's state; the [driver](super::driver)
+//! carries out what it finds.
+
+mod plan;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use plait_net::netlink::Netlink;
+use plait_net::udp::{BindError, BindTo, UdpSocket};
+use plait_proto::config::{LinkConfig, SocketId};
+
+use crate::config::{Config, PathConfig};
+use plan::{Families, Wanted};
+pub(crate) use plan::{LinkState, LinkStatus};
+
+/// What has to be done about a link.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// It appeared; its socket is open.
+    Add(Box<UdpSocket>, LinkConfig),
+    /// It is gone, or has to be made anew.
+    Remove(SocketId),
+    /// Its interface has other addresses: the peer should see so at once. The socket is bound to
+    /// the interface alone and serves on.
+    Moved(SocketId),
+    /// It is described otherwise.
+    Update(LinkConfig),
+}
+
+#[derive(Debug)]
+struct Live {
+    wanted: Wanted,
+    config: LinkConfig,
+}
+
+/// The link manager.
+#[derive(Debug)]
+pub(super) struct Links {
+    file: PathBuf,
+    paths: Vec<PathConfig>,
+    families: Families,
+    own_tun: String,
+    /// The socket numbers below belong to others.
+    first_socket: u16,
+    netlink: Netlink,
+    live: Vec<Live>,
+    status: Vec<LinkStatus>,
+    /// Links whose sockets cannot be opened, with what was last said about it.
+    refused: Vec<(String, String)>,
+}
+
+impl Links {
+    /// A manager of no links yet; `endpoints` are the peers'.
+    pub(super) fn new<'a>(
+        config: &Config,
+        endpoints: impl Iterator<Item = &'a SocketAddr>,
+        first_socket: u16,
+    ) -> anyhow::Result<Self> {
+        let mut links = Self {
+            file: config.file.clone(),
+            paths: Vec::new(),
+            families: Families::of(endpoints),
+            own_tun: config.gateway.tun.clone(),
+            first_socket,
+            netlink: Netlink::open()?,
+            live: Vec::new(),
+            status: Vec::new(),
+            refused: Vec::new(),
+        };
+        links.reconfigure(&config.paths);
+        Ok(links)
+    }
+
+    /// The first look: a right that is missing ends the start, an interface that is missing does
+    /// not.
+    pub(super) fn start(&mut self) -> anyhow::Result<Vec<Change>> {
+        let mut failed = Vec::new();
+        let changes = self.refresh_noting(&mut failed)?;
+        match failed.into_iter().next() {
+            None => Ok(changes),
+            Some((path, error)) => {
+                let path = &self.paths[path];
+                let place =
+                    format!("{}:{}: [[path]] {}", self.file.display(), path.line, path.name);
+                Err(anyhow::Error::new(error).context(place))
+            }
+        }
+    }
+
+    /// Other paths are configured. What stays the same keeps its socket; [`Self::refresh`] gives
+    /// what changes.
+    pub(super) fn reconfigure(&mut self, paths: &[PathConfig]) {
+        self.paths = paths.to_vec();
+    }
+
+    /// Every configured path with its link's state.
+    pub(super) fn status(&self) -> &[LinkStatus] {
+        &self.status
+    }
+
+    /// Whether a link waits for a socket that could not be opened: look again in a while.
+    pub(super) fn wants_retry(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Looks at the machine's interfaces and says what has to be done.
+    pub(super) fn refresh(&mut self) -> anyhow::Result<Vec<Change>> {
+        self.refresh_noting(&mut Vec::new())
+    }
+
+    fn refresh_noting(
+        &mut self,
+        failed: &mut Vec<(usize, BindError)>,
+    ) -> anyhow::Result<Vec<Change>> {
+        let interfaces = self.netlink.interfaces().context("cannot look at the interfaces")?;
+        let plan = plan::plan(&self.paths, &interfaces, self.families, &self.own_tun);
+        self.status = plan.status;
+        let mut changes = self.remove_unwanted(&plan.wanted);
+        let mut refused = Vec::new();
+        for wanted in plan.wanted {
+            if let Some(at) = self.live.iter().position(|live| live.wanted.is_same_socket(&wanted))
+            {
+                changes.extend(self.follow(at, wanted));
+                continue;
+            }
+            let socket = self.free_socket(&wanted);
+            match open(&wanted) {
+                Ok(opened) => changes.push(self.add(opened, socket, wanted)),
+                Err(error) => {
+                    refused.push(self.refuse(&wanted, &error));
+                    // It went between the look and now: that is news to come.
+                    let is_gone = matches!(
+                        error,
+                        BindError::NoSuchInterface { .. } | BindError::AddressUnavailable { .. }
+                    );
+                    failed.extend((!is_gone).then_some((wanted.path, error)));
+                }
+            }
+        }
+        self.refused = refused;
+        Ok(changes)
+    }
+
+    fn remove_unwanted(&mut self, wanted: &[Wanted]) -> Vec<Change> {
+        let stays = |live: &Live| wanted.iter().any(|wanted| wanted.is_same_socket(&live.wanted));
+        let mut changes = Vec::new();
+        let mut told = Vec::new();
+        self.live.retain(|live| {
+            let stays = stays(live);
+            if !stays {
+                changes.push(Change::Remove(live.config.socket));
+                told.push((live.wanted.name.clone(), live.wanted.interface.clone()));
+            }
+            stays
+        });
+        for (name, interface) in told {
+            let status = self.status.iter().find(|status| status.interface == interface);
+            let reason = match status {
+                Some(status) if status.state != LinkState::Up => status.reason.as_str(),
+                Some(_) => "it comes again with another socket",
+                None => "no such interface, or not configured any more",
+            };
+            log::info!("link {name} on {interface} is gone: {reason}");
+        }
+        changes
+    }
+
+    /// A link that stays may have other addresses or another description.
+    fn follow(&mut self, at: usize, wanted: Wanted) -> Vec<Change> {
+        let live = &mut self.live[at];
+        let mut changes = Vec::new();
+        let config = self.paths[wanted.path].link(live.config.socket, &wanted.name);
+        if config != live.config {
+            log::info!("link {} has another description", wanted.name);
+            live.config = config.clone();
+            changes.push(Change::Update(config));
+        }
+        if wanted.addresses != live.wanted.addresses {
+            log::info!("link {}: {} now has {}", wanted.name, wanted.interface, list(&wanted));
+            changes.push(Change::Moved(live.config.socket));
+        }
+        live.wanted = wanted;
+        changes
+    }
+
+    fn add(&mut self, opened: UdpSocket, socket: SocketId, wanted: Wanted) -> Change {
+        log::info!("link {} is there: {} has {}", wanted.name, wanted.interface, list(&wanted));
+        let config = self.paths[wanted.path].link(socket, &wanted.name);
+        self.live.push(Live { wanted, config: config.clone() });
+        Change::Add(Box::new(opened), config)
+    }
+
+    /// Tells once why a socket cannot be opened.
+    fn refuse(&mut self, wanted: &Wanted, error: &BindError) -> (String, String) {
+        let text = format!("{:#}", anyhow::anyhow!("{error}"));
+        let entry = (wanted.name.clone(), text);
+        if !self.refused.contains(&entry) {
+            log::warn!("link {} has no socket: {}", entry.0, entry.1);
+        }
+        if let Some(status) = self.status.iter_mut().find(|status| status.name == wanted.name) {
+            status.state = LinkState::Absent;
+            status.reason.clone_from(&entry.1);
+        }
+        entry
+    }
+
+    /// A number for a new link's socket. Links of one price are used in the order of these numbers:
+    /// as far as possible that of the file, whoever comes first.
+    fn free_socket(&self, wanted: &Wanted) -> SocketId {
+        let first = self.first_socket;
+        let count = self.paths.len() as u16;
+        let own = first + wanted.path as u16;
+        let free = |id: &u16| !self.live.iter().any(|live| live.config.socket.0 == *id);
+        let others = first + count..;
+        let mut ids = std::iter::once(own).chain(others).filter(free);
+        SocketId(ids.next().expect("a gateway has fewer links than there are socket numbers"))
+    }
+}
+
+fn open(wanted: &Wanted) -> Result<UdpSocket, BindError> {
+    let interface = Some(wanted.interface.clone());
+    UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0 })
+}
+
+fn list(wanted: &Wanted) -> String {
+    let mut text = String::new();
+    for (at, address) in wanted.addresses.iter().enumerate() {
+        let comma = if at > 0 { ", " } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{comma}{address}");
+    }
+    text
+}

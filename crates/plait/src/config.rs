@@ -236,9 +236,10 @@ fn warnings(config: &Config) -> Vec<Warning> {
         let help = "add `address = [\"10.99.0.2/24\"]`, unless another program sets it".into();
         warn(config.gateway.line, "[gateway] address", text, help);
     }
-    if config.paths.len() == 1 && config.gateway.listen_port.is_none() {
+    let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
+    if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();
-        warn(config.paths[0].line, "[[path]]", text, "add a [[path]] for each further link".into());
+        warn(only.line, "[[path]]", text, "add a [[path]] for each further link".into());
     }
     for peer in &config.peers {
         if peer.allowed_ips.is_empty() {

@@ -279,3 +279,11 @@ fn the_guide_describes_every_option() {
         }
     }
 }
+
+#[test]
+fn a_wildcard_takes_names_that_begin_alike() {
+    let wildcard = testing::path("wwan*", Some("wwan*"), None);
+    let names = ["wwan0", "wwan", "wlan0", "xwwan0"];
+    assert_eq!(names.map(|name| wildcard.takes_interface(name)), [true, true, false, false]);
+    assert!(wildcard.is_wildcard() && !testing::path("a", Some("wwan"), None).is_wildcard());
+}

@@ -190,6 +190,13 @@ pub(crate) const CASES: &[Case] = &[
         ]
     ),
     case!(
+        "a wildcard in the middle", "[[path]]\ninterface = \"w*n\"\n" after good,
+        [
+            "gw.toml:9: [[path]] interface: \"w*n\" has a `*` elsewhere than at the end of a name",
+            "write the beginning of the names and one `*`, as in \"wwan*\""
+        ]
+    ),
+    case!(
         "a price out of range", "[[path]]\ninterface = \"lo\"\nprice = 256\n" after good,
         ["gw.toml:10: [[path]] price: 256 is out of range", "write a number from 0 to 255"]
     ),

@@ -56,8 +56,8 @@ pub trait UdpPort {
     ///
     /// # Errors
     /// The kernel's: [`io::ErrorKind::WouldBlock`] when its queue is full, EMSGSIZE when a
-    /// datagram is longer than the path's MTU, and others. Datagrams after the one that failed
-    /// are not sent.
+    /// datagram is longer than the interface's MTU, and others. Datagrams after the one that
+    /// failed are not sent, but EMSGSIZE costs only those that are too long.
     fn send(&mut self, transmit: &Transmit<'_>) -> io::Result<()>;
 
     /// Does one receive and hands each buffer to `sink`. Returns the number of buffers: zero when
@@ -79,6 +79,8 @@ pub struct UdpCounters {
     pub received_buffers: u64,
     /// Sends with segmentation offload that the kernel refused; they were sent singly.
     pub refused_segmentation: u64,
+    /// Datagrams longer than the interface's MTU: lost.
+    pub too_long_datagrams: u64,
 }
 
 /// A nonblocking UDP socket with its receive buffers.
@@ -94,7 +96,8 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Opens a socket as `to` says. Never fragments.
+    /// Opens a socket as `to` says. It never fragments, and only an interface's own MTU limits what
+    /// it sends: what the kernel learned from ICMP does not (RFC 8899 §4.2).
     ///
     /// # Errors
     /// [`BindError`], each with its remedy.

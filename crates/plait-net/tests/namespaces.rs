@@ -345,6 +345,63 @@ fn next_packet_to(tun: &Tun, destination: [u8; 4]) -> Vec<u8> {
     }
 }
 
+/// An ICMP message to `packet`'s sender: it would have to be fragmented to pass a link of `mtu`.
+fn fragmentation_needed(packet: &[u8], mtu: u16) -> Vec<u8> {
+    let mut icmp = vec![3, 4, 0, 0, 0, 0];
+    icmp.extend_from_slice(&mtu.to_be_bytes());
+    icmp.extend_from_slice(&packet[..28]);
+    let mut ip = vec![0x45, 0, 0, 20 + icmp.len() as u8, 0, 0, 0, 0, 64, 1, 0, 0, 10, 9, 0, 9];
+    ip.extend_from_slice(&packet[12..16]);
+    for (part, field) in [(&mut icmp, 2), (&mut ip, 10)] {
+        let words = part.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+        let sum: u32 = words.sum();
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        part[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    ip.extend_from_slice(&icmp);
+    ip
+}
+
+#[test]
+fn what_icmp_says_of_sizes_changes_nothing() {
+    run("what_icmp_says_of_sizes_changes_nothing", || {
+        let host = Host::new(1, false);
+        let plain =
+            host.namespace.run_in(|| std::net::UdpSocket::bind((host.v4, 0)).unwrap()).unwrap();
+        plain.connect("10.9.0.9:99").unwrap();
+        plain.send(&[0; 1400]).unwrap();
+        let packet = next_packet_to(&host.tun, [10, 9, 0, 9]);
+        host.tun.write_packet(&fragmentation_needed(&packet, 600)).unwrap();
+        let error = (0..100).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            plain
+                .send(&[0; 1400])
+                .err()
+                .filter(|error| error.raw_os_error() == Some(libc::EMSGSIZE))
+        });
+        assert!(error.is_some(), "the kernel believes what it was told");
+        let mut socket = host.udp();
+        let transmit = Transmit {
+            destination: "10.9.0.9:98".parse().unwrap(),
+            source: None,
+            ecn: 0,
+            contents: &[0; 1400],
+            segment_size: None,
+        };
+        socket.send(&transmit).unwrap();
+        let whole = loop {
+            let packet = next_packet_to(&host.tun, [10, 9, 0, 9]);
+            if packet.get(22..24) == Some(&98_u16.to_be_bytes()[..]) {
+                break packet;
+            }
+        };
+        assert_eq!((whole.len(), whole[6] & 0xe0), (1428, 0x40), "in one piece, not to be cut");
+        let error = socket.send(&Transmit { contents: &[0; 1473], ..transmit }).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+        assert_eq!(socket.counters().too_long_datagrams, 1);
+    });
+}
+
 #[test]
 fn tun_errors_say_what_is_wrong() {
     run("tun_errors_say_what_is_wrong", || {

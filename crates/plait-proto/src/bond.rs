@@ -13,6 +13,7 @@ mod loss_check;
 mod notices;
 mod path_control;
 mod path_ids;
+mod path_mtu;
 mod probes;
 mod route_check;
 mod silence;
@@ -23,6 +24,7 @@ use std::collections::VecDeque;
 use notices::Notices;
 use path_control::{Due, PathControl, Situation};
 use path_ids::PathIds;
+use path_mtu::InnerMtu;
 use route_check::RouteChecks;
 
 use crate::allowed_ips::Prefixes;
@@ -81,6 +83,8 @@ pub enum BondEvent {
     PathClosed(PathId),
     /// The peer is followed to another address.
     PathMoved(PathId, SocketAddr),
+    /// The largest inner packet that the host should send has changed, in bytes.
+    InnerMtu(u16),
 }
 
 /// What a bond is made of.
@@ -125,6 +129,7 @@ pub struct Bond {
     trickle: (Instant, u32),
     /// Lossy paths are left out. Off where loss reports are to steer the scheduler (002).
     leaves_out_lossy: bool,
+    inner_mtu: InnerMtu,
     rng: Rng,
     events: VecDeque<BondEvent>,
 }
@@ -138,11 +143,13 @@ impl Bond {
     /// A bond without paths under its first session.
     pub fn new(now: Instant, mut setup: BondSetup, established: Established) -> Self {
         let (session, cipher) = (established.local, established.cipher);
+        let inner_mtu = path_mtu::agreed(setup.config.inner_mtu, established.peer.inner_mtu);
         let (send, receive) = split(now, established);
         let mut egress = Egress::new(&setup.config, setup.allowed);
         egress.add_session(receive);
+        egress.set_mss_limit(inner_mtu);
         Self {
-            ingress: Ingress::new(&setup.config, setup.rng.u64(), send),
+            ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.u64(), send),
             egress,
             paths: PathMap::default(),
             unconfirmed: None,
@@ -160,6 +167,7 @@ impl Bond {
             any_asleep: false,
             trickle: (now, 0),
             leaves_out_lossy: setup.config.loss_detection == LossDetection::Known,
+            inner_mtu: InnerMtu::new(inner_mtu),
             rng: setup.rng,
             events: VecDeque::new(),
         }
@@ -275,6 +283,7 @@ impl Bond {
             Opened::Control(frames) => {
                 self.control_due = None;
                 self.handle_control(now, &header, route, frames)?;
+                self.mind_mtu(now);
                 self.control_due = self.find_control_due(now);
             }
         }
@@ -304,6 +313,9 @@ impl Bond {
     /// An echo came over a path: it carries datagrams both ways. An acknowledgement, which may come
     /// over another path, does not end a silence.
     fn path_answered(&mut self, now: Instant, id: PathId) {
+        if let Some(path) = self.ingress.path_mut(id) {
+            path.mtu.on_heard();
+        }
         let silent = self.state(id) == Some(PathState::Silent);
         let Some(control) = self.paths.get_mut(id) else { return };
         if silent && control.validated {
@@ -430,6 +442,8 @@ impl Bond {
                 Frame::LossReport(report) => reports.push(report),
                 Frame::Close => self.events.push_back(BondEvent::Closed),
                 Frame::PathClose(closed) => self.handle_path_close(now, closed),
+                Frame::MtuProbe { id: probe, .. } => replies.push(Frame::MtuEcho(probe)),
+                Frame::MtuEcho(probe) => self.handle_mtu_echo(now, id, probe),
             }
         }
         if !reports.is_empty() {
@@ -587,7 +601,7 @@ impl Bond {
             debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
             control.poll_timeout(path, &self.situation(now, id))
         });
-        dues.min()
+        earlier(dues.min(), self.mtu_due(now))
     }
 
     /// Does what is due.
@@ -601,6 +615,7 @@ impl Bond {
                 self.act(now, id, due);
             }
         }
+        self.mind_mtu(now);
         self.notice_silence();
         self.ingress.handle_timeout(now);
         self.control_due = self.find_control_due(now);
@@ -750,7 +765,7 @@ impl Bond {
                     id: path.id.0,
                     name: path.info.name.clone(),
                     state: path.state,
-                    reason: state_reason(path.state, path.route.remote),
+                    reason: state_reason(path.state, path.route.remote) + &path_mtu::remark(path),
                     remote: path.route.remote.to_string(),
                     price: path.info.price,
                     weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
@@ -759,7 +774,7 @@ impl Bond {
                     jitter_us: micros(path.rtt.variation()),
                     delay_excess_us: None,
                     loss_ratio: self.paths.get(path.id).map_or(0.0, |control| control.loss.ratio()),
-                    mtu_bytes: None,
+                    mtu_bytes: path.mtu.known(),
                     standby: path.info.standby,
                     metered: path.info.metered,
                     in_use: path.state == PathState::Up,

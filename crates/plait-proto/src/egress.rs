@@ -27,6 +27,7 @@ use crate::wire::Kind;
 use crate::wire::control::{Ack, Frame, LossReport};
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
+use crate::wire::mss;
 use crate::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendTimestamp};
 
 /// Acknowledgements are sent this often while data arrives, or every srtt/8 if that is longer.
@@ -174,6 +175,8 @@ pub struct Egress {
     first_ack_due: Option<Instant>,
     allowed: Prefixes,
     queue: DeliverQueue,
+    /// The largest inner packet that this side sends, in bytes.
+    inner_mtu: u16,
     /// Inner packets given to the host.
     pub delivered_packets: u64,
     /// Inner bytes given to the host.
@@ -208,6 +211,7 @@ impl Egress {
             first_ack_due: None,
             allowed,
             queue: DeliverQueue::default(),
+            inner_mtu: config.inner_mtu,
             delivered_packets: 0,
             delivered_bytes: 0,
             drops: DropCounters::default(),
@@ -327,10 +331,13 @@ impl Egress {
         let seq = prefix.seq.expand(self.resequencer.expected_next());
         let allowed = Inner::read(packet)
             .ok_or(DropReason::BadInnerPacket)
-            .and_then(|inner| self.allowed.check_source(&inner));
+            .and_then(|inner| self.allowed.check_source(&inner).map(|()| inner.protocol));
+        if allowed == Ok(mss::TCP) {
+            mss::clamp(packet, self.inner_mtu);
+        }
         // A refused packet still takes its place in the sequence, as an empty one.
         let packet = match allowed {
-            Ok(()) => &*packet,
+            Ok(_) => &*packet,
             Err(reason) => {
                 self.drops.count(reason);
                 &[]
@@ -475,6 +482,12 @@ impl Egress {
         if !live && let Some(spread) = &mut self.delay_spread {
             spread.remove(path);
         }
+    }
+
+    /// Tells the largest inner packet that this side sends: the host's TCP connections are held to
+    /// it by the MSS of the SYNs they are given (spec M-5).
+    pub fn set_mss_limit(&mut self, inner_mtu: u16) {
+        self.inner_mtu = inner_mtu;
     }
 
     /// Tells the path's round-trip time.

@@ -54,6 +54,9 @@ pub enum Event {
     PathClosed(PublicKey, PathId),
     /// The peer is followed to another address on a path.
     PathMoved(PublicKey, PathId, SocketAddr),
+    /// The largest inner packet that the host should send has changed, in bytes: the TUN device's
+    /// MTU is to follow.
+    InnerMtu(u16),
 }
 
 /// A gateway's protocol state.
@@ -70,6 +73,8 @@ pub struct Endpoint {
     handshakes: TransmitQueue,
     drops: DropCounters,
     events: VecDeque<Event>,
+    /// The inner MTU that the owner was told last.
+    inner_mtu: u16,
     /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
     polled_transmit: usize,
     polled_deliver: usize,
@@ -100,6 +105,7 @@ impl Endpoint {
             peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
         Self {
             identity,
+            inner_mtu: config.bond.inner_mtu,
             config,
             peers,
             sessions: BTreeMap::new(),
@@ -229,8 +235,9 @@ impl Endpoint {
         }
     }
 
-    fn replace_bond(&mut self, at: usize, named: NamedBond, session: SessionAge) {
+    fn replace_bond(&mut self, at: usize, mut named: NamedBond, session: SessionAge) {
         self.drop_bond(at);
+        named.bond.start_from_inner_mtu(self.inner_mtu);
         for index in named.bond.session_indices() {
             self.sessions.insert(index, at);
         }
@@ -251,6 +258,21 @@ impl Endpoint {
             }
             self.remember_routes_of(at, &named.bond);
         }
+    }
+
+    /// The host has one TUN device: the bond that carries least decides.
+    fn tell_inner_mtu(&mut self) {
+        let bonds = self.peers.iter().filter_map(Peer::used_bond);
+        let found = bonds.map(Bond::inner_mtu).min().unwrap_or(self.inner_mtu);
+        if found != self.inner_mtu {
+            self.inner_mtu = found;
+            self.events.push_back(Event::InnerMtu(found));
+        }
+    }
+
+    /// The largest inner packet that the host should send now, in bytes.
+    pub fn inner_mtu(&self) -> u16 {
+        self.inner_mtu
     }
 
     /// Gives the bond up. What comes next is another bond: it gets another name, and an attempt to
@@ -361,6 +383,7 @@ impl Endpoint {
                 BondEvent::PathMoved(id, remote) => {
                     self.events.push_back(Event::PathMoved(key, id, remote));
                 }
+                BondEvent::InnerMtu(_) => self.tell_inner_mtu(),
             }
         }
     }

@@ -87,6 +87,10 @@ pub struct Ingress {
     /// any other change it is stale, and made anew before the next decision.
     view: Vec<PathView>,
     view_is_stale: bool,
+    /// Every path of the view carries inner packets of this many bytes.
+    view_inner_max: usize,
+    /// The largest inner packet that either host takes.
+    inner_mtu: u16,
     queue: TransmitQueue,
     rescue: Rescue,
     /// Inner packets and bytes taken from the host and sent.
@@ -96,8 +100,8 @@ pub struct Ingress {
 }
 
 impl Ingress {
-    /// An ingress without paths.
-    pub fn new(config: &BondConfig, lane_seed: u64, session: SendSession) -> Self {
+    /// An ingress without paths; no inner packet is larger than `inner_mtu`.
+    pub fn new(config: &BondConfig, inner_mtu: u16, lane_seed: u64, session: SendSession) -> Self {
         Self {
             scheduler: config.scheduler.build(),
             lanes: Lanes::new(config.order, lane_seed),
@@ -108,6 +112,8 @@ impl Ingress {
             run: None,
             view: Vec::new(),
             view_is_stale: true,
+            view_inner_max: 0,
+            inner_mtu,
             queue: TransmitQueue::default(),
             rescue: Rescue::default(),
             sent_packets: 0,
@@ -195,6 +201,7 @@ impl Ingress {
         let bytes = (inner_bytes + DATA_OVERHEAD_BYTES) as u64;
         if let Some(run) = &mut self.run
             && run.bytes_left >= bytes
+            && inner_bytes <= self.view_inner_max
         {
             run.bytes_left -= bytes;
             let path = run.path;
@@ -206,8 +213,14 @@ impl Ingress {
         if self.view.is_empty() {
             return Err(DropReason::NoUsablePath);
         }
-        let view = View { now, paths: &self.view };
-        match self.scheduler.pick(&view, &PacketInfo { bytes }) {
+        let fitting;
+        let paths = if inner_bytes <= self.view_inner_max {
+            &self.view
+        } else {
+            fitting = self.paths_for(inner_bytes).ok_or(DropReason::TooBigForPath)?;
+            &fitting
+        };
+        match self.scheduler.pick(&View { now, paths }, &PacketInfo { bytes }) {
             Decision::Send(path) => {
                 self.begin_run(path, bytes);
                 Ok(Chosen::One(path))
@@ -225,6 +238,7 @@ impl Ingress {
             if path.sent.oldest_at().is_some_and(|oldest| oldest + UNACKNOWLEDGED_MIN < now) {
                 let patience = path.rtt.patience().max(UNACKNOWLEDGED_MIN);
                 path.sent.expire(now.saturating_sub(patience));
+                path.mtu.on_large_loss(now, path.sent.large_lost());
                 self.view_is_stale = true;
             }
         }
@@ -239,6 +253,8 @@ impl Ingress {
     fn refresh_view(&mut self) {
         if self.view_is_stale {
             self.view = self.usable_paths();
+            let paths = self.view.iter().filter_map(|view| self.paths.get(view.id));
+            self.view_inner_max = paths.map(SendPath::inner_max).min().unwrap_or(0);
             self.view_is_stale = false;
         }
         debug_assert_eq!(self.view, self.usable_paths(), "the view follows the paths");
@@ -253,11 +269,24 @@ impl Ingress {
         view
     }
 
+    /// The paths of the view that carry an inner packet of so many bytes, or may, as long as it
+    /// was not tried.
+    fn paths_for(&self, inner_bytes: usize) -> Option<Vec<PathView>> {
+        let that = |fits: &dyn Fn(&SendPath) -> bool| {
+            let fits = |view: &&PathView| self.paths.get(view.id).is_some_and(fits);
+            let paths: Vec<_> = self.view.iter().filter(fits).copied().collect();
+            (!paths.is_empty()).then_some(paths)
+        };
+        that(&|path| inner_bytes <= path.inner_max())
+            .or_else(|| that(&|path| inner_bytes <= path.inner_hoped()))
+    }
+
     fn seal_data(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &[u8]) {
         let Some(path) = self.paths.get_mut(path) else { return };
         let length = packet.len() + DATA_OVERHEAD_BYTES;
         let bytes = path.route.ip_bytes(length);
         path.sent.sent(now, bytes);
+        path.mtu.on_data(now);
         path.sent_packets += 1;
         path.sent_bytes += u64::from(bytes);
         path.last_data_at = Some(now);
@@ -286,7 +315,11 @@ impl Ingress {
         self.view_is_stale = true;
         path.control_packets += 1;
         path.sent_bytes += u64::from(path.route.ip_bytes(length));
-        let out = self.queue.append(path.id, path.route, length);
+        let out = if frames.iter().any(|frame| matches!(frame, Frame::MtuProbe { .. })) {
+            self.queue.append_alone(path.id, path.route, length)
+        } else {
+            self.queue.append(path.id, path.route, length)
+        };
         seal(path, Kind::Control, out, &prefix, &body);
     }
 
@@ -345,6 +378,7 @@ impl Ingress {
             Some(NumberRange { low: base + low, high: base + high })
         });
         let outcome = path.sent.acked(now, ranges);
+        path.mtu.on_large_loss(now, path.sent.large_lost());
         self.view_is_stale = true;
         if let Some(elapsed) = outcome.elapsed {
             let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
@@ -383,7 +417,7 @@ impl Ingress {
     /// Adds a path that is to be validated.
     pub fn add_path(&mut self, id: PathId, route: Route, info: PathInfo) {
         let key = self.session.secret.path_key(self.session.cipher, id);
-        let path = SendPath::new(id, route, info, self.session.remote, key);
+        let path = SendPath::new(id, route, info, self.session.remote, key, self.inner_mtu);
         self.paths.insert(id, path);
         self.view_is_stale = true;
     }
@@ -403,6 +437,7 @@ impl Ingress {
     pub fn set_state(&mut self, now: Instant, id: PathId, state: PathState) {
         if let Some(path) = self.paths.get_mut(id) {
             path.state = state;
+            path.mtu.on_use(matches!(state, PathState::Up | PathState::Lossy));
         }
         if matches!(state, PathState::Silent | PathState::Lossy) {
             self.rescue_from(now, id);

@@ -77,6 +77,17 @@ impl TransmitQueue {
         &mut run.bytes
     }
 
+    /// A send of its own for a datagram of exactly `length` bytes, which the caller is to put
+    /// there: one that may be too long must take no other with it.
+    pub fn append_alone(&mut self, path: PathId, route: Route, length: usize) -> &mut Vec<u8> {
+        if let Some(at) = self.open.iter().position(|run| run.path == path) {
+            self.finished.push_back(self.open.remove(at));
+        }
+        let bytes = self.spare.pop().unwrap_or_default();
+        self.finished.push_back(Run { path, route, segment: length, closed: true, bytes });
+        &mut self.finished.back_mut().expect("one was pushed").bytes
+    }
+
     /// A copy of a datagram that belongs to no path.
     pub fn push_single(&mut self, route: Route, datagram: &[u8]) {
         let mut bytes = self.spare.pop().unwrap_or_default();
@@ -193,6 +204,16 @@ mod tests {
             append(&mut queue, path, path.into(), 100);
         }
         assert_eq!(sends(&mut queue), [(Some(100), 200), (Some(100), 200)]);
+    }
+
+    #[test]
+    fn a_datagram_alone_is_a_send_of_its_own() {
+        let mut queue = TransmitQueue::default();
+        append(&mut queue, 0, 1, 100);
+        queue.append_alone(PathId(0), route(1), 120).resize(120, 0);
+        append(&mut queue, 0, 1, 100);
+        append(&mut queue, 0, 1, 100);
+        assert_eq!(sends(&mut queue), [(None, 100), (None, 120), (Some(100), 200)]);
     }
 
     #[test]

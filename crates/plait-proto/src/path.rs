@@ -3,12 +3,14 @@
 pub mod gaps;
 pub mod kept;
 pub(crate) mod map;
+pub mod mtu;
 pub mod received;
 pub mod rtt;
 pub mod sent;
 
 use core::net::{IpAddr, SocketAddr};
 
+use mtu::PathMtu;
 use rtt::RttEstimator;
 use sent::SentDatagrams;
 
@@ -20,6 +22,7 @@ use crate::stats::PathState;
 use crate::time::Instant;
 use crate::wire::control::PathInfo;
 use crate::wire::handshake::SessionIndex;
+use crate::wire::sealed::DATA_OVERHEAD_BYTES;
 
 /// So many datagrams are not all lost by chance.
 const DATAGRAMS_BEYOND_CHANCE: u32 = 8;
@@ -68,6 +71,8 @@ pub struct SendPath {
     pub rtt: RttEstimator,
     /// What is on its way.
     pub sent: SentDatagrams,
+    /// How large a datagram it carries.
+    pub mtu: PathMtu,
     /// Data packets sent.
     pub sent_packets: u64,
     /// Bytes sent at the IP layer.
@@ -97,14 +102,16 @@ pub struct SendPath {
 }
 
 impl SendPath {
-    /// A path that is to be validated.
+    /// A path that is to be validated; inner packets of up to `inner_mtu` bytes may come.
     pub fn new(
         id: PathId,
         route: Route,
         info: PathInfo,
         session: SessionIndex,
         key: PathKey,
+        inner_mtu: u16,
     ) -> Self {
+        let mtu = PathMtu::new(route.ip_bytes(usize::from(inner_mtu) + DATA_OVERHEAD_BYTES));
         Self {
             id,
             route,
@@ -112,6 +119,7 @@ impl SendPath {
             state: PathState::Validating,
             rtt: RttEstimator::default(),
             sent: SentDatagrams::default(),
+            mtu,
             sent_packets: 0,
             sent_bytes: 0,
             reported_lost_packets: 0,
@@ -185,6 +193,22 @@ impl SendPath {
         }
         let past = self.past.as_ref().filter(|past| past.session == session)?;
         Some((past.base, past.next))
+    }
+
+    /// The largest inner packet that datagrams of `outer_bytes` at the IP layer hold.
+    pub fn inner_room(&self, outer_bytes: u32) -> usize {
+        let overhead = self.route.ip_bytes(DATA_OVERHEAD_BYTES);
+        outer_bytes.saturating_sub(overhead) as usize
+    }
+
+    /// The largest inner packet that the path is known to carry.
+    pub fn inner_max(&self) -> usize {
+        self.inner_room(self.mtu.size())
+    }
+
+    /// What there is reason to hope that it carries.
+    pub fn inner_hoped(&self) -> usize {
+        self.inner_room(self.mtu.hoped())
     }
 
     /// What a scheduler may see.

@@ -6,6 +6,7 @@
 pub mod control;
 pub mod handshake;
 pub mod ip;
+pub mod mss;
 pub mod sealed;
 
 /// The protocol version, in the high four bits of the first byte (spec W-1).

@@ -39,7 +39,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let listening = host::open_listening_socket(&config)?;
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
-    let tun = host::open_tun(&config, &resolved.peers, mtu)?;
+    let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
     let control = ControlSocket::open(&config.gateway.control_socket)?;
     let rng = host::random_generator()?;
     let clock = Clock::start();
@@ -53,7 +53,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     }
     let monitor = Monitor::open()?;
     let first_links = links.start()?;
-    let (mut driver, waker) = Driver::new(pump, clock, receiver, links, monitor)
+    let (mut driver, waker) = Driver::new(pump, tun_mtu, clock, receiver, links, monitor)
         .context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
     requests::watch_signals(requests.clone())?;

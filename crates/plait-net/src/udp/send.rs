@@ -14,6 +14,11 @@ pub(super) struct Sender {
     max_segments: usize,
 }
 
+/// Whether a datagram is longer than the interface's MTU: it is lost, and no other with it.
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
+}
+
 /// Whether the kernel refused the kind of call rather than these datagrams: a device without
 /// checksum offload (EIO), a segment over the path's MTU on older kernels (EINVAL).
 pub(super) fn is_refusal(error: &io::Error) -> bool {
@@ -39,14 +44,10 @@ impl Sender {
         let contents = transmit.contents;
         let segment_size = match transmit.segment_size {
             Some(size) if size > 0 && size < contents.len() => size,
-            _ => {
-                one_call(contents, None)?;
-                counters.sends += 1;
-                counters.sent_datagrams += 1;
-                return Ok(());
-            }
+            _ => return send_singly(contents, usize::MAX, &mut one_call, counters),
         };
         let mut rest = contents;
+        let mut result = Ok(());
         while !rest.is_empty() {
             let per_call = self.max_segments.min(CALL_BYTES_MAX / segment_size).max(1);
             let (call, after) = rest.split_at(rest.len().min(per_call * segment_size));
@@ -58,15 +59,29 @@ impl Sender {
                 }
                 Err(error) if several && is_refusal(&error) => {
                     counters.refused_segmentation += 1;
-                    send_singly(call, segment_size, &mut one_call, counters)?;
-                    // Only now is it known that the datagrams were not at fault.
-                    self.max_segments = 1;
+                    match send_singly(call, segment_size, &mut one_call, counters) {
+                        // Only now is it known that the datagrams were not at fault.
+                        Ok(()) => self.max_segments = 1,
+                        Err(error) if is_too_long(&error) => result = Err(error),
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) if is_too_long(&error) => {
+                    // The last one may be shorter, and pass.
+                    let full = call.len() / segment_size * segment_size;
+                    counters.too_long_datagrams += (full / segment_size) as u64;
+                    if several && full < call.len() {
+                        send_singly(&call[full..], segment_size, &mut one_call, counters)?;
+                    } else if full < call.len() {
+                        counters.too_long_datagrams += 1;
+                    }
+                    result = Err(error);
                 }
                 Err(error) => return Err(error),
             }
             rest = after;
         }
-        Ok(())
+        result
     }
 }
 
@@ -76,12 +91,26 @@ fn send_singly(
     one_call: &mut impl FnMut(&[u8], Option<usize>) -> io::Result<()>,
     counters: &mut UdpCounters,
 ) -> io::Result<()> {
-    for datagram in contents.chunks(segment_size) {
-        one_call(datagram, None)?;
-        counters.sends += 1;
-        counters.sent_datagrams += 1;
+    let mut result = Ok(());
+    let mut rest = contents;
+    loop {
+        let (datagram, after) = rest.split_at(rest.len().min(segment_size));
+        match one_call(datagram, None) {
+            Ok(()) => {
+                counters.sends += 1;
+                counters.sent_datagrams += 1;
+            }
+            Err(error) if is_too_long(&error) => {
+                counters.too_long_datagrams += 1;
+                result = Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        rest = after;
+        if rest.is_empty() {
+            return result;
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -143,8 +172,26 @@ mod tests {
         let mut sender = Sender::new(64);
         let answer = |_, size: Option<usize>| Some(size.map_or(libc::EMSGSIZE, |_| libc::EINVAL));
         let (seen, error) = calls(&mut sender, &[0; 250], Some(100), answer);
-        assert_eq!((seen.len(), error), (2, Some(libc::EMSGSIZE)));
+        assert_eq!((seen.len(), error), (4, Some(libc::EMSGSIZE)));
         assert_eq!(sender.max_segments(), 64);
+    }
+
+    #[test]
+    fn datagrams_over_the_mtu_take_no_other_with_them() {
+        let mut sender = Sender::new(2);
+        let mut counters = UdpCounters::default();
+        let one_call = |call: &[u8], size: Option<usize>| {
+            let too_long = size.unwrap_or(call.len()) > 60;
+            let error = io::Error::from_raw_os_error(libc::EMSGSIZE);
+            if too_long { Err(error) } else { Ok(()) }
+        };
+        for contents in [&[0; 350][..], &[0; 250]] {
+            let result = sender.send(&transmit(contents, Some(100)), one_call, &mut counters);
+            let error = result.expect_err("most are too long");
+            assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+        }
+        assert_eq!((counters.sent_datagrams, counters.too_long_datagrams), (2, 5));
+        assert_eq!(sender.max_segments(), 2);
     }
 
     #[test]

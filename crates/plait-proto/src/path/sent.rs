@@ -89,6 +89,33 @@ pub struct SentDatagrams {
     acked_below: u64,
     keeper: Keeper,
     rate: WindowedMax,
+    large: LargeDatagrams,
+}
+
+/// The datagrams that a path would no longer carry if its MTU fell.
+#[derive(Debug)]
+struct LargeDatagrams {
+    /// Those with more bytes count.
+    above_bytes: u32,
+    /// One more than the highest number of those that arrived.
+    acked_below: u64,
+    /// Those lost above `acked_below`.
+    lost: u32,
+}
+
+impl LargeDatagrams {
+    fn acked(&mut self, number: u64, bytes: u32) {
+        if bytes > self.above_bytes && number >= self.acked_below {
+            self.acked_below = number + 1;
+            self.lost = 0;
+        }
+    }
+
+    fn lost(&mut self, number: u64, bytes: u32) {
+        if bytes > self.above_bytes && number >= self.acked_below {
+            self.lost = self.lost.saturating_add(1);
+        }
+    }
 }
 
 impl Default for SentDatagrams {
@@ -103,6 +130,7 @@ impl Default for SentDatagrams {
             acked_below: 0,
             keeper: Keeper::default(),
             rate: WindowedMax::default(),
+            large: LargeDatagrams { above_bytes: u32::MAX, acked_below: 0, lost: 0 },
         }
     }
 }
@@ -168,13 +196,14 @@ impl SentDatagrams {
 
     fn forget_front(&mut self) {
         if let Some(front) = self.outstanding.pop_front() {
-            self.base += 1;
             if front.state == State::Outstanding {
                 self.in_flight_bytes -= u64::from(front.bytes);
+                self.large.lost(self.base, front.bytes);
             }
             if let Some(kept) = front.kept {
                 self.keeper.let_go(kept);
             }
+            self.base += 1;
         }
     }
 
@@ -231,6 +260,7 @@ impl SentDatagrams {
             self.keeper.let_go(kept);
         }
         sent.state = State::Acked;
+        self.large.acked(number, sent.bytes);
         self.delivered_bytes += u64::from(sent.bytes);
         self.delivered_at = now;
         self.first_sent_at = sent.at;
@@ -244,10 +274,11 @@ impl SentDatagrams {
     fn find_lost(&mut self, highest: u64) -> u64 {
         let Some(limit) = (highest + 1).checked_sub(PACKET_THRESHOLD + self.base) else { return 0 };
         let mut lost = 0;
-        for sent in self.outstanding.iter_mut().take(limit as usize) {
+        for (number, sent) in (self.base..).zip(self.outstanding.iter_mut()).take(limit as usize) {
             if sent.state == State::Outstanding {
                 sent.state = State::Lost;
                 self.in_flight_bytes -= u64::from(sent.bytes);
+                self.large.lost(number, sent.bytes);
                 lost += 1;
                 // The peer counts it lost as well, and waits for it no longer.
                 if let Some(kept) = sent.kept.take() {
@@ -256,6 +287,17 @@ impl SentDatagrams {
             }
         }
         lost
+    }
+
+    /// Large datagrams lost since the last one that arrived.
+    pub const fn large_lost(&self) -> u32 {
+        self.large.lost
+    }
+
+    /// Counts large ones anew; they are those of more than `bytes`.
+    pub fn count_large_above(&mut self, bytes: u32) {
+        self.large =
+            LargeDatagrams { above_bytes: bytes, acked_below: self.next_number(), lost: 0 };
     }
 
     /// Bytes on their way.
@@ -409,6 +451,25 @@ mod tests {
         assert_eq!(sent.acked(Instant::from_millis(20), run(1, 5)).lost_datagrams, 1);
         let outcome = sent.acked(Instant::from_millis(21), run(0, 6));
         assert_eq!((outcome.recovered_datagrams, outcome.acked_datagrams), (1, 1));
+    }
+
+    #[test]
+    fn large_losses_count_since_the_last_large_arrival() {
+        let mut sent = SentDatagrams::default();
+        sent.count_large_above(1280);
+        for number in 0..20 {
+            sent.sent(Instant::from_millis(number), if number % 2 == 0 { 1500 } else { 100 });
+        }
+        sent.acked(Instant::from_millis(30), run(7, 7));
+        assert_eq!(sent.large_lost(), 3, "0, 2 and 4");
+        sent.acked(Instant::from_millis(30), run(6, 6));
+        assert_eq!(sent.large_lost(), 0, "a later large one arrived");
+        sent.acked(Instant::from_millis(30), run(17, 17));
+        assert_eq!(sent.large_lost(), 4, "8, 10, 12 and 14");
+        sent.expire(Instant::from_millis(100));
+        assert_eq!(sent.large_lost(), 6, "16 and 18");
+        sent.count_large_above(1280);
+        assert_eq!(sent.large_lost(), 0);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use crate::seq::{PathId, TruncatedPacketNumber};
 
+/// Bytes of an MTU_PROBE before its padding.
+pub const MTU_PROBE_BYTES: usize = 7;
 /// Most ranges that one acknowledgement carries.
 pub const ACK_RANGES_MAX: usize = 32;
 /// Longest link name in bytes.
@@ -89,6 +91,16 @@ pub enum Frame {
     PathDead(PathId),
     /// The sender removed the path (spec C-10).
     PathClose(PathId),
+    /// Fills its datagram up to the size that is to be tried, and asks for a [`Frame::MtuEcho`]
+    /// over the same path.
+    MtuProbe {
+        /// What the answer names.
+        id: u32,
+        /// Zero bytes that follow.
+        padding: u16,
+    },
+    /// Answers a [`Frame::MtuProbe`].
+    MtuEcho(u32),
 }
 
 /// Flags of PATH_INFO.
@@ -105,6 +117,8 @@ const LOSS_REPORT: u8 = 7;
 const CLOSE: u8 = 8;
 const PATH_DEAD: u8 = 9;
 const PATH_CLOSE: u8 = 10;
+const MTU_PROBE: u8 = 11;
+const MTU_ECHO: u8 = 12;
 
 impl Frame {
     /// Appends the frame.
@@ -129,6 +143,11 @@ impl Frame {
             Self::Close => put(out, CLOSE, &[]),
             Self::PathDead(path) => put(out, PATH_DEAD, &[&[path.0]]),
             Self::PathClose(path) => put(out, PATH_CLOSE, &[&[path.0]]),
+            Self::MtuProbe { id, padding } => {
+                put(out, MTU_PROBE, &[&id.to_be_bytes(), &padding.to_be_bytes()]);
+                out.resize(out.len() + usize::from(*padding), 0);
+            }
+            Self::MtuEcho(id) => put(out, MTU_ECHO, &[&id.to_be_bytes()]),
         }
     }
 
@@ -159,6 +178,8 @@ impl Frame {
             CLOSE => Self::Close,
             PATH_DEAD => Self::PathDead(PathId(reader.u8()?)),
             PATH_CLOSE => Self::PathClose(PathId(reader.u8()?)),
+            MTU_PROBE => Self::MtuProbe { id: reader.u32()?, padding: reader.zeros()? },
+            MTU_ECHO => Self::MtuEcho(reader.u32()?),
             _ => return None,
         })
     }
@@ -250,6 +271,14 @@ impl Reader<'_> {
         self.take().map(u64::from_be_bytes)
     }
 
+    /// A length, and as many zero bytes.
+    fn zeros(&mut self) -> Option<u16> {
+        let length = self.u16()?;
+        let (zeros, rest) = self.0.split_at_checked(usize::from(length))?;
+        self.0 = rest;
+        zeros.iter().all(|byte| *byte == 0).then_some(length)
+    }
+
     /// A name is shown to people and in terminals: only printable ASCII is accepted.
     fn name(&mut self) -> Option<String> {
         let length = usize::from(self.u8()?);
@@ -285,6 +314,8 @@ mod tests {
             Just(Frame::Close),
             any::<u8>().prop_map(|path| Frame::PathDead(PathId(path))),
             any::<u8>().prop_map(|id| Frame::PathClose(PathId(id))),
+            (any::<u32>(), 0_u16..1500).prop_map(|(id, padding)| Frame::MtuProbe { id, padding }),
+            any::<u32>().prop_map(Frame::MtuEcho),
             info.prop_map(|(price, order, weight, (standby, metered), name)| {
                 Frame::PathInfo(PathInfo { price, order, weight, standby, metered, name })
             }),
@@ -321,7 +352,17 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_frame_is_refused(frame in frame(), cut in 1_usize..200) {
+        fn padding_is_zero(padding in 1_u16..1500, at: prop::sample::Index, byte in 1_u8..) {
+            let mut bytes = Vec::new();
+            Frame::MtuProbe { id: 7, padding }.write(&mut bytes);
+            prop_assert_eq!(bytes.len(), MTU_PROBE_BYTES + usize::from(padding));
+            let at = MTU_PROBE_BYTES + at.index(usize::from(padding));
+            bytes[at] = byte;
+            prop_assert_eq!(Frame::read_all(&bytes), None);
+        }
+
+        #[test]
+        fn a_cut_frame_is_refused(frame in frame(), cut in 1_usize..2000) {
             let mut bytes = Vec::new();
             frame.write(&mut bytes);
             let cut = cut % bytes.len();

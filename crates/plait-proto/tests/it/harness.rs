@@ -43,6 +43,8 @@ pub(crate) struct Link {
     pub(crate) up_to: [bool; 2],
     /// Of a hundred datagrams, so many are lost.
     pub(crate) loss_percent: u64,
+    /// Longer datagrams vanish, in bytes at the IP layer.
+    pub(crate) mtu: usize,
     /// The port by which the link's NAT shows the customer. Nothing gets in by another.
     pub(crate) port: u16,
     /// Whether the customer has a socket on it.
@@ -56,6 +58,7 @@ impl Link {
             up: true,
             up_to: [true; 2],
             loss_percent: 0,
+            mtu: usize::MAX,
             port: 1000,
             plugged: true,
         }
@@ -297,6 +300,8 @@ impl World {
             // A generator of its own would be no better: this one spreads and repeats.
             self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let is_lost = (self.dice >> 33) % 100 < self.links[link].loss_percent;
+            let ip_bytes = bytes.len() + if self.setup.ipv6 { 48 } else { 28 };
+            let is_lost = is_lost || ip_bytes > self.links[link].mtu;
             if self.links[link].up && self.links[link].up_to[to] && !is_lost {
                 let at = self.now + self.links[link].delay;
                 self.count += 1;

@@ -8,5 +8,6 @@ mod harness;
 mod health;
 mod hostile;
 mod links;
+mod mtu;
 mod rekey;
 mod restart;

@@ -15,6 +15,7 @@ use plait_net::udp::UdpSocket;
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::time::Instant;
 
+use super::host::TunMtu;
 use super::links::{Change, Links};
 use super::pump::Pump;
 use super::requests::Request;
@@ -33,6 +34,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// A running gateway.
 pub(super) struct Driver {
     pump: Pump<Tun, UdpSocket>,
+    tun_mtu: TunMtu,
     clock: Clock,
     poll: Poll,
     requests: Receiver<Request>,
@@ -49,6 +51,7 @@ impl Driver {
     /// Registers everything; the waker is for whoever sends requests.
     pub(super) fn new(
         pump: Pump<Tun, UdpSocket>,
+        tun_mtu: TunMtu,
         clock: Clock,
         requests: Receiver<Request>,
         links: Links,
@@ -65,8 +68,18 @@ impl Driver {
         }
         let sockets_ready = vec![true; pump.sockets.len()];
         let (tun_ready, look_at) = (true, None);
-        let driver =
-            Self { pump, clock, poll, requests, tun_ready, sockets_ready, links, monitor, look_at };
+        let driver = Self {
+            pump,
+            tun_mtu,
+            clock,
+            poll,
+            requests,
+            tun_ready,
+            sockets_ready,
+            links,
+            monitor,
+            look_at,
+        };
         Ok((driver, waker))
     }
 
@@ -95,6 +108,9 @@ impl Driver {
             if self.pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
                 self.pump.endpoint.handle_timeout(now);
                 self.pump.flush();
+            }
+            if let Some(mtu) = self.pump.inner_mtu.take() {
+                self.tun_mtu.follow(mtu);
             }
         }
         self.pump.endpoint.close(now());

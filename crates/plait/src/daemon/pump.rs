@@ -29,12 +29,15 @@ pub(super) struct Pump<T, U> {
     pub(super) endpoint: Endpoint,
     pub(super) tun: T,
     pub(super) sockets: Sockets<U>,
+    /// The inner MTU that the TUN device is to follow, when it has changed.
+    pub(super) inner_mtu: Option<u16>,
     batch: PacketBatch,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
-        Self { endpoint, tun, sockets: Sockets::default(), batch: PacketBatch::new() }
+        let (sockets, batch) = (Sockets::default(), PacketBatch::new());
+        Self { endpoint, tun, sockets, inner_mtu: None, batch }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -109,6 +112,9 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             log::debug!("writing to the TUN device: {error}");
         }
         while let Some(event) = self.endpoint.poll_event() {
+            if let Event::InnerMtu(mtu) = event {
+                self.inner_mtu = Some(mtu);
+            }
             tell(&event);
         }
     }
@@ -129,6 +135,7 @@ fn tell(event: &Event) {
         Event::PathMoved(peer, path, remote) => {
             log::info!("path {path} follows {peer} to {remote}");
         }
+        Event::InnerMtu(mtu) => log::debug!("inner MTU {mtu}"),
     }
 }
 

@@ -1,0 +1,191 @@
+//! Links that carry less than the hosts would send, and change how much.
+
+use plait_proto::drop_reason::DropReason;
+use plait_proto::endpoint::Event;
+use plait_proto::stats::PathStatus;
+use plait_proto::time::Duration;
+
+use crate::harness::{
+    CUSTOMER, CUSTOMER_IP, PROVIDER, PROVIDER_IP, Setup, World, number, packet, packet_with,
+};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn resized(mut packet: Vec<u8>, bytes: usize) -> Vec<u8> {
+    packet.resize(bytes, 0);
+    packet[2..4].copy_from_slice(&(bytes as u16).to_be_bytes());
+    packet
+}
+
+fn paths(world: &mut World, side: usize) -> Vec<PathStatus> {
+    let mut status = world.sides[side].status(world.now);
+    status.peers.swap_remove(0).paths
+}
+
+/// Sends packets as large as the host is allowed each way, one every `interval`.
+fn exchange(world: &mut World, time: Duration, interval: Duration) {
+    let end = world.now + time;
+    for count in 0..1_000_000 {
+        if world.now >= end {
+            return;
+        }
+        for side in [CUSTOMER, PROVIDER] {
+            let bytes = usize::from(world.sides[side].inner_mtu());
+            world.send(side, &[resized(packet(side, 1, count), bytes)]);
+        }
+        world.run_for(interval);
+    }
+}
+
+/// All that is sent from now on arrives.
+fn assert_whole(world: &mut World) {
+    world.run_for(Duration::from_secs(1));
+    let before = [CUSTOMER, PROVIDER].map(|side| world.delivered[side].len());
+    exchange(world, Duration::from_secs(1), MILLISECOND);
+    world.run_for(Duration::from_secs(1));
+    for side in [CUSTOMER, PROVIDER] {
+        assert_eq!(world.delivered[side].len() - before[side], 1000, "to side {side}");
+    }
+}
+
+fn inner_mtus(world: &World) -> [u16; 2] {
+    [CUSTOMER, PROVIDER].map(|side| world.sides[side].inner_mtu())
+}
+
+fn one_link(mtu: usize, ipv6: bool) -> World {
+    let mut world = World::new(Setup { links: 1, ipv6, ..Setup::default() });
+    world.links[0].mtu = mtu;
+    world.run_for(Duration::from_millis(500));
+    world
+}
+
+#[test]
+fn the_full_size_is_known_as_soon_as_a_path_is_up() {
+    for (ipv6, mtu) in [(false, 1500), (true, 1520)] {
+        let mut world = one_link(mtu, ipv6);
+        for side in [CUSTOMER, PROVIDER] {
+            assert_eq!(paths(&mut world, side)[0].mtu_bytes, Some(mtu as u32));
+            assert!(!world.events[side].iter().any(|event| matches!(event, Event::InnerMtu(_))));
+        }
+        assert_whole(&mut world);
+    }
+}
+
+#[test]
+fn a_smaller_link_is_found_while_data_flows() {
+    let mut world = one_link(1412, false);
+    exchange(&mut world, Duration::from_secs(3), MILLISECOND * 10);
+    for side in [CUSTOMER, PROVIDER] {
+        assert!(world.events[side].contains(&Event::InnerMtu(1220)), "{:?}", world.events[side]);
+    }
+    exchange(&mut world, Duration::from_secs(10), MILLISECOND * 10);
+    assert!(inner_mtus(&world).iter().all(|mtu| (1336..=1352).contains(mtu)), "found closely");
+    assert_whole(&mut world);
+}
+
+#[test]
+fn a_link_that_shrinks_and_grows_is_followed() {
+    let mut world = one_link(1500, false);
+    exchange(&mut world, Duration::from_secs(5), MILLISECOND * 5);
+    assert_eq!(inner_mtus(&world), [1440, 1440]);
+    world.links[0].mtu = 1300;
+    exchange(&mut world, Duration::from_millis(1500), MILLISECOND * 5);
+    assert!(inner_mtus(&world).iter().all(|mtu| *mtu <= 1240), "within 1.5 s: {:?}", world.events);
+    assert_whole(&mut world);
+    world.links[0].mtu = 1500;
+    exchange(&mut world, Duration::from_secs(620), MILLISECOND * 50);
+    assert_eq!(inner_mtus(&world), [1440, 1440]);
+    assert_whole(&mut world);
+}
+
+#[test]
+fn one_way_data_into_a_black_hole_is_noticed() {
+    let mut world = one_link(1500, false);
+    world.links[0].mtu = 1400;
+    // A sender that hears nothing repeats itself ever more slowly, as TCP does.
+    for (count, wait) in [0, 0, 0, 0, 200, 400, 800, 1600].into_iter().enumerate() {
+        let bytes = usize::from(world.sides[CUSTOMER].inner_mtu());
+        world.send(CUSTOMER, &[resized(packet(CUSTOMER, 1, count as u32), bytes)]);
+        world.run_for(MILLISECOND * wait);
+    }
+    let arrived: Vec<u32> = world.delivered[PROVIDER].iter().map(|packet| number(packet)).collect();
+    assert!(arrived.contains(&7), "{arrived:?}");
+}
+
+#[test]
+fn a_link_below_1280_carries_small_packets_only() {
+    let mut world = World::new(Setup::default());
+    world.links[1].mtu = 1000;
+    world.run_for(Duration::from_secs(15));
+    assert_eq!(inner_mtus(&world), [1440, 1440], "the small link does not count");
+    let small = paths(&mut world, CUSTOMER).swap_remove(1);
+    assert!(small.mtu_bytes.is_some_and(|mtu| (985..=1000).contains(&mtu)), "{small:?}");
+    assert!(small.reason.contains("small packets only"), "{}", small.reason);
+    assert_whole(&mut world);
+    let before = paths(&mut world, CUSTOMER).swap_remove(1).sent_packets;
+    for count in 0..100 {
+        world.send(CUSTOMER, &[packet(CUSTOMER, 1, count)]);
+    }
+    let after = paths(&mut world, CUSTOMER).swap_remove(1).sent_packets;
+    assert_eq!(after - before, 50, "small packets use both links");
+}
+
+#[test]
+fn the_only_link_counts_however_small() {
+    let mut world = one_link(700, false);
+    exchange(&mut world, Duration::from_secs(15), MILLISECOND * 20);
+    assert!(inner_mtus(&world).iter().all(|mtu| (620..=640).contains(mtu)));
+    assert_whole(&mut world);
+    let too_big = world.sides[CUSTOMER].drop_count(DropReason::TooBigForPath);
+    world.send(CUSTOMER, &[resized(packet(CUSTOMER, 1, 0), 800)]);
+    assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::TooBigForPath), too_big + 1);
+}
+
+#[test]
+fn the_smallest_path_in_use_decides_and_leaves_late() {
+    let mut world = World::new(Setup::default());
+    world.links[1].mtu = 1400;
+    exchange(&mut world, Duration::from_secs(10), MILLISECOND * 10);
+    assert_eq!(inner_mtus(&world), [1340, 1340]);
+    world.links[1].up = false;
+    exchange(&mut world, Duration::from_secs(4), MILLISECOND * 10);
+    assert_eq!(inner_mtus(&world), [1340, 1340], "it may come back");
+    exchange(&mut world, Duration::from_secs(6), MILLISECOND * 10);
+    assert_eq!(inner_mtus(&world), [1440, 1440]);
+    world.links[1].up = true;
+    exchange(&mut world, Duration::from_secs(3), MILLISECOND * 10);
+    assert_eq!(inner_mtus(&world), [1340, 1340]);
+}
+
+#[test]
+fn an_idle_bond_sends_no_large_datagram() {
+    let mut world = one_link(1500, false);
+    let before = world.captured.len();
+    world.run_for(Duration::from_secs(3600));
+    let large = world.captured[before..].iter().filter(|datagram| datagram.bytes.len() > 600);
+    assert_eq!(large.count(), 0);
+}
+
+/// A SYN that announces an MSS of 1460 bytes, without checksums.
+fn syn(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
+    let mut syn = packet_with(source, destination, 1, 0);
+    syn[9] = 6;
+    syn.truncate(20);
+    syn.extend_from_slice(&[0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0x60, 2, 0, 0, 0, 0, 0, 0]);
+    syn.extend_from_slice(&[2, 4, 5, 0xb4]);
+    resized(syn, 44)
+}
+
+#[test]
+fn a_syn_tells_the_host_what_its_gateway_may_send() {
+    let mut world = one_link(1400, false);
+    exchange(&mut world, Duration::from_secs(10), MILLISECOND * 10);
+    assert_eq!(inner_mtus(&world), [1340, 1340]);
+    world.send(CUSTOMER, &[syn(CUSTOMER_IP, PROVIDER_IP)]);
+    world.send(PROVIDER, &[syn(PROVIDER_IP, CUSTOMER_IP)]);
+    world.run_for(Duration::from_secs(1));
+    for side in [CUSTOMER, PROVIDER] {
+        let got = world.delivered[side].last().expect("the SYN arrived");
+        assert_eq!(got[42..44], 1300_u16.to_be_bytes());
+    }
+}

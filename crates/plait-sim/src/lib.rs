@@ -6,6 +6,7 @@
 //! - [`app`]: the applications at both ends.
 //! - [`run`]: a scenario and a seed in, metrics and series out.
 //! - [`ratio`]: probabilities as integers.
+//! - [`swarm`]: seeds in, runs under random faults and checkers out.
 //! - [`tcp`]: a TCP sender and receiver, segment by segment.
 //! - [`prng`]: the seeded generator.
 
@@ -18,5 +19,6 @@ pub mod prng;
 pub mod ratio;
 pub mod run;
 pub mod scenario;
+pub mod swarm;
 pub mod tcp;
 pub mod world;

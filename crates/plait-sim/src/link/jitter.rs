@@ -70,15 +70,16 @@ impl Jitter {
     /// Draws the targets up to the period that `now` lies in. After a long silence only the last
     /// two matter, so that the work is bounded.
     fn enter_period_of(&mut self, now: Instant, prng: &mut Prng) {
-        if now < self.start + self.period {
-            return;
+        // A smaller maximum makes the next period shorter, and `now` may lie beyond that one too;
+        // from then on periods have one length.
+        while now >= self.start + self.period {
+            let behind = now.since(self.start).as_nanos() / self.period.as_nanos();
+            self.from = if behind == 1 { self.to } else { draw(self.max, prng) };
+            self.to = draw(self.max, prng);
+            let skipped = behind.saturating_mul(self.period.as_nanos());
+            self.start += Duration::from_nanos(u64::try_from(skipped).unwrap_or(u64::MAX));
+            self.period = period(self.max.max(self.from));
         }
-        let behind = now.since(self.start).as_nanos() / self.period.as_nanos();
-        self.from = if behind == 1 { self.to } else { draw(self.max, prng) };
-        self.to = draw(self.max, prng);
-        let skipped = behind.saturating_mul(self.period.as_nanos());
-        self.start += Duration::from_nanos(u64::try_from(skipped).unwrap_or(u64::MAX));
-        self.period = period(self.max.max(self.from));
     }
 }
 
@@ -141,5 +142,14 @@ mod tests {
         jitter.set_max(now, Duration::ZERO, &mut prng);
         assert!(jitter.at(now, &mut prng).abs_diff(before) <= Duration::from_nanos(2));
         assert_eq!(jitter.at(Instant::from_millis(5_000), &mut prng), Duration::ZERO);
+    }
+    #[test]
+    fn regression_a_smaller_maximum_shortens_the_next_period_only() {
+        let mut prng = Prng::new(3);
+        let mut jitter = Jitter::new(Duration::from_millis(60), &mut prng);
+        jitter.set_max(Instant::from_millis(100), Duration::from_millis(5), &mut prng);
+        // The period under way lasts 600 ms, those after it 100 ms.
+        let extra = jitter.at(Instant::from_millis(1_250), &mut prng);
+        assert!(extra <= Duration::from_millis(5), "{extra:?}");
     }
 }

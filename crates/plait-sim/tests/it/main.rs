@@ -5,6 +5,7 @@ mod golden;
 mod null_cipher;
 mod paper_002;
 mod scenarios;
+mod swarm;
 mod topology;
 mod trace;
 mod udp;

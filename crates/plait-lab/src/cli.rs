@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run a scenario on both back-ends, and hold each figure against its twin.
     Compare(CompareArgs),
+    /// Run gateways in virtual time under random links, loads and faults, and check all the while.
+    Swarm(SwarmArgs),
     /// Read results again: tables, and one page with plots.
     Report(ReportArgs),
     /// Remove what a killed lab has left.
@@ -145,6 +147,29 @@ pub(crate) struct CompareArgs {
 pub(crate) enum On {
     Sim,
     Netns,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SwarmArgs {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 300)]
+    pub(crate) seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) first: u64,
+    /// Run this seed alone.
+    #[arg(long, conflicts_with_all = ["seeds", "first"])]
+    pub(crate) seed: Option<u64>,
+    /// Print what happens in it.
+    #[arg(long, requires = "seed")]
+    pub(crate) trace: bool,
+    /// Seeds to run at a time.
+    #[arg(long, default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub(crate) jobs: usize,
+    /// Run so many hours of virtual time in one go, with a fault every minute.
+    #[arg(long, value_name = "HOURS", conflicts_with_all = ["seeds", "first", "trace"],
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) soak: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod run;
 mod scratch;
 mod selftest;
 mod site;
+mod swarm;
 mod topology;
 mod verify;
 
@@ -54,6 +55,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Run(args) if args.on == On::Sim => Some(run::run(args, &output)),
         Command::Report(args) => Some(report::run(args, &output)),
         Command::Bench(args) if args.sim => Some(bench::sim::run(args, &output)),
+        Command::Swarm(args) => Some(swarm::run(args, &output)),
         _ => None,
     };
     if let Some(verdict) = outside {
@@ -81,7 +83,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Run(args) => run::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
-        Command::Clean | Command::List(_) | Command::Report(_) => {
+        Command::Clean | Command::List(_) | Command::Report(_) | Command::Swarm(_) => {
             unreachable!("these work outside and have returned")
         }
     };

@@ -13,7 +13,7 @@ use crate::report::{PageFile, words};
 mod figures;
 mod naming;
 mod netns;
-mod pool;
+pub(crate) mod pool;
 mod progress;
 pub(crate) mod record;
 mod samples;

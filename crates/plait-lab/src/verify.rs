@@ -20,6 +20,7 @@ mod readme;
 mod resequencing;
 mod simulated;
 mod speed;
+mod survive;
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +100,16 @@ const PROMISES: &[Promise] = &[
         name: "sim.5",
         claim: "the simulator is a hundred times faster than real time",
         check: speed::check,
+    },
+    Promise {
+        name: "survive.3",
+        claim: "a day of random faults and ten thousand random bonds break nothing",
+        check: survive::swarm::check,
+    },
+    Promise {
+        name: "survive.4",
+        claim: "an idle bond is nearly silent",
+        check: survive::idle::check,
     },
 ];
 

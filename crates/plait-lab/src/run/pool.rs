@@ -19,12 +19,26 @@ pub(super) fn workers(jobs: usize) -> usize {
 pub(super) fn in_order<T: Send, E>(
     jobs: usize,
     work: impl Fn(usize) -> T + Sync,
+    take: impl FnMut(Option<T>) -> Result<(), E>,
+) -> Result<(), E> {
+    in_order_on(workers(jobs), jobs, work, take)
+}
+
+/// As [`in_order`], with so many threads.
+///
+/// # Errors
+///
+/// As [`in_order`].
+pub(crate) fn in_order_on<T: Send, E>(
+    threads: usize,
+    jobs: usize,
+    work: impl Fn(usize) -> T + Sync,
     mut take: impl FnMut(Option<T>) -> Result<(), E>,
 ) -> Result<(), E> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..workers(jobs) {
+        for _ in 0..threads {
             let sender = sender.clone();
             let (next, stop, work) = (&next, &stop, &work);
             scope.spawn(move || {

@@ -291,9 +291,12 @@ impl Bond {
     }
 
     fn note_data(&mut self, now: Instant) {
+        if now >= self.last_data_at + MARK_DELAY {
+            // What was sent anew without raising the sequence may owe a mark from now on.
+            self.control_due = None;
+        }
         if now >= self.last_data_at + ACTIVE_TIME {
             // Probes come sooner from now on.
-            self.control_due = None;
             for control in self.paths.values_mut() {
                 control.silence.hurry();
             }
@@ -386,11 +389,6 @@ impl Bond {
     /// Nothing comes back over a path: the peer is told over another, and what was in flight is
     /// sent again.
     fn declare_silent(&mut self, now: Instant, id: PathId) {
-        eprintln!(
-            "DBG silent {id} at {now:?} {:?} {:?}",
-            self.ingress.path(id),
-            self.paths.get(id)
-        );
         self.set_state(now, id, PathState::Silent);
         if let Some(other) = self.fastest_path() {
             self.ingress.send_control(now, other, &[Frame::PathDead(id)]);
@@ -673,7 +671,8 @@ impl Bond {
 
     fn notice_silence(&mut self) {
         let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
-        let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent);
+        let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent)
+            || self.paths.values().any(PathControl::is_ignored);
         if any_silent && !any_up && !self.all_silent_told {
             self.all_silent_told = true;
             self.events.push_back(BondEvent::AllPathsSilent);

@@ -15,6 +15,8 @@ use crate::wire::control::{PathInfo, Token};
 /// First repetition of a challenge; it doubles up to [`CHALLENGE_INTERVAL_MAX`].
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 const CHALLENGE_INTERVAL_MAX: Duration = Duration::from_secs(5);
+/// After so many without an answer the peer itself is in doubt.
+const IGNORED_CHALLENGES: u32 = 3;
 /// Probes while the bond carries traffic.
 const PROBE_INTERVAL_ACTIVE: Duration = Duration::from_secs(1);
 /// A metered path falls asleep when the bond has had no traffic for so long.
@@ -114,6 +116,11 @@ impl PathControl {
         self.validated = true;
         self.last_probe_at = now;
         Some(now.since(self.challenged_at))
+    }
+
+    /// Nobody answers the path's challenges: perhaps nobody has the session any more.
+    pub(super) fn is_ignored(&self) -> bool {
+        !self.validated && self.challenges >= IGNORED_CHALLENGES
     }
 
     /// An echo arrived; gives the round-trip time when it answers a probe under way.

@@ -9,5 +9,6 @@ mod health;
 mod hostile;
 mod links;
 mod mtu;
+mod operations;
 mod rekey;
 mod restart;

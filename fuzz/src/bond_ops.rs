@@ -103,7 +103,13 @@ impl Run {
             }
             13 => self.pair.up[usize::from(op >> 7) % LINKS] = false,
             14 => self.pair.up[usize::from(op >> 7) % LINKS] = true,
-            _ => self.pair.restart(usize::from(op >> 7)),
+            _ => match (op >> 4) & 7 {
+                // A path's address, the clocks, the keys' age.
+                5 => self.pair.rebind(usize::from(op >> 7) % LINKS),
+                6 => self.pair.jump_clocks(u64::from(input.u16())),
+                7 => self.wait(self.config.rekey.rekey_after.min(Duration::from_secs(5))),
+                _ => self.pair.restart(usize::from(op >> 7)),
+            },
         }
     }
 

@@ -72,6 +72,10 @@ pub struct Pair {
     /// Datagrams that left the sides.
     pub sent_datagrams: u64,
     bond: BondConfig,
+    /// How often each of the customer's addresses has changed.
+    bindings: [u8; LINKS],
+    /// Seconds that both wall clocks have jumped forwards; read at a restart.
+    jumped_s: u64,
     flying: BTreeMap<(Instant, u64), Datagram>,
     flown: u64,
     starts: u8,
@@ -93,7 +97,7 @@ pub fn bond_config() -> BondConfig {
 impl Pair {
     /// Two endpoints that have done nothing yet.
     pub fn new(bond: BondConfig) -> Self {
-        let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&bond, side, 0));
+        let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&bond, side, 0, 0));
         Self {
             now: Instant::ZERO,
             sides,
@@ -103,6 +107,8 @@ impl Pair {
             delivered: [Vec::new(), Vec::new()],
             sent_datagrams: 0,
             bond,
+            bindings: [0; LINKS],
+            jumped_s: 0,
             flying: BTreeMap::new(),
             flown: 0,
             starts: 0,
@@ -120,9 +126,19 @@ impl Pair {
     /// The side starts again with nothing but its configuration.
     pub fn restart(&mut self, side: usize) {
         self.starts = self.starts.wrapping_add(1);
-        self.sides[side] = endpoint(&self.bond, side, self.starts);
+        self.sides[side] = endpoint(&self.bond, side, self.starts, self.jumped_s);
         self.sides[side].start(self.now);
         self.drain(side);
+    }
+
+    /// The customer's address on a link is another one from now on; the old one reaches nobody.
+    pub fn rebind(&mut self, link: usize) {
+        self.bindings[link] = self.bindings[link].wrapping_add(1);
+    }
+
+    /// The wall clocks jump forwards.
+    pub fn jump_clocks(&mut self, seconds: u64) {
+        self.jumped_s += seconds;
     }
 
     /// Hands inner packets to a side as one batch.
@@ -138,7 +154,12 @@ impl Pair {
         let Datagram { to, link, bytes } = datagram;
         let mut bytes = bytes.clone();
         let stride = bytes.len();
-        self.sides[*to].handle_datagrams(self.now, route_at(*to, *link), stride, &mut bytes);
+        self.sides[*to].handle_datagrams(
+            self.now,
+            route_at(*to, *link, self.bindings),
+            stride,
+            &mut bytes,
+        );
         self.drain(*to);
     }
 
@@ -160,7 +181,8 @@ impl Pair {
         let mut sent = Vec::new();
         while let Some(transmit) = self.sides[side].poll_transmit() {
             let size = transmit.segment_size.unwrap_or(transmit.contents.len());
-            let link = link_of(side, transmit.socket, transmit.remote);
+            let link = link_of(side, transmit.socket, transmit.remote, self.bindings);
+            let Some(link) = link else { continue };
             let datagrams = transmit.contents.chunks(size).map(<[u8]>::to_vec);
             sent.extend(datagrams.map(|bytes| Datagram { to: 1 - side, link, bytes }));
         }
@@ -235,28 +257,32 @@ fn provider_address() -> SocketAddr {
     ([192, 0, 2, 1], 7788).into()
 }
 
-fn customer_address(link: usize) -> SocketAddr {
-    ([10, link as u8 + 1, 0, 1], 1000).into()
+fn customer_address(link: usize, bindings: [u8; LINKS]) -> SocketAddr {
+    ([10, link as u8 + 1, 0, 1], 1000 + u16::from(bindings[link])).into()
 }
 
-fn route_at(to: usize, link: usize) -> Route {
+fn route_at(to: usize, link: usize, bindings: [u8; LINKS]) -> Route {
     if to == CUSTOMER {
         Route { socket: SocketId(link as u16), remote: provider_address(), local: None }
     } else {
-        Route { socket: SocketId(0), remote: customer_address(link), local: None }
+        Route { socket: SocketId(0), remote: customer_address(link, bindings), local: None }
     }
 }
 
-fn link_of(from: usize, socket: SocketId, remote: SocketAddr) -> usize {
+/// The link that leads to an address; `None` for an address that was left.
+fn link_of(
+    from: usize,
+    socket: SocketId,
+    remote: SocketAddr,
+    bindings: [u8; LINKS],
+) -> Option<usize> {
     if from == CUSTOMER {
-        return usize::from(socket.0);
+        return Some(usize::from(socket.0));
     }
-    (0..LINKS)
-        .find(|link| customer_address(*link) == remote)
-        .expect("the provider sends only where something came from")
+    (0..LINKS).find(|link| customer_address(*link, bindings) == remote)
 }
 
-fn endpoint(bond: &BondConfig, side: usize, starts: u8) -> Endpoint {
+fn endpoint(bond: &BondConfig, side: usize, starts: u8, jumped_s: u64) -> Endpoint {
     let keys = [PrivateKey::from_bytes([1; 32]), PrivateKey::from_bytes([2; 32])];
     let is_customer = side == CUSTOMER;
     let links = (0..LINKS as u8).map(|at| LinkConfig {
@@ -270,7 +296,7 @@ fn endpoint(bond: &BondConfig, side: usize, starts: u8) -> Endpoint {
     let config = EndpointConfig {
         private_key: keys[side].clone(),
         // A clock that a restart does not set back.
-        wall_clock_at_zero: Duration::from_secs(1_700_000_000 + u64::from(starts)),
+        wall_clock_at_zero: Duration::from_secs(1_700_000_000 + u64::from(starts) + jumped_s),
         links: if is_customer { links.collect() } else { Vec::new() },
         bond: bond.clone(),
     };

@@ -26,8 +26,10 @@ pub(crate) use plait_sim::world::Way;
 use crate::topology::PROVIDER_V4;
 
 mod lateness;
+mod nat;
 
 pub(crate) use lateness::{Lateness, LatenessSummary};
+use nat::Nat;
 
 /// Longest packet that a link carries: above any device's MTU.
 const PACKET_BYTES_MAX: usize = 9216;
@@ -105,6 +107,8 @@ struct Direction {
     devices: Vec<(Arc<Tun>, Arc<Tun>)>,
     /// For each strand, the one that its packets cross too.
     through: Vec<Option<usize>>,
+    /// Of both directions together.
+    nat: Arc<Nat>,
     state: Mutex<State>,
 }
 
@@ -154,11 +158,13 @@ impl Emulator {
             down.push((strand.down, Carried::default()));
         }
         let back = ends.iter().map(|(customer, provider)| (provider.clone(), customer.clone()));
+        let nat = Arc::new(Nat::default());
         let direction = |way, devices, links| {
             let (lateness, capture) = (Lateness::default(), Capture::default());
             let state = State { links, lateness, refused_packets: 0, capture, failure: None };
             let (through, state) = (through.clone(), Mutex::new(state));
-            Arc::new(Direction { way, epoch, devices, through, state })
+            let nat = Arc::clone(&nat);
+            Arc::new(Direction { way, epoch, devices, through, nat, state })
         };
         let down = direction(Way::Down, back.collect(), down);
         let up = direction(Way::Up, ends, up);
@@ -236,6 +242,12 @@ impl Emulator {
             let (now, mut state) = (direction.epoch.now(), direction.lock());
             state.links.iter_mut().for_each(|(link, _)| link.set_cut(now, cut));
         }
+    }
+
+    /// Forgets what address translation knew, as a NAT that restarts: from now on the customer's
+    /// datagrams arrive from other ports, which depend on `mask`, above 0.
+    pub(crate) fn rebind_ports(&self, mask: u16) {
+        self.up.nat.rebind(mask);
     }
 
     /// Begins to keep copies of the packets put into each direction, up to `packets_max` of each.
@@ -316,6 +328,9 @@ impl Direction {
         for _ in 0..READ_BURST {
             let read = self.devices[strand].0.read_packet(&mut buffer);
             let Some(length) = read.context("cannot read a link's device")? else { break };
+            if !self.nat.pass(self.way, &mut buffer[..length]) {
+                continue;
+            }
             let packet: Box<[u8]> = buffer[..length].into();
             if state.capture.packets.len() < state.capture.packets_max {
                 state.capture.packets.push(packet.clone());

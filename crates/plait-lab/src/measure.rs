@@ -1,4 +1,5 @@
-//! Real traffic and its figures. All of it is a download: the server sends, the customer receives.
+//! Real traffic and its figures. Unless said otherwise it is a download: the server sends, the
+//! customer receives.
 
 use std::time::Duration;
 
@@ -7,12 +8,20 @@ use plait_net::netns::NetNs;
 use serde::Serialize;
 
 mod aggregation;
+mod beat;
 mod curl;
+mod deliveries;
 mod iperf;
+mod pings;
+mod stream;
 
 pub(crate) use aggregation::{aggregation_benefit, aggregation_ratio, median};
+pub(crate) use beat::{BEAT_INTERVAL, Beat};
 pub(crate) use curl::{WebServer, download};
+pub(crate) use deliveries::Deliveries;
 pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
+pub(crate) use pings::Pinging;
+pub(crate) use stream::Stream;
 
 /// How long to send, the first part not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

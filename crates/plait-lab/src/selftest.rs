@@ -11,6 +11,7 @@ mod bond;
 mod cleanup;
 mod ping;
 mod scenario;
+mod survive;
 
 pub(crate) use ping::ping;
 
@@ -35,6 +36,12 @@ const TESTS: &[(&str, Test)] = &[
     ("restart-after-kill", bond::restarts_after_kill),
     ("scenario-udp", scenario::udp),
     ("scenario-tcp", scenario::tcp),
+    ("silent-cut", survive::silent_cut),
+    ("restart", survive::restart),
+    ("interface", survive::interface),
+    ("address", survive::address),
+    ("reload", survive::reload),
+    ("hostile", survive::hostile),
     ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
     ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
 ];

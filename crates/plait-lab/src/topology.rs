@@ -21,6 +21,7 @@ use plait_sim::link::LinkConfig;
 use crate::emulator::Emulator;
 
 mod addresses;
+mod interface;
 mod ip;
 mod veth;
 

@@ -20,7 +20,11 @@ mod readme;
 mod resequencing;
 mod simulated;
 mod speed;
+<<<<<<< HEAD
 mod survive;
+=======
+pub(crate) mod survive;
+>>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -102,14 +106,39 @@ const PROMISES: &[Promise] = &[
         check: speed::check,
     },
     Promise {
+<<<<<<< HEAD
         name: "survive.3",
         claim: "a day of random faults and ten thousand random bonds break nothing",
         check: survive::swarm::check,
+=======
+        name: "survive.1",
+        claim: "a link that dies in silence stops nothing, and is used again when it has healed",
+        check: survive::silent_cut::check,
+    },
+    Promise {
+        name: "survive.2",
+        claim: "a link that begins to lose packets does not spoil the good one",
+        check: survive::lossy::check,
+>>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
     },
     Promise {
         name: "survive.4",
         claim: "an idle bond is nearly silent",
+<<<<<<< HEAD
         check: survive::idle::check,
+=======
+        check: survive::check_idle,
+    },
+    Promise {
+        name: "survive.5",
+        claim: "hostile datagrams neither end a gateway nor stop its bond",
+        check: survive::hostile::check,
+    },
+    Promise {
+        name: "survive.6",
+        claim: "interfaces, addresses and gateways come and go under a running download",
+        check: survive::standstill::check,
+>>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
     },
 ];
 

@@ -75,6 +75,12 @@ tests! { selftest_of_plait:
     bond_survives_a_dead_link => "dead-link",
     bond_comes_back_after_a_kill => "restart-after-kill",
     a_udp_scenario_runs => "scenario-udp",
+    a_download_survives_a_silent_cut => "silent-cut",
+    a_download_survives_a_restart_of_either_gateway => "restart",
+    a_download_survives_an_interface_that_goes_and_comes => "interface",
+    a_download_survives_new_addresses_and_ports => "address",
+    a_download_survives_a_reload => "reload",
+    a_download_survives_hostile_datagrams => "hostile",
     sigterm_leaves_nothing => "sigterm-leaves-nothing",
     bad_config_leaves_nothing => "bad-config-leaves-nothing",
 }

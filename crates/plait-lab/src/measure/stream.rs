@@ -1,0 +1,141 @@
+//! TCP connections between customer and server that send as much as they can, with a receiver that
+//! notes when data arrives.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use plait_net::netns::NetNs;
+use socket2::SockRef;
+
+use super::Deliveries;
+use crate::emulator::Way;
+use crate::topology::{SERVER_V4, Topology};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const CHUNK_BYTES: usize = 64 * 1024;
+/// The sender's congestion control (RFC 9438).
+const CONGESTION: &[u8] = b"cubic";
+
+/// A running connection; it is closed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    shared: Arc<Shared>,
+    ends: [TcpStream; 2],
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stopping: AtomicBool,
+    deliveries: Mutex<Deliveries>,
+    /// Why an end ended by itself.
+    death: Mutex<Option<String>>,
+}
+
+impl Shared {
+    fn deliveries(&self) -> MutexGuard<'_, Deliveries> {
+        self.deliveries.lock().expect("no thread panics while it holds the record's lock")
+    }
+
+    fn death(&self) -> MutexGuard<'_, Option<String>> {
+        self.death.lock().expect("no thread panics while it holds the record's lock")
+    }
+
+    /// Notes the first reason for which the connection ended, unless it was asked to.
+    fn died(&self, of: String) {
+        if !self.stopping.load(Ordering::Relaxed) {
+            self.death().get_or_insert(of);
+        }
+    }
+}
+
+impl Stream {
+    /// Connects the customer to the server through the bond; data flows `way`.
+    pub(crate) fn start(topology: &Topology, way: Way) -> Result<Self> {
+        let (customer, server) = connect(&topology.customer().netns, &topology.server)?;
+        let (sender, receiver) = match way {
+            Way::Up => (customer, server),
+            Way::Down => (server, customer),
+        };
+        SockRef::from(&sender).set_tcp_congestion(CONGESTION)?;
+        let ends = [sender.try_clone()?, receiver.try_clone()?];
+        let shared = Arc::new(Shared::default());
+        let mut stream = Self { shared: Arc::clone(&shared), ends, threads: Vec::new() };
+        let for_sender = Arc::clone(&shared);
+        stream.spawn("sender", move || send_all(sender, &for_sender))?;
+        stream.spawn("receiver", move || receive_all(receiver, &shared))?;
+        Ok(stream)
+    }
+
+    /// Several at once.
+    pub(crate) fn start_several(topology: &Topology, way: Way, count: usize) -> Result<Vec<Self>> {
+        (0..count).map(|_| Self::start(topology, way)).collect()
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.threads.push(std::thread::Builder::new().name(name.into()).spawn(work)?);
+        Ok(())
+    }
+
+    /// What arrived so far.
+    pub(crate) fn deliveries(&self) -> Deliveries {
+        self.shared.deliveries().clone()
+    }
+
+    /// Why the connection ended; `None` while it lives.
+    pub(crate) fn death(&self) -> Option<String> {
+        self.shared.death().clone()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        for end in &self.ends {
+            // Fails only when the connection is gone already.
+            let _gone = end.shutdown(Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// The customer's and the server's end of a new connection.
+fn connect(customer: &NetNs, server: &NetNs) -> Result<(TcpStream, TcpStream)> {
+    let listener = server.run_in(|| TcpListener::bind((SERVER_V4, 0)))??;
+    let address = listener.local_addr()?;
+    let at_customer = customer
+        .run_in(|| TcpStream::connect_timeout(&address, CONNECT_LIMIT))?
+        .with_context(|| format!("cannot connect to {address} through the bond"))?;
+    let (at_server, _) = listener.accept()?;
+    Ok((at_customer, at_server))
+}
+
+fn send_all(mut socket: TcpStream, shared: &Shared) {
+    let chunk = vec![0x5a; CHUNK_BYTES];
+    loop {
+        match socket.write(&chunk) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return shared.died(format!("the sender: {error}")),
+        }
+    }
+}
+
+fn receive_all(mut socket: TcpStream, shared: &Shared) {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        match socket.read(&mut buffer) {
+            Ok(0) => return shared.died("the receiver: closed by the sender".into()),
+            Ok(bytes) => shared.deliveries().add(Instant::now(), bytes as u64),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return shared.died(format!("the receiver: {error}")),
+        }
+    }
+}

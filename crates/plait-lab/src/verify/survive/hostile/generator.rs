@@ -1,0 +1,201 @@
+//! Sends hostile datagrams at a steady pace from a thread of its own.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use plait_net::netns::NetNs;
+
+use super::datagrams::Datagrams;
+use crate::gateway::{LISTEN_PORT, endpoint_v4};
+use crate::topology::SERVER_BARE_V4;
+
+/// Source ports.
+const SOCKETS: usize = 16;
+/// Time between two bursts.
+const TICK: Duration = Duration::from_millis(1);
+/// Datagrams of a burst at most, when the thread has fallen behind.
+const BURST_MAX: u64 = 512;
+/// The kernel's clock ticks per second in proc_pid_stat(5): `USER_HZ`, 100 everywhere.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// What hostile datagrams are made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Hostility {
+    /// Payloads that the gateways sent.
+    pub(crate) captures: Vec<Vec<u8>>,
+    pub(crate) seed: u64,
+}
+
+/// What a generator did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) datagrams: u64,
+    pub(crate) reply_bytes: u64,
+    pub(crate) cpu: Duration,
+    pub(crate) elapsed: Duration,
+}
+
+impl Sent {
+    /// Share of one core, in parts per million.
+    pub(crate) fn cpu_ppm(&self) -> u64 {
+        (self.cpu.as_secs_f64() / self.elapsed.as_secs_f64() * 1e6) as u64
+    }
+
+    pub(crate) fn reply_bps(&self) -> u64 {
+        (self.reply_bytes as f64 * 8.0 / self.elapsed.as_secs_f64()) as u64
+    }
+}
+
+/// A running generator.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Result<Sent>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    sent: AtomicU64,
+}
+
+impl Generator {
+    /// Sends up to `count` datagrams from `netns` to the listening gateway, `per_second` of them.
+    pub(crate) fn start(
+        netns: &NetNs,
+        hostility: &Hostility,
+        per_second: u64,
+        count: u64,
+    ) -> Result<Self> {
+        ensure!(!hostility.captures.is_empty(), "no datagram of the gateways was captured");
+        let open = || (0..SOCKETS).map(|_| UdpSocket::bind((SERVER_BARE_V4, 0))).collect();
+        let sockets: std::io::Result<Vec<_>> = netns.run_in(open)?;
+        let sockets = sockets.context("cannot open the generator's sockets")?;
+        sockets.iter().try_for_each(|socket| socket.set_nonblocking(true))?;
+        let shared = Arc::new(Shared::default());
+        let (for_thread, hostility) = (Arc::clone(&shared), hostility.clone());
+        let thread = std::thread::Builder::new()
+            .name("hostile".into())
+            .spawn(move || generate(&sockets, &hostility, per_second, count, &for_thread))?;
+        Ok(Self { shared, thread })
+    }
+
+    /// Datagrams sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has neither sent all nor failed.
+    pub(crate) fn runs(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(self) -> Result<Sent> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn generate(
+    sockets: &[UdpSocket],
+    hostility: &Hostility,
+    per_second: u64,
+    count: u64,
+    shared: &Shared,
+) -> Result<Sent> {
+    let mut datagrams = Datagrams::new(&hostility.captures, hostility.seed);
+    let (mut datagram, start) = (Vec::new(), Instant::now());
+    let mut sent = Sent::default();
+    while sent.datagrams < count && !shared.stop.load(Ordering::Relaxed) {
+        let due = u128::from(per_second) * start.elapsed().as_micros() / 1_000_000;
+        let due = u64::try_from(due).unwrap_or(u64::MAX).min(count);
+        for _ in 0..due.saturating_sub(sent.datagrams).min(BURST_MAX) {
+            datagrams.next_into(&mut datagram);
+            let socket = &sockets[sent.datagrams as usize % sockets.len()];
+            // A full queue loses datagrams as the gateway's socket does.
+            let _lost = socket.send_to(&datagram, endpoint_v4());
+            sent.datagrams += 1;
+        }
+        shared.sent.store(sent.datagrams, Ordering::Relaxed);
+        sent.reply_bytes += sockets.iter().map(drain).sum::<u64>();
+        if due.saturating_sub(sent.datagrams) == 0 {
+            std::thread::sleep(TICK);
+        }
+    }
+    sent.elapsed = start.elapsed();
+    sent.cpu = thread_cpu_time()?;
+    Ok(sent)
+}
+
+/// Reads what came back, and returns its bytes.
+fn drain(socket: &UdpSocket) -> u64 {
+    let mut buffer = [0; 2048];
+    let mut bytes = 0;
+    while let Ok(length) = socket.recv(&mut buffer) {
+        bytes += length as u64;
+    }
+    bytes
+}
+
+/// CPU time of this thread.
+fn thread_cpu_time() -> Result<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/stat")?;
+    let ticks = cpu_ticks(&text).with_context(|| format!("unknown form of stat: {text}"))?;
+    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+}
+
+/// `utime` and `stime` of proc_pid_stat(5), its fields 14 and 15.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let (user, system) = (fields.next()?, fields.next()?);
+    Some(user.parse::<u64>().ok()? + system.parse::<u64>().ok()?)
+}
+
+/// Datagrams that the listening gateway's sockets had no room for.
+pub(super) fn unread_datagrams(netns: &NetNs) -> Result<u64> {
+    let tables = netns.run_in(|| {
+        ["udp", "udp6"].map(|table| {
+            fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default()
+        })
+    })?;
+    Ok(tables.iter().map(|table| drops_on(table, LISTEN_PORT)).sum())
+}
+
+/// The last column, `drops`, of the sockets on `port`.
+fn drops_on(table: &str, port: u16) -> u64 {
+    let local = format!(":{port:04X}");
+    let of_port = |line: &&str| {
+        line.split_whitespace().nth(1).is_some_and(|address| address.ends_with(&local))
+    };
+    let drops = |line: &str| line.split_whitespace().last()?.parse::<u64>().ok();
+    table.lines().skip(1).filter(of_port).filter_map(drops).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_read_behind_any_name() {
+        let stat = "7 (a) b) S 1 1 1 0 -1 64 1 0 0 0 120 30 0 0 20 0 1 0 5 0 0";
+        assert_eq!(cpu_ticks(stat), Some(150));
+        assert_eq!(cpu_ticks("7 (a"), None);
+        assert!(thread_cpu_time().is_ok());
+    }
+
+    #[test]
+    fn drops_of_the_port_are_summed() {
+        let table = "sl local_address rem_address st queues tr tm retrnsmt uid timeout inode ref \
+                     pointer drops\n\
+                     1: 00000000:1E6C 00000000:0000 07 0:0 00:0 0 0 0 1 2 0 41\n\
+                     2: 00000000:1E6D 00000000:0000 07 0:0 00:0 0 0 0 1 2 0 7\n";
+        assert_eq!(drops_on(table, 7788), 41);
+    }
+}

@@ -1,0 +1,203 @@
+//! survive.6: how long a download stands still when an interface goes or comes, an address or port
+//! changes, a gateway restarts or reads its configuration again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::super::{Effort, Figure};
+use super::{LINKS, Times, count_alive, ensure_flowing, sleep_until};
+use crate::emulator::Way;
+use crate::gateway::{Bond, BondSetup};
+use crate::measure::{BEAT_INTERVAL, Beat, Stream};
+use crate::output::Progress;
+use crate::topology::Topology;
+
+const SOURCE: &str = "issue 4: back within 2 s of traffic, in either direction";
+/// A path that goes is as a silent cut, and one that comes or moves spoils nothing.
+const GAP_SOURCE: &str = "issue 4, promise 1, for a path that goes";
+const GAP_MS_MAX: f64 = 300.0;
+const RELOAD_SOURCE: &str = "SIGHUP keeps bonds";
+const RELOAD_GAP_MS_MAX: f64 = 100.0;
+const BACK_MS_MAX: f64 = 2000.0;
+
+/// Time in which the download fills both links.
+const RAMP: Duration = Duration::from_secs(4);
+/// Time after the event in which the download is watched.
+const WATCHED: Duration = Duration::from_secs(10);
+/// For an interface that is to come back: how long it is gone before that.
+const GONE: Duration = Duration::from_secs(3);
+/// How long a killed gateway stays away: the time that its host needs to start it again.
+const DOWN: Duration = Duration::from_millis(200);
+/// A NAT's new ports.
+const OTHER_PORTS: u16 = 0x0155;
+
+/// Something that happens to a bond that carries a download.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    InterfaceRemoved(&'static str),
+    InterfaceBack(&'static str),
+    AddressChanged(&'static str),
+    NatRebinds(&'static str),
+    CustomerKilled,
+    ProviderKilled,
+    CustomerReloads,
+    ProviderReloads,
+}
+
+const EVENTS: [Event; 12] = [
+    Event::InterfaceRemoved(LINKS[0].name),
+    Event::InterfaceRemoved(LINKS[1].name),
+    Event::InterfaceBack(LINKS[0].name),
+    Event::InterfaceBack(LINKS[1].name),
+    Event::AddressChanged(LINKS[0].name),
+    Event::AddressChanged(LINKS[1].name),
+    Event::NatRebinds(LINKS[0].name),
+    Event::NatRebinds(LINKS[1].name),
+    Event::CustomerKilled,
+    Event::ProviderKilled,
+    Event::CustomerReloads,
+    Event::ProviderReloads,
+];
+
+impl Event {
+    fn name(self) -> String {
+        match self {
+            Self::InterfaceRemoved(link) => format!("interface {link} removed"),
+            Self::InterfaceBack(link) => format!("interface {link} back"),
+            Self::AddressChanged(link) => format!("address of {link} changed"),
+            Self::NatRebinds(link) => format!("NAT of {link} rebinds"),
+            Self::CustomerKilled => "calling gateway killed and restarted".into(),
+            Self::ProviderKilled => "listening gateway killed and restarted".into(),
+            Self::CustomerReloads => "SIGHUP to the calling gateway".into(),
+            Self::ProviderReloads => "SIGHUP to the listening gateway".into(),
+        }
+    }
+
+    fn is_restart(self) -> bool {
+        matches!(self, Self::CustomerKilled | Self::ProviderKilled)
+    }
+
+    /// What must have happened before the download is watched.
+    fn prepare(self, topology: &Topology) -> Result<()> {
+        if let Self::InterfaceBack(link) = self {
+            topology.remove_interface(link)?;
+            std::thread::sleep(GONE);
+        }
+        Ok(())
+    }
+
+    fn happen(self, topology: &Topology, bond: &mut Bond<'_>) -> Result<()> {
+        match self {
+            Self::InterfaceRemoved(link) => topology.remove_interface(link),
+            Self::InterfaceBack(link) => topology.return_interface(link),
+            Self::AddressChanged(link) => topology.change_address(link),
+            Self::NatRebinds(link) => {
+                topology.link(link)?.emulator.rebind_ports(OTHER_PORTS);
+                Ok(())
+            }
+            Self::CustomerKilled => {
+                bond.customer.kill()?;
+                std::thread::sleep(DOWN);
+                bond.customer.kill_and_restart(&topology.customer().netns)
+            }
+            Self::ProviderKilled => {
+                bond.provider.kill()?;
+                std::thread::sleep(DOWN);
+                bond.provider.kill_and_restart(&topology.provider)
+            }
+            Self::CustomerReloads => bond.customer.reload(),
+            Self::ProviderReloads => bond.provider.reload(),
+        }
+    }
+}
+
+pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
+    let each = RAMP + WATCHED;
+    let runs = u32::try_from(EVENTS.len() * effort.runs)?;
+    let mut progress = Progress::new(runs as usize, each * runs);
+    let mut figures = Vec::new();
+    for event in EVENTS {
+        let mut found = Found::default();
+        for _ in 0..effort.runs {
+            let _step = progress.step(&event.name(), each);
+            watch(event, &mut found).with_context(|| event.name())?;
+        }
+        figures.extend(found.figures(event, effort.runs as u64));
+    }
+    Ok(figures)
+}
+
+/// What an event did to downloads.
+#[derive(Debug, Default)]
+struct Found {
+    standstill: Times,
+    /// Longest time in which no datagram came through, of both directions.
+    silence: Times,
+    alive: u64,
+    /// How many gateways ended by themselves, with what they said.
+    ended: Vec<String>,
+}
+
+impl Found {
+    fn figures(&self, event: Event, runs: u64) -> Vec<Figure> {
+        let name = event.name();
+        let mut figures = vec![
+            Figure::count(format!("{name}: downloads of {runs} that live"), self.alive)
+                .exactly(runs as f64, "issue 4: lose no connection"),
+        ];
+        let standstill = format!("{name}: download stands still");
+        let silence = format!("{name}: no datagram");
+        if event.is_restart() {
+            // TCP repeats at growing intervals, so a download goes on later than the bond.
+            figures.push(Figure::number(standstill, self.standstill.worst_ms(), "ms"));
+            figures.extend(self.silence.figures(&silence, BACK_MS_MAX, SOURCE));
+        } else {
+            let (most, source) = match event {
+                Event::CustomerReloads | Event::ProviderReloads => {
+                    (RELOAD_GAP_MS_MAX, RELOAD_SOURCE)
+                }
+                _ => (GAP_MS_MAX, GAP_SOURCE),
+            };
+            figures.extend(self.standstill.figures(&standstill, most, source));
+            figures.push(Figure::number(silence, self.silence.worst_ms(), "ms"));
+        }
+        if let Some(said) = self.ended.first() {
+            let times = self.ended.len() as u64;
+            crate::output::note(format!("{name}: {said}"));
+            figures.push(
+                Figure::count(format!("{name}: gateways that ended"), times)
+                    .exactly(0.0, "a gateway goes on"),
+            );
+        }
+        figures
+    }
+}
+
+fn watch(event: Event, found: &mut Found) -> Result<()> {
+    let topology = Topology::build(&LINKS)?;
+    let setup = BondSetup::over(&LINKS.map(|link| link.name));
+    let mut bond = Bond::start(&topology.customer().netns, &topology.provider, &setup)?;
+    event.prepare(&topology)?;
+    let start = Instant::now();
+    let streams = [Stream::start(&topology, Way::Down)?];
+    let beat = Beat::start(&topology)?;
+    std::thread::sleep(RAMP);
+    ensure_flowing(&streams, start)?;
+    let happened_at = Instant::now();
+    event.happen(&topology, &mut bond)?;
+    let until = happened_at + WATCHED;
+    sleep_until(until);
+    found.alive += count_alive(&streams);
+    found.standstill.add(streams[0].deliveries().longest_gap(happened_at, until));
+    let silence = [Way::Up, Way::Down].map(|way| {
+        let silence = beat.deliveries(way).longest_gap(happened_at, until);
+        silence.saturating_sub(BEAT_INTERVAL)
+    });
+    found.silence.add(silence.into_iter().max().unwrap_or_default());
+    drop((streams, beat));
+    // The other figures say what became of the traffic.
+    let ended = bond.ensure_both_run().and_then(|()| bond.stop());
+    found.ended.extend(ended.err().map(|error| format!("{error:#}")));
+    Ok(())
+}

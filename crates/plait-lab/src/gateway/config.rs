@@ -37,12 +37,24 @@ pub(crate) struct PathSection {
     pub(crate) price: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) weight: Option<u16>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) metered: bool,
+}
+
+fn is_default(flag: &bool) -> bool {
+    !flag
 }
 
 impl PathSection {
     /// A path over the device of the same name.
     pub(crate) fn over(name: &str) -> Self {
-        Self { name: name.into(), interface: name.into(), price: None, weight: None }
+        Self {
+            name: name.into(),
+            interface: name.into(),
+            price: None,
+            weight: None,
+            metered: false,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
             interface: device_of(scenario, name),
             price: Some(link.price),
             weight: Some(link.weight),
+            metered: false,
         }
     };
     BondSetup {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::super::{Effort, Figure};
-use super::{LINKS, Times, count_alive, ensure_flowing, sleep_until};
+use super::{
+    LINKS, Times, USED_AGAIN_MS_MAX, count_alive, ensure_flowing, sleep_until, used_after,
+};
 use crate::emulator::Way;
 use crate::gateway::{Bond, BondSetup};
 use crate::measure::{Deliveries, Pinging, Stream};
@@ -15,7 +17,6 @@ use crate::topology::{AttachedLink, SERVER_V4, Topology};
 const SOURCE: &str = "issue 4, promise 1";
 const GAP_MS_MAX: f64 = 300.0;
 const UNANSWERED_MAX: f64 = 3.0;
-const USED_AGAIN_MS_MAX: f64 = 3000.0;
 
 /// TCP connections at a time.
 const STREAMS: usize = 4;
@@ -24,9 +25,6 @@ const RAMP: Duration = Duration::from_secs(4);
 const CUT: Duration = Duration::from_secs(4);
 /// Time after the healing in which a gap counts, and before the next cut.
 const HEALED: Duration = Duration::from_secs(4);
-/// A link is used again when it has carried this much: more than probes are.
-const USED_BYTES: u64 = 50_000;
-const POLL: Duration = Duration::from_millis(5);
 
 const PING_INTERVAL: Duration = Duration::from_millis(20);
 const PINGS: u32 = 300;
@@ -113,18 +111,6 @@ fn cut_once(link: &AttachedLink, way: Way, streams: &[Stream], found: &mut Under
     let gaps = each.iter().map(|one| one.longest_gap(cut_at, until));
     found.gaps_each.add(gaps.max().unwrap_or_default());
     found.gaps_together.add(Deliveries::merged(&each).longest_gap(cut_at, until));
-}
-
-/// Time until a link that was just joined carries the bond's data; all the time until `limit` when
-/// it does not.
-fn used_after(link: &AttachedLink, way: Way, limit: Instant) -> Duration {
-    let start = Instant::now();
-    let carried = || link.emulator.observe(0, way).carried.bond_bytes;
-    let before = carried();
-    while carried() - before < USED_BYTES && Instant::now() < limit {
-        std::thread::sleep(POLL);
-    }
-    start.elapsed()
 }
 
 fn while_idle(cut: &str, what: &str, cuts: u32) -> Result<Vec<Figure>> {

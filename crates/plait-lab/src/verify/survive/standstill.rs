@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::super::{Effort, Figure};
-use super::{LINKS, Times, count_alive, ensure_flowing, sleep_until};
+use super::{
+    LINKS, Times, USED_AGAIN_MS_MAX, count_alive, ensure_flowing, sleep_until, used_after,
+};
 use crate::emulator::Way;
 use crate::gateway::{Bond, BondSetup};
 use crate::measure::{BEAT_INTERVAL, Beat, Stream};
@@ -17,6 +19,7 @@ const SOURCE: &str = "issue 4: back within 2 s of traffic, in either direction";
 /// A path that goes is as a silent cut, and one that comes or moves spoils nothing.
 const GAP_SOURCE: &str = "issue 4, promise 1, for a path that goes";
 const GAP_MS_MAX: f64 = 300.0;
+const USED_SOURCE: &str = "issue 4, promise 1, for a path that heals";
 const RELOAD_SOURCE: &str = "SIGHUP keeps bonds";
 const RELOAD_GAP_MS_MAX: f64 = 100.0;
 const BACK_MS_MAX: f64 = 2000.0;
@@ -71,6 +74,16 @@ impl Event {
             Self::ProviderKilled => "listening gateway killed and restarted".into(),
             Self::CustomerReloads => "SIGHUP to the calling gateway".into(),
             Self::ProviderReloads => "SIGHUP to the listening gateway".into(),
+        }
+    }
+
+    /// The link that must carry data again afterwards.
+    fn returning(self) -> Option<&'static str> {
+        match self {
+            Self::InterfaceBack(link) | Self::AddressChanged(link) | Self::NatRebinds(link) => {
+                Some(link)
+            }
+            _ => None,
         }
     }
 
@@ -134,6 +147,8 @@ struct Found {
     standstill: Times,
     /// Longest time in which no datagram came through, of both directions.
     silence: Times,
+    /// Of the link that an event brings back or changes.
+    used_again: Times,
     alive: u64,
     /// How many gateways ended by themselves, with what they said.
     ended: Vec<String>,
@@ -162,6 +177,10 @@ impl Found {
             figures.extend(self.standstill.figures(&standstill, most, source));
             figures.push(Figure::number(silence, self.silence.worst_ms(), "ms"));
         }
+        if event.returning().is_some() {
+            let again = format!("{name}: its link used again after");
+            figures.extend(self.used_again.figures(&again, USED_AGAIN_MS_MAX, USED_SOURCE));
+        }
         if let Some(said) = self.ended.first() {
             let times = self.ended.len() as u64;
             crate::output::note(format!("{name}: {said}"));
@@ -187,6 +206,9 @@ fn watch(event: Event, found: &mut Found) -> Result<()> {
     let happened_at = Instant::now();
     event.happen(&topology, &mut bond)?;
     let until = happened_at + WATCHED;
+    if let Some(name) = event.returning() {
+        found.used_again.add(used_after(topology.link(name)?, Way::Down, until));
+    }
     sleep_until(until);
     found.alive += count_alive(&streams);
     found.standstill.add(streams[0].deliveries().longest_gap(happened_at, until));

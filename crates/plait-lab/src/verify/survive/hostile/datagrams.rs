@@ -13,6 +13,8 @@ const SPLICE_MAX: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Datagrams<'a> {
     captures: &'a [Vec<u8>],
+    /// Chosen as often as `captures`, when there are any.
+    fresh: Vec<Vec<u8>>,
     prng: Prng,
     made: u64,
 }
@@ -21,7 +23,12 @@ impl<'a> Datagrams<'a> {
     /// From these captures, of which there is at least one.
     pub(super) fn new(captures: &'a [Vec<u8>], seed: u64) -> Self {
         assert!(!captures.is_empty(), "invariant: hostile datagrams are made from captures");
-        Self { captures, prng: Prng::new(seed), made: 0 }
+        Self { captures, fresh: Vec::new(), prng: Prng::new(seed), made: 0 }
+    }
+
+    /// Takes these captures beside the first ones, in place of those of the renewal before.
+    pub(super) fn renew(&mut self, captures: Vec<Vec<u8>>) {
+        self.fresh = captures;
     }
 
     /// Writes the next one into `datagram`.
@@ -30,7 +37,7 @@ impl<'a> Datagrams<'a> {
         match self.made % 3 {
             0 => self.random(datagram),
             1 => self.mutated(datagram),
-            _ => datagram.extend_from_slice(self.pick()),
+            _ => self.pick_into(datagram),
         }
         self.made += 1;
     }
@@ -40,9 +47,16 @@ impl<'a> Datagrams<'a> {
         usize::try_from(self.prng.up_to(limit as u64 - 1)).unwrap_or(0)
     }
 
-    fn pick(&mut self) -> &'a [u8] {
-        let index = self.below(self.captures.len());
-        &self.captures[index]
+    fn pick(&mut self) -> &[u8] {
+        let choice = self.prng.next_u64();
+        let from =
+            if choice & 1 == 0 || self.fresh.is_empty() { self.captures } else { &self.fresh };
+        let index = usize::try_from(choice >> 32).unwrap_or(0) % from.len();
+        &from[index]
+    }
+
+    fn pick_into(&mut self, datagram: &mut Vec<u8>) {
+        datagram.extend_from_slice(self.pick());
     }
 
     fn random(&mut self, datagram: &mut Vec<u8>) {
@@ -54,7 +68,7 @@ impl<'a> Datagrams<'a> {
     }
 
     fn mutated(&mut self, datagram: &mut Vec<u8>) {
-        datagram.extend_from_slice(self.pick());
+        self.pick_into(datagram);
         match self.below(4) {
             0 => datagram.truncate(self.below(datagram.len().max(1))),
             1 => self.splice(datagram),
@@ -79,8 +93,8 @@ impl<'a> Datagrams<'a> {
 
     /// The front of one datagram on the body of another.
     fn splice(&mut self, datagram: &mut [u8]) {
-        let front = self.pick();
         let length = usize::try_from(1 + self.prng.up_to(SPLICE_MAX - 1)).unwrap_or(1);
+        let front = self.pick();
         let length = length.min(front.len()).min(datagram.len());
         datagram[..length].copy_from_slice(&front[..length]);
     }
@@ -107,6 +121,23 @@ mod tests {
         }
         // Two flips may meet in one bit, and a datagram may be spliced with itself.
         assert!(mutated > 70, "{mutated}");
+    }
+
+    #[test]
+    fn fresh_captures_join_the_first() {
+        let captures = [vec![1; 50]];
+        let mut datagrams = Datagrams::new(&captures, 3);
+        datagrams.renew(vec![vec![2; 50]]);
+        let (mut datagram, mut replays) = (Vec::new(), [0; 2]);
+        for round in 0..300 {
+            datagrams.next_into(&mut datagram);
+            if round % 3 == 2 {
+                replays[usize::from(datagram[0]) - 1] += 1;
+            }
+        }
+        assert!(replays.iter().all(|count| *count > 20), "{replays:?}");
+        datagrams.renew(Vec::new());
+        datagrams.next_into(&mut datagram);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::net::UdpSocket;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,14 @@ pub(crate) struct Generator {
 struct Shared {
     stop: AtomicBool,
     sent: AtomicU64,
+    /// Captures to be used from now on, beside the first ones.
+    fresh: Mutex<Option<Vec<Vec<u8>>>>,
+}
+
+impl Shared {
+    fn fresh(&self) -> MutexGuard<'_, Option<Vec<Vec<u8>>>> {
+        self.fresh.lock().expect("no thread panics while it holds the captures' lock")
+    }
 }
 
 impl Generator {
@@ -90,6 +98,11 @@ impl Generator {
         self.shared.sent.load(Ordering::Relaxed)
     }
 
+    /// Replaces the captures given by the last renewal; those it began with stay.
+    pub(crate) fn renew(&self, captures: Vec<Vec<u8>>) {
+        *self.shared.fresh() = Some(captures);
+    }
+
     /// Whether it has neither sent all nor failed.
     pub(crate) fn runs(&self) -> bool {
         !self.thread.is_finished()
@@ -113,6 +126,9 @@ fn generate(
     let (mut datagram, start) = (Vec::new(), Instant::now());
     let mut sent = Sent::default();
     while sent.datagrams < count && !shared.stop.load(Ordering::Relaxed) {
+        if let Some(fresh) = shared.fresh().take() {
+            datagrams.renew(fresh);
+        }
         let due = u128::from(per_second) * start.elapsed().as_micros() / 1_000_000;
         let due = u64::try_from(due).unwrap_or(u64::MAX).min(count);
         for _ in 0..due.saturating_sub(sent.datagrams).min(BURST_MAX) {

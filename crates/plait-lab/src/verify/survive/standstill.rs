@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::super::{Effort, Figure};
-use super::{
-    LINKS, Times, USED_AGAIN_MS_MAX, count_alive, ensure_flowing, sleep_until, used_after,
-};
+use super::{LINKS, Times, USED_AGAIN_MS_MAX, count_alive, ensure_flowing, sleep_until};
 use crate::emulator::Way;
 use crate::gateway::{Bond, BondSetup};
 use crate::measure::{BEAT_INTERVAL, Beat, Stream};
@@ -32,6 +30,10 @@ const WATCHED: Duration = Duration::from_secs(10);
 const GONE: Duration = Duration::from_secs(3);
 /// How long a killed gateway stays away: the time that its host needs to start it again.
 const DOWN: Duration = Duration::from_millis(200);
+/// A path is used again when it has carried this many datagrams: more than were under way when the
+/// event happened.
+const USED_PACKETS: u64 = 500;
+const POLL: Duration = Duration::from_millis(20);
 /// A NAT's new ports.
 const OTHER_PORTS: u16 = 0x0155;
 
@@ -193,6 +195,27 @@ impl Found {
     }
 }
 
+/// Time from `start` until the calling gateway has received data over a path again; all the time
+/// until `limit` when it does not. What the link counts would not do: it carries datagrams to an old
+/// address too.
+fn used_after(bond: &mut Bond<'_>, name: &str, start: Instant, limit: Instant) -> Result<Duration> {
+    let mut least = None;
+    while Instant::now() < limit {
+        let paths = bond.customer_peer()?.paths;
+        if let Some(path) = paths.iter().find(|path| path.name == name) {
+            // A path that is made anew counts from zero.
+            let received = path.received_packets;
+            let base = least.map_or(received, |least: u64| least.min(received));
+            least = Some(base);
+            if received - base >= USED_PACKETS {
+                return Ok(start.elapsed());
+            }
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(limit - start)
+}
+
 fn watch(event: Event, found: &mut Found) -> Result<()> {
     let topology = Topology::build(&LINKS)?;
     let setup = BondSetup::over(&LINKS.map(|link| link.name));
@@ -207,7 +230,7 @@ fn watch(event: Event, found: &mut Found) -> Result<()> {
     event.happen(&topology, &mut bond)?;
     let until = happened_at + WATCHED;
     if let Some(name) = event.returning() {
-        found.used_again.add(used_after(topology.link(name)?, Way::Down, until));
+        found.used_again.add(used_after(&mut bond, name, happened_at, until)?);
     }
     sleep_until(until);
     found.alive += count_alive(&streams);

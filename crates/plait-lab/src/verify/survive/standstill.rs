@@ -196,8 +196,8 @@ impl Found {
 }
 
 /// Time from `start` until the calling gateway has received data over a path again; all the time
-/// until `limit` when it does not. What the link counts would not do: it carries datagrams to an old
-/// address too.
+/// until `limit` when it does not. What the link counts would not do: it carries datagrams to an
+/// old address too.
 fn used_after(bond: &mut Bond<'_>, name: &str, start: Instant, limit: Instant) -> Result<Duration> {
     let mut least = None;
     while Instant::now() < limit {

@@ -20,11 +20,7 @@ mod readme;
 mod resequencing;
 mod simulated;
 mod speed;
-<<<<<<< HEAD
-mod survive;
-=======
 pub(crate) mod survive;
->>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -106,11 +102,6 @@ const PROMISES: &[Promise] = &[
         check: speed::check,
     },
     Promise {
-<<<<<<< HEAD
-        name: "survive.3",
-        claim: "a day of random faults and ten thousand random bonds break nothing",
-        check: survive::swarm::check,
-=======
         name: "survive.1",
         claim: "a link that dies in silence stops nothing, and is used again when it has healed",
         check: survive::silent_cut::check,
@@ -119,14 +110,15 @@ const PROMISES: &[Promise] = &[
         name: "survive.2",
         claim: "a link that begins to lose packets does not spoil the good one",
         check: survive::lossy::check,
->>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
+    },
+    Promise {
+        name: "survive.3",
+        claim: "a day of random faults and ten thousand random bonds break nothing",
+        check: survive::swarm::check,
     },
     Promise {
         name: "survive.4",
         claim: "an idle bond is nearly silent",
-<<<<<<< HEAD
-        check: survive::idle::check,
-=======
         check: survive::check_idle,
     },
     Promise {
@@ -138,7 +130,6 @@ const PROMISES: &[Promise] = &[
         name: "survive.6",
         claim: "interfaces, addresses and gateways come and go under a running download",
         check: survive::standstill::check,
->>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
     },
 ];
 

@@ -25,13 +25,9 @@ fn json_lines_end_in_a_summary() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(record_types(&output).last().map(String::as_str), Some("summary"));
     }
-<<<<<<< HEAD
     let lines = lab(&["verify", "--list"]).stdout.iter().filter(|byte| **byte == b'\n').count();
     assert!(lines > 10);
     assert_eq!(record_types(&lab(&["verify", "--list", "--json"])).len(), lines + 1);
-=======
-    assert_eq!(record_types(&lab(&["verify", "--list", "--json"])).len(), 17);
->>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)
 }
 
 #[test]

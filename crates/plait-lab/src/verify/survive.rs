@@ -1,9 +1,3 @@
-<<<<<<< HEAD
-//! survive.*: a bond that survives bad links, restarts and long times.
-
-pub(super) mod idle;
-pub(super) mod swarm;
-=======
 //! survive.*: the bond when links, gateways and the network around them misbehave.
 
 use std::time::{Duration, Instant};
@@ -16,10 +10,12 @@ use crate::measure::Stream;
 use crate::topology::{AttachedLink, LinkSpec};
 
 pub(crate) mod hostile;
+pub(super) mod idle;
 pub(super) mod idle_real;
 pub(super) mod lossy;
 pub(super) mod silent_cut;
 pub(super) mod standstill;
+pub(super) mod swarm;
 
 /// The links of these promises: 64 and 60 Mbit/s, round trips of 13 and 30 ms, queues of 50 ms.
 const LINKS: [LinkSpec; 2] = [LinkSpec::DSL, LinkSpec::new("lte", 60, 30, 30)];
@@ -30,15 +26,21 @@ const USED_AGAIN_MS_MAX: f64 = 3000.0;
 const USED_BYTES: u64 = 50_000;
 const POLL: Duration = Duration::from_millis(5);
 
-/// survive.4: real gateways beside simulated ones.
+/// survive.4: an hour in the simulator, and real gateways beside it.
 pub(super) fn check_idle(effort: Effort) -> Result<Vec<Figure>> {
-    idle_real::check(effort, simulated_idle)
+    let mut figures = idle::check(effort)?;
+    figures.extend(idle_real::check(effort, simulated_idle)?);
+    Ok(figures)
 }
 
-/// What the paths of an idle bond carry in an hour of virtual time; not known without a simulation
-/// of it.
-fn simulated_idle(_metered: bool) -> Result<Option<Vec<idle_real::IdleRate>>> {
-    Ok(None)
+/// What the paths of an idle bond carry in an hour of virtual time.
+fn simulated_idle(metered: bool) -> Result<Option<Vec<idle_real::IdleRate>>> {
+    let rate = |path: plait_sim::swarm::idle::IdlePath| idle_real::IdleRate {
+        packets_per_hour: path.packets as f64,
+        bytes_per_hour: path.bytes as f64,
+    };
+    let paths = plait_sim::swarm::idle::measure(metered, idle::HOUR)?;
+    Ok(Some(paths.into_iter().map(rate).collect()))
 }
 
 /// Greatest and middle of several times.
@@ -122,4 +124,3 @@ mod tests {
         assert_eq!((median.value_text().as_str(), median.is_check()), ("30.0 ms", false));
     }
 }
->>>>>>> bc8bffc (Promises of a bond that survives: silent cuts, lossy links, idleness, hostile datagrams, restarts, each measured with real gateways)

@@ -83,8 +83,8 @@ pub struct FaultKinds {
 impl FaultKinds {
     /// All there are.
     pub const ALL: Self = Self { rebinding: true, earlier_clock: true, plugging: true };
-    /// Those that the core stands.
-    pub const STANDARD: Self = Self { rebinding: false, earlier_clock: false, plugging: false };
+    /// Those that a bond must stand.
+    pub const STANDARD: Self = Self::ALL;
 }
 
 /// Collects the faults of a plan.

@@ -122,10 +122,14 @@ fn provider_link() -> LinkConfig {
 }
 
 /// Takes a link away from a running gateway.
-pub(super) fn unplug(_endpoint: &mut Endpoint, _now: Instant, _link: usize) {}
+pub(super) fn unplug(endpoint: &mut Endpoint, now: Instant, link: usize) {
+    endpoint.remove_link(now, socket(link));
+}
 
 /// Gives a running gateway a link.
-pub(super) fn plug(_endpoint: &mut Endpoint, _now: Instant, _link: usize, _plan: &LinkPlan) {}
+pub(super) fn plug(endpoint: &mut Endpoint, now: Instant, link: usize, plan: &LinkPlan) {
+    endpoint.add_link(now, link_config(link, plan));
+}
 
 /// What the endpoint says of its only peer.
 pub(super) fn status(endpoint: &mut Endpoint, now: Instant) -> PeerStatus {

@@ -7,7 +7,7 @@ use plait_sim::swarm::idle;
 
 use super::super::{Effort, Figure};
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
 const PLAIN_PACKETS_MAX: f64 = 400.0;
 const METERED_PACKETS_MAX: f64 = 20.0;
 const SOURCE: &str = "an hour, a path, both directions together";

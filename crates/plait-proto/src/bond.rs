@@ -291,12 +291,9 @@ impl Bond {
     }
 
     fn note_data(&mut self, now: Instant) {
-        if now >= self.last_data_at + MARK_DELAY {
-            // What was sent anew without raising the sequence may owe a mark from now on.
-            self.control_due = None;
-        }
         if now >= self.last_data_at + ACTIVE_TIME {
             // Probes come sooner from now on.
+            self.control_due = None;
             for control in self.paths.values_mut() {
                 control.silence.hurry();
             }
@@ -565,7 +562,6 @@ impl Bond {
 
     fn situation(&self, now: Instant, id: PathId) -> Situation {
         Situation {
-            next_seq: self.ingress.next_seq(),
             active: now < self.last_data_at + ACTIVE_TIME,
             last_data_at: self.last_data_at,
             keepalive: self.keepalive,

@@ -7,7 +7,6 @@ use super::loss_check::{LossCheck, Step};
 use super::probes::Probes;
 use super::silence::{self, Silence};
 use crate::path::SendPath;
-use crate::seq::BondSeq;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{PathInfo, Token};
@@ -42,8 +41,6 @@ pub(super) enum Due {
 /// What the bond knows that matters to every path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
-    /// The bond's next sequence number.
-    pub(super) next_seq: BondSeq,
     /// The bond carries traffic.
     pub(super) active: bool,
     /// When it last did.
@@ -72,8 +69,7 @@ pub(super) struct PathControl {
     challenges: u32,
     probes: Probes,
     last_probe_at: Instant,
-    /// What the last mark announced, and when data had last been sent then.
-    marked: BondSeq,
+    /// When data had last been sent before the last mark.
     marked_at_data: Option<Instant>,
 }
 
@@ -91,7 +87,6 @@ impl PathControl {
             challenges: 1,
             probes: Probes::default(),
             last_probe_at: now,
-            marked: BondSeq(0),
             marked_at_data: None,
         }
     }
@@ -142,10 +137,9 @@ impl PathControl {
     }
 
     /// One mark an idle period: it is due again only after data flowed again.
-    fn mark_at(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
+    fn mark_at(&self, path: &SendPath) -> Option<Instant> {
         let last = path.last_data_at?;
-        let is_news = self.marked < situation.next_seq && self.marked_at_data != Some(last);
-        is_news.then_some(last + MARK_DELAY)
+        (self.marked_at_data != Some(last)).then_some(last + MARK_DELAY)
     }
 
     /// When a path that is up sends its next probe. An idle one is kept open by its owner, who may
@@ -183,7 +177,7 @@ impl PathControl {
                 earlier(self.probe_at(path, situation), ends)
             }
         };
-        earlier(next, self.mark_at(path, situation))
+        earlier(next, self.mark_at(path))
     }
 
     fn silent_probe_at(&self, situation: &Situation) -> Instant {
@@ -211,8 +205,7 @@ impl PathControl {
             self.challenges += 1;
             return Some(Due::Challenge(self.token));
         }
-        if self.mark_at(path, situation).is_some_and(|at| at <= now) {
-            self.marked = situation.next_seq;
+        if self.mark_at(path).is_some_and(|at| at <= now) {
             self.marked_at_data = path.last_data_at;
             return Some(Due::Mark);
         }

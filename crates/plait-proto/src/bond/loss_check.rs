@@ -9,7 +9,7 @@ const SPACING: Duration = Duration::from_millis(25);
 /// The first check comes this long after the path was left out; the time doubles with every
 /// failed check.
 const INTERVAL_MIN: Duration = Duration::from_secs(2);
-const INTERVAL_MAX: Duration = Duration::from_secs(300);
+const INTERVAL_MAX: Duration = Duration::from_secs(16);
 /// A path that is found lossy again so soon after its return begins with a longer time.
 const TRUST_TIME: Duration = Duration::from_secs(60);
 

@@ -44,6 +44,8 @@ pub(super) struct Course<'p, 't> {
     /// By the side that sends.
     pub(super) ledgers: [Ledger; 2],
     next_action: usize,
+    /// Links that the customer does not have now.
+    unplugged: Vec<usize>,
     tick_at: Instant,
     draw: Draw,
     trace: Option<Trace<'t>>,
@@ -79,6 +81,7 @@ impl<'p, 't> Course<'p, 't> {
             flows,
             ledgers,
             next_action: 0,
+            unplugged: Vec::new(),
             tick_at: Instant::ZERO + TICK,
             draw,
             trace,
@@ -251,6 +254,7 @@ impl<'p, 't> Course<'p, 't> {
                 for way in 0..2 {
                     self.wires.cut(now, link, way);
                 }
+                self.unplugged.push(link);
                 if let Some(endpoint) = &mut self.sides[CUSTOMER].endpoint {
                     gateway::unplug(endpoint, now, link);
                 }
@@ -262,6 +266,7 @@ impl<'p, 't> Course<'p, 't> {
     }
 
     fn plug(&mut self, link: usize) -> Result<(), Violation> {
+        self.unplugged.retain(|other| *other != link);
         for way in 0..2 {
             self.wires.join(self.now, link, way);
         }
@@ -312,6 +317,9 @@ impl<'p, 't> Course<'p, 't> {
         self.tell(format_args!("everything heals"));
         self.next_action = self.plan.actions.len();
         self.wires.heal(self.now);
+        for link in core::mem::take(&mut self.unplugged) {
+            self.plug(link)?;
+        }
         for side in [CUSTOMER, PROVIDER] {
             if self.sides[side].endpoint.is_none() {
                 self.start(side)?;

@@ -172,6 +172,7 @@ pub(crate) fn customer_file(
             address: inner_addresses(host),
             mtu: None,
             routes: true,
+            state_file: state_file(key_file),
         },
         path: paths.to_vec(),
         peer: vec![PeerSection {
@@ -201,12 +202,18 @@ pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> Gatew
             address: inner_addresses(1),
             mtu: None,
             routes: true,
+            state_file: state_file(key_file),
         },
         path: Vec::new(),
         peer: peer.collect(),
         scheduler: None,
         resequencer: None,
     }
+}
+
+/// A state file that is named after its gateway's key file.
+fn state_file(key_file: &str) -> String {
+    Path::new(key_file).with_extension("state").to_string_lossy().into_owned()
 }
 
 fn inner_addresses(host: u8) -> Vec<String> {

@@ -12,6 +12,7 @@ pub mod machine;
 pub mod memory;
 pub mod netlink;
 pub mod netns;
+pub mod rights;
 pub mod tcp;
 pub mod tun;
 pub mod udp;

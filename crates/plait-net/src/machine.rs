@@ -5,11 +5,9 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::str::FromStr;
 
+use crate::rights::CAP_NET_ADMIN;
 use crate::sys;
 use crate::tun::TUN_DEVICE;
-
-/// Bit of CAP_NET_ADMIN in a capability set (linux/capability.h).
-const CAP_NET_ADMIN: u32 = 12;
 
 /// The device node that TUN interfaces are made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

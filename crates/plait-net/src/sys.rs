@@ -5,5 +5,6 @@
 #![allow(unsafe_code, reason = "the one place of the workspace for system calls")]
 
 pub(crate) mod process;
+pub(crate) mod rights;
 pub(crate) mod socket;
 pub(crate) mod tun;

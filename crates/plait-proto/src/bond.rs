@@ -15,8 +15,10 @@ mod path_control;
 mod path_ids;
 mod path_mtu;
 mod probes;
+mod reconfigure;
 mod route_check;
 mod silence;
+mod status;
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -39,7 +41,7 @@ use crate::path::{Route, SendPath};
 use crate::rng::Rng;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
-use crate::stats::{PathState, PathStatus, PeerStatus};
+use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{Frame, PathInfo};
 use crate::wire::handshake::SessionIndex;
@@ -184,7 +186,7 @@ impl Bond {
     ) -> Option<SessionIndex> {
         let (local, cipher) = (established.local, established.cipher);
         let (send, receive) = split(now, established);
-        let forgotten = self.egress.add_session(receive);
+        let forgotten = self.accept_session(receive, initiator);
         if initiator {
             self.use_session(local, cipher, send);
             let ids: Vec<PathId> = match self.idle_path(now) {
@@ -744,72 +746,5 @@ impl Bond {
     /// Drops after opening.
     pub const fn drops(&self) -> &DropCounters {
         &self.egress.drops
-    }
-
-    /// Fills in what the bond knows of itself.
-    pub fn status(&mut self, now: Instant, public_key: String) -> PeerStatus {
-        let weights = self.ingress.weights(now);
-        let mut paths: Vec<_> = self.ingress.paths().collect();
-        paths.sort_by_key(|path| (path.info.price, path.info.order, path.id));
-        let paths = paths
-            .into_iter()
-            .map(|path| {
-                let received = self.egress.counters(path.id);
-                let micros = |time: Option<Duration>| time.map(|time| time.as_micros() as u64);
-                PathStatus {
-                    id: path.id.0,
-                    name: path.info.name.clone(),
-                    state: path.state,
-                    reason: state_reason(path.state, path.route.remote) + &path_mtu::remark(path),
-                    remote: path.route.remote.to_string(),
-                    price: path.info.price,
-                    weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
-                    srtt_us: micros(path.rtt.smoothed()),
-                    min_rtt_us: micros(path.rtt.min()),
-                    jitter_us: micros(path.rtt.variation()),
-                    delay_excess_us: None,
-                    loss_ratio: self.paths.get(path.id).map_or(0.0, |control| control.loss.ratio()),
-                    mtu_bytes: path.mtu.known(),
-                    standby: path.info.standby,
-                    metered: path.info.metered,
-                    in_use: path.state == PathState::Up,
-                    in_flight_bytes: path.sent.in_flight_bytes(),
-                    control_packets: path.control_packets,
-                    rescued_packets: path.rescued_packets,
-                    delivery_rate_bps: path.sent.delivery_rate().bits_per_second(),
-                    sent_packets: path.sent_packets,
-                    sent_bytes: path.sent_bytes,
-                    received_packets: received.received_packets,
-                    received_bytes: received.received_bytes,
-                    lost_packets: received.lost_packets,
-                    late_packets: received.late_packets,
-                    reported_lost_packets: path.reported_lost_packets,
-                }
-            })
-            .collect();
-        PeerStatus {
-            public_key,
-            state: if self.is_up() { "up" } else { "connecting" }.to_owned(),
-            scheduler: self.scheduler.to_owned(),
-            session_age_s: None,
-            handshakes: 0,
-            cipher: Some(self.cipher.name().to_owned()),
-            inner_sent_packets: self.ingress.sent_packets,
-            inner_sent_bytes: self.ingress.sent_bytes,
-            inner_delivered_packets: self.egress.delivered_packets,
-            inner_delivered_bytes: self.egress.delivered_bytes,
-            paths,
-            resequencer: self.egress.resequencer_stats(),
-        }
-    }
-}
-
-fn state_reason(state: PathState, remote: SocketAddr) -> String {
-    match state {
-        PathState::Validating => format!("waiting for an answer from {remote}"),
-        PathState::Up => "answers".to_owned(),
-        PathState::Silent => "what was sent has no answer; probed until one comes".to_owned(),
-        PathState::Lossy => "its link loses too much; probed until nothing is lost".to_owned(),
-        PathState::Asleep => "metered, and not needed now; checked again before use".to_owned(),
     }
 }

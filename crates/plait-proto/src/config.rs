@@ -47,7 +47,7 @@ pub enum LossDetection {
 }
 
 /// Everything a bond is told at its start.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct BondConfig {
     /// The scheduler of this side's ingress.
     pub scheduler: SchedulerConfig,
@@ -68,7 +68,7 @@ pub struct BondConfig {
 
 /// When keys are renewed and refused (WireGuard §6.1, with the packet limit of the spec's
 /// K-clauses).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RekeyLimits {
     /// The initiator renews a session this long after it was made.
     pub rekey_after: Duration,

@@ -188,16 +188,8 @@ pub struct Egress {
 impl Egress {
     /// An egress that has received nothing.
     pub fn new(config: &BondConfig, allowed: Prefixes) -> Self {
-        let known = config.loss_detection == LossDetection::Known;
-        let resequencer = ResequencerConfig {
-            count_known_lost: known,
-            release_known_lost: known,
-            ..config.resequencer
-        };
-        let delay_spread = match config.resequencer.timer {
-            Timer::Adaptive { min, max } => Some(DelaySpread::new(min, max)),
-            Timer::Fixed(_) => None,
-        };
+        let resequencer = resequencer_config(config);
+        let delay_spread = delay_spread(config);
         Self {
             sessions: Vec::new(),
             paths: PathMap::default(),
@@ -218,10 +210,33 @@ impl Egress {
         }
     }
 
+    /// Goes on under another configuration; what waits goes on waiting, by the new rules.
+    pub fn reconfigure(&mut self, old: &BondConfig, new: &BondConfig) {
+        let resequencer = resequencer_config(new);
+        if resequencer != resequencer_config(old) {
+            self.resequencer.reconfigure(resequencer);
+        }
+        if old.resequencer.timer != new.resequencer.timer {
+            self.delay_spread = delay_spread(new);
+        }
+        self.report_interval = new.report_interval;
+        self.reject_after = new.rekey.reject_after;
+    }
+
+    /// Accepts other inner sources from now on.
+    pub fn set_allowed(&mut self, allowed: Prefixes) {
+        self.allowed = allowed;
+    }
+
     /// Accepts datagrams under one more session; the oldest beyond six is forgotten.
     pub fn add_session(&mut self, session: ReceiveSession) -> Option<SessionIndex> {
         self.sessions.push(session);
         (self.sessions.len() > SESSIONS_MAX).then(|| self.sessions.remove(0).local)
+    }
+
+    /// Accepts nothing under this session any more.
+    pub fn remove_session(&mut self, index: SessionIndex) {
+        self.sessions.retain(|session| session.local != index);
     }
 
     /// Whether datagrams with this index belong here.
@@ -524,6 +539,19 @@ impl Egress {
     /// What waited, how long, and why it was released.
     pub fn resequencer_stats(&self) -> ResequencerStats {
         self.resequencer.stats()
+    }
+}
+
+/// How losses are found decides what the resequencer does with them.
+fn resequencer_config(config: &BondConfig) -> ResequencerConfig {
+    let known = config.loss_detection == LossDetection::Known;
+    ResequencerConfig { count_known_lost: known, release_known_lost: known, ..config.resequencer }
+}
+
+fn delay_spread(config: &BondConfig) -> Option<DelaySpread> {
+    match config.resequencer.timer {
+        Timer::Adaptive { min, max } => Some(DelaySpread::new(min, max)),
+        Timer::Fixed(_) => None,
     }
 }
 

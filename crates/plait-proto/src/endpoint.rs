@@ -14,6 +14,8 @@ mod limits;
 mod links;
 mod peer;
 mod reach;
+mod reconfigure;
+mod standby;
 mod waiting;
 
 use core::net::SocketAddr;
@@ -23,7 +25,7 @@ use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
 
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
-use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig};
+use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig, SocketId};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::output::{Transmit, TransmitQueue};
 use crate::path::Route;
@@ -75,6 +77,8 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     /// The inner MTU that the owner was told last.
     inner_mtu: u16,
+    /// Why links of this side stand by although their configuration does not say so, in words.
+    standby_reasons: BTreeMap<SocketId, String>,
     /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
     polled_transmit: usize,
     polled_deliver: usize,
@@ -115,6 +119,7 @@ impl Endpoint {
             handshakes: TransmitQueue::default(),
             drops: DropCounters::default(),
             events: VecDeque::new(),
+            standby_reasons: BTreeMap::new(),
             polled_transmit: 0,
             polled_deliver: 0,
         }
@@ -523,11 +528,13 @@ impl Endpoint {
             .map(|reason| (reason.name().to_owned(), self.drop_count(*reason)))
             .filter(|(_, count)| *count > 0)
             .collect();
-        EndpointStatus {
+        let mut status = EndpointStatus {
             public_key: self.identity.public.to_string(),
             peers: self.peers.iter_mut().map(|peer| peer_status(now, peer)).collect(),
             drops,
-        }
+        };
+        self.tell_standby_reasons(&mut status);
+        status
     }
 
     fn random_index(&mut self) -> SessionIndex {

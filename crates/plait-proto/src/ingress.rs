@@ -121,6 +121,17 @@ impl Ingress {
         }
     }
 
+    /// Goes on with another scheduler or order; sequence numbers go on.
+    pub fn reconfigure(&mut self, old: &BondConfig, new: &BondConfig, lane_seed: u64) {
+        if old.scheduler != new.scheduler {
+            self.scheduler = new.scheduler.build();
+            self.run = None;
+        }
+        if old.order != new.order {
+            self.lanes = Lanes::new(new.order, lane_seed);
+        }
+    }
+
     /// Takes one inner packet on its whole way.
     ///
     /// # Errors

@@ -131,6 +131,14 @@ impl Resequencer {
         }
     }
 
+    /// Goes on under another configuration; what waits keeps its place. The ring keeps its span.
+    pub fn reconfigure(&mut self, config: ResequencerConfig) {
+        if config.timer != self.config.timer {
+            self.timeout = config.timer.initial();
+        }
+        self.config = ResequencerConfig { packets_max: self.config.packets_max, ..config };
+    }
+
     /// Takes a packet that arrived at `now` over `path`; `prev` is the distance to its predecessor
     /// in its lane, 0 when it has none to wait for. Hands to `out`, in order, all that may go on
     /// now.

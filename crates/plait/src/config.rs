@@ -9,8 +9,10 @@ mod error;
 mod gateway;
 mod key;
 mod located;
+mod nat;
 mod peer;
 mod prefix;
+mod quota;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,11 +25,15 @@ use std::path::{Path, PathBuf};
 
 use plait_toml::{Place, Problems, Section, Table, tuning};
 
+pub(crate) use convert::Resolved;
 pub(crate) use gateway::{Gateway, PathConfig};
 pub(crate) use key::parse as parse_key;
+pub(crate) use nat::Nat;
 pub(crate) use peer::Peer;
 pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
+#[cfg(test)]
+pub(crate) use quota::Quota;
 
 use error::{Conflict, Unreadable};
 
@@ -240,6 +246,11 @@ fn warnings(config: &Config) -> Vec<Warning> {
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();
         warn(only.line, "[[path]]", text, "add a [[path]] for each further link".into());
+    }
+    if config.gateway.nat != Nat::Off && !config.gateway.forward {
+        let text = "nat without forward: nothing is forwarded unless the host does it already";
+        let help = "add `forward = true`, unless net.ipv4.ip_forward is set elsewhere".into();
+        warn(config.gateway.line, "[gateway] nat", text.into(), help);
     }
     for peer in &config.peers {
         if peer.allowed_ips.is_empty() {

@@ -2,14 +2,22 @@
 //!
 //! Everything is set up before anything runs. What was set up lives in values that undo it when
 //! they are dropped: the TUN device goes with its file, its addresses and routes with the device,
-//! the control socket's file with its guard. So an error half way leaves nothing behind.
+//! the control socket's file with its guard, forwarding and NAT with [`Operations`]. So an error
+//! half way leaves nothing behind.
 
 mod driver;
 mod host;
 mod links;
+mod nat;
+mod operations;
+mod privileges;
 mod pump;
+mod quota;
+mod reload;
 mod requests;
 mod sockets;
+mod state;
+mod traffic;
 
 use std::sync::mpsc::channel;
 
@@ -18,10 +26,14 @@ use plait_net::clock::{Clock, realtime_since_epoch, set_timer_slack};
 use plait_net::netlink::Monitor;
 use plait_proto::endpoint::Endpoint;
 
+use crate::advice::Advised;
 use crate::config::Config;
-use driver::Driver;
+use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
+pub(crate) use nat::{HostError, nft_exists};
+use operations::Operations;
+pub(crate) use privileges::user_of;
 use pump::Pump;
 use requests::{ControlSocket, Requests};
 
@@ -35,35 +47,45 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let resolved = config.resolve()?;
+    let user = user_of(&config.gateway)?;
     let mtu = resolved.inner_mtu;
+    let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
     let listening = host::open_listening_socket(&config)?;
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
     let control = ControlSocket::open(&config.gateway.control_socket)?;
-    let rng = host::random_generator()?;
     let clock = Clock::start();
     let started_at = realtime_since_epoch() - clock.elapsed();
     let link = config.listening_link(driver::LISTENING).into_iter().collect();
-    let endpoint = Endpoint::new(config.endpoint(link, mtu, started_at), resolved.peers, rng);
-    let (sender, receiver) = channel();
+    let endpoint_config = config.endpoint(link, mtu, started_at);
+    let mut operations = Operations::new(config);
+    operations
+        .set_up_host(&resolved.peers)
+        .map_err(|error| Advised::new(error.to_string(), error.help()))?;
+    operations.give_up_rights(user)?;
+    let mut endpoint = Endpoint::new(endpoint_config, resolved.peers, host::random_generator()?);
+    operations.tell_known_addresses(&mut endpoint);
     let mut pump = Pump::new(endpoint, tun);
     if let Some(socket) = listening {
         pump.sockets.insert(driver::LISTENING, socket);
     }
     let monitor = Monitor::open()?;
     let first_links = links.start()?;
-    let (mut driver, waker) = Driver::new(pump, tun_mtu, clock, receiver, links, monitor)
-        .context("cannot watch the gateway's sockets")?;
+    let (sender, receiver) = channel();
+    let host = Host { tun_mtu, links, monitor, operations };
+    let (mut driver, waker) =
+        Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
-    requests::watch_signals(requests.clone())?;
-    let control = control.serve(config.gateway.tun.clone(), requests)?;
+    requests::watch_signals(requests.clone(), config_file)?;
+    let control = control.serve(name.clone(), requests)?;
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }
-    log::info!("{} is up; inner MTU {mtu}", config.gateway.tun);
+    log::info!("{name} is up; inner MTU {mtu}");
     let result = driver.run(first_links).context("the gateway's loop failed");
     drop(control);
-    log::info!("{} is down", config.gateway.tun);
+    drop(driver);
+    log::info!("{name} is down");
     result
 }

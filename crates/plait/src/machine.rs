@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use plait_net::machine::{Machine, TunDevice};
 
-use crate::config::{Config, PathConfig};
+use crate::config::{Config, Nat, PathConfig};
+use crate::daemon::{self, HostError};
 
 /// What was found on the machine.
 #[derive(Debug)]
@@ -108,6 +109,8 @@ pub(crate) fn examine(config: &Config, facts: &Facts) -> Vec<Finding> {
             listen_port(&format!("{}:{}", config.file.display(), port.line), port.value)
         }),
     );
+    findings.extend(nat(config, daemon::nft_exists));
+    findings.extend(user(config));
     findings.extend(config.paths.iter().flat_map(|path| path_binding(config, path, facts)));
     findings
 }
@@ -212,6 +215,25 @@ fn listen_port(place: &str, port: u16) -> Finding {
             "choose a port from 1024 on, or run plait as root",
         ),
     }
+}
+
+fn nat(config: &Config, nft_exists: impl Fn() -> bool) -> Option<Finding> {
+    (config.gateway.nat != Nat::Off).then(|| {
+        if nft_exists() {
+            return Finding::ok("nat", "nft is there");
+        }
+        let missing = HostError::NftMissing;
+        Finding::error("nat", missing.to_string(), missing.help())
+    })
+}
+
+fn user(config: &Config) -> Option<Finding> {
+    let user = config.gateway.user.as_ref()?;
+    let subject = format!("{}:{}: [gateway] user", config.file.display(), user.line);
+    Some(match daemon::user_of(&config.gateway) {
+        Ok(_) => Finding::ok(subject, format!("{} exists", user.value)),
+        Err(error) => Finding::error(subject, error.to_string(), error.help()),
+    })
 }
 
 fn path_binding(config: &Config, path: &PathConfig, facts: &Facts) -> Vec<Finding> {

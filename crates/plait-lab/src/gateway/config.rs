@@ -27,6 +27,8 @@ pub(crate) struct GatewaySection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mtu: Option<u16>,
     pub(crate) routes: bool,
+    /// Beside the configuration: no gateway of the lab finds what another left.
+    pub(crate) state_file: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -142,6 +144,7 @@ private_key_file = "customer.key"
 tun = "plait0"
 address = ["10.99.0.2/24", "fd99::2/64"]
 routes = true
+state_file = "customer.state"
 
 [[path]]
 name = "dsl"
@@ -176,6 +179,7 @@ listen_port = 7788
 tun = "plait1"
 address = ["10.99.0.1/24", "fd99::1/64"]
 routes = true
+state_file = "provider.state"
 
 [[peer]]
 public_key = "S0VZ"

@@ -45,6 +45,7 @@ impl Endpoint {
     /// told. Bonds stay, also without any path.
     pub fn remove_link(&mut self, now: Instant, socket: SocketId) {
         self.config.links.retain(|link| link.socket != socket);
+        self.standby_reasons.remove(&socket);
         for peer in &mut self.peers {
             let bonds = [&mut peer.bond, &mut peer.next_bond];
             for named in bonds.into_iter().flatten() {

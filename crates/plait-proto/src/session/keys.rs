@@ -120,6 +120,14 @@ secret_key! {
     PresharedKey
 }
 
+impl PresharedKey {
+    /// Whether both are the same secret. For two of the owner's own: it takes no care to run for
+    /// the same time whatever the keys.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
 impl PrivateKey {
     /// The public key that belongs to this private key.
     pub fn public_key(&self) -> PublicKey {

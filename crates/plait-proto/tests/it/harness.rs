@@ -112,6 +112,8 @@ pub(crate) struct World {
     pub(crate) sides: [Endpoint; 2],
     pub(crate) links: Vec<Link>,
     pub(crate) captured: Vec<Captured>,
+    /// Where the provider is.
+    pub(crate) provider_at: SocketAddr,
     /// What a side sent to where nobody is.
     pub(crate) astray: Vec<(SocketAddr, Vec<u8>)>,
     pub(crate) delivered: [Vec<Vec<u8>>; 2],
@@ -144,6 +146,7 @@ impl World {
             sides,
             links,
             captured: Vec::new(),
+            provider_at: provider_address(setup.ipv6),
             astray: Vec::new(),
             delivered: [Vec::new(), Vec::new()],
             events: [Vec::new(), Vec::new()],
@@ -199,6 +202,26 @@ impl World {
             self.sides[side].remember(peer, *route);
         }
         self.sides[side].start(self.now);
+        self.drain(side);
+    }
+
+    /// Gives a side another configuration: what `change` makes of the one it was built from.
+    pub(crate) fn reconfigure(
+        &mut self,
+        side: usize,
+        change: impl FnOnce(&mut Vec<PeerConfig>, &mut BondConfig),
+    ) {
+        let mut peers = vec![peer_config(&self.setup, &self.keys, side)];
+        let mut bond = self.setup.bond.clone();
+        change(&mut peers, &mut bond);
+        self.sides[side].reconfigure(self.now, peers, bond);
+        self.drain(side);
+    }
+
+    /// Makes one of a side's links stand by, or no more.
+    pub(crate) fn set_standby(&mut self, side: usize, link: u16, reason: Option<&str>) {
+        let (standby, reason) = (reason.is_some(), reason.map(str::to_owned));
+        self.sides[side].set_standby(self.now, SocketId(link), standby, reason);
         self.drain(side);
     }
 
@@ -267,8 +290,7 @@ impl World {
 
     fn route_at(&self, to: usize, link: usize) -> Route {
         if to == CUSTOMER {
-            let remote = provider_address(self.setup.ipv6);
-            Route { socket: SocketId(link as u16), remote, local: None }
+            Route { socket: SocketId(link as u16), remote: self.provider_at, local: None }
         } else {
             Route { socket: SocketId(0), remote: self.customer_address(link), local: None }
         }
@@ -276,8 +298,7 @@ impl World {
 
     fn link_of(&self, from: usize, socket: SocketId, remote: SocketAddr) -> Option<usize> {
         if from == CUSTOMER {
-            let to_provider = remote == provider_address(self.setup.ipv6);
-            return to_provider.then_some(usize::from(socket.0));
+            return (remote == self.provider_at).then_some(usize::from(socket.0));
         }
         (0..self.links.len()).find(|link| self.customer_address(*link) == remote)
     }
@@ -376,7 +397,13 @@ fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u
         links: links.take(if side == CUSTOMER { setup.links } else { 1 }).collect(),
         bond: setup.bond.clone(),
     };
-    let peer = PeerConfig {
+    let peer = peer_config(setup, keys, side);
+    Endpoint::new(config, vec![peer], Rng::from_seed([setup.seed + 100 * side as u8; 32]))
+}
+
+/// The one peer of a side.
+fn peer_config(setup: &Setup, keys: &[PrivateKey; 2], side: usize) -> PeerConfig {
+    PeerConfig {
         public_key: keys[1 - side].public_key(),
         preshared_key: setup.psk[side].clone(),
         endpoints: match side {
@@ -386,8 +413,7 @@ fn endpoint(setup: &Setup, keys: &[PrivateKey; 2], side: usize, later_seconds: u
         },
         allowed_ips: vec![prefix(if side == CUSTOMER { PROVIDER_IP } else { CUSTOMER_IP })],
         keepalive: Duration::from_secs(25),
-    };
-    Endpoint::new(config, vec![peer], Rng::from_seed([setup.seed + 100 * side as u8; 32]))
+    }
 }
 
 /// An inner UDP packet from one side to the other.

@@ -11,4 +11,5 @@ mod links;
 mod mtu;
 mod operations;
 mod rekey;
+mod reload;
 mod restart;

@@ -77,15 +77,20 @@ impl Config {
             private_key: self.gateway.private_key.clone(),
             wall_clock_at_zero,
             links,
-            bond: BondConfig {
-                scheduler: self.tuning.scheduler.clone(),
-                order: self.tuning.order,
-                resequencer: self.tuning.resequencer,
-                loss_detection: self.tuning.loss_detection,
-                report_interval: self.tuning.report_interval,
-                inner_mtu,
-                rekey: RekeyLimits::default(),
-            },
+            bond: self.bond(inner_mtu),
+        }
+    }
+
+    /// How bonds behave.
+    pub(crate) fn bond(&self, inner_mtu: u16) -> BondConfig {
+        BondConfig {
+            scheduler: self.tuning.scheduler.clone(),
+            order: self.tuning.order,
+            resequencer: self.tuning.resequencer,
+            loss_detection: self.tuning.loss_detection,
+            report_interval: self.tuning.report_interval,
+            inner_mtu,
+            rekey: RekeyLimits::default(),
         }
     }
 }
@@ -98,8 +103,8 @@ impl PathConfig {
             name: name.to_owned(),
             price: self.price,
             weight: self.weight,
-            standby: false,
-            metered: false,
+            standby: self.standby,
+            metered: self.metered,
         }
     }
 }

@@ -10,7 +10,9 @@ use plait_toml::{Problem, Section};
 use super::error::{Conflict, ValueProblem};
 use super::key::{self, Secret};
 use super::located::{Located, line_of};
+use super::nat::{self, Nat};
 use super::prefix::Cidr;
+use super::quota::{self, Quota};
 
 /// Longest name of an interface (Linux: IFNAMSIZ less the final zero) and of a path, in bytes.
 const NAME_BYTES_MAX: usize = LinkConfig::NAME_BYTES_MAX;
@@ -38,6 +40,14 @@ pub(crate) struct Gateway {
     pub(crate) routes: bool,
     /// Unix socket that answers `plait status`.
     pub(crate) control_socket: PathBuf,
+    /// What outlives the daemon: quotas, addresses, what is to be undone.
+    pub(crate) state_file: PathBuf,
+    /// Whom the daemon becomes once all is set up.
+    pub(crate) user: Option<Located<String>>,
+    /// Whether the host is made to forward packets while the gateway runs.
+    pub(crate) forward: bool,
+    /// Where inner addresses are hidden behind the host's own.
+    pub(crate) nat: Nat,
 }
 
 /// One `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
@@ -56,6 +66,12 @@ pub(crate) struct PathConfig {
     pub(crate) price: u8,
     /// Static weight for the `fixed` scheduler.
     pub(crate) weight: u16,
+    /// Carries data only while no other link does.
+    pub(crate) standby: bool,
+    /// Each byte costs: the link's paths sleep while the bond is idle.
+    pub(crate) metered: bool,
+    /// Its monthly allowance; a link that has spent it stands by.
+    pub(crate) quota: Option<Quota>,
 }
 
 /// Reads `[gateway]`; `folder` is where relative file names start.
@@ -72,6 +88,14 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let mtu = section.integer("mtu", (516, 9000), "bytes");
     let routes = section.boolean("routes").unwrap_or(false);
     let control_socket = control_socket(&mut section, &tun);
+    let state_file = match section.text("state_file") {
+        Some(file) => folder.join(file),
+        None => Path::new("/var/lib/plait").join(format!("{tun}.json")),
+    };
+    let user = section.parsed("user", user_name);
+    let user = user.map(|user| Located::option(&section, "user", user));
+    let forward = section.boolean("forward").unwrap_or(false);
+    let nat = nat::read(&mut section);
     section.finish();
     let (private_key_file, private_key) = private_key?;
     let private_key = PrivateKey::from_bytes(*private_key);
@@ -86,6 +110,10 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         mtu,
         routes,
         control_socket,
+        state_file,
+        user,
+        forward,
+        nat,
     })
 }
 
@@ -118,6 +146,9 @@ pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> Option<Pa
     });
     let price = section.integer("price", (0, 255), "").unwrap_or(0);
     let weight = section.integer("weight", (1, 65_535), "").unwrap_or(1);
+    let standby = section.boolean("standby").unwrap_or(false);
+    let metered = section.boolean("metered").unwrap_or(false);
+    let quota = quota::read(&mut section);
     if section.is_present() && !section.holds_any(&["interface", "address"]) {
         section.problem("", Conflict::UnboundPath);
     }
@@ -127,7 +158,7 @@ pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> Option<Pa
         .or_else(|| interface.as_ref().map(|interface| interface.value.clone()))
         .or_else(|| by_address().filter(|text| text.len() <= NAME_BYTES_MAX))
         .unwrap_or_else(|| format!("path{}", index + 1));
-    Some(PathConfig { line, name, interface, address, price, weight })
+    Some(PathConfig { line, name, interface, address, price, weight, standby, metered, quota })
 }
 
 /// Reads the key file that an option names.
@@ -166,7 +197,17 @@ fn interface_pattern(text: &str) -> Result<String, Problem> {
     }
 }
 
-fn interface_name(text: &str) -> Result<String, Problem> {
+/// A name as `useradd` takes it.
+fn user_name(text: &str) -> Result<String, Problem> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if text.is_empty() || text.len() > 32 || text.starts_with('-') || !text.chars().all(allowed) {
+        let help = "write the name of a user of this machine, as in \"plait\"";
+        return Err(Problem::new(format!("\"{text}\" is not a user's name"), help));
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn interface_name(text: &str) -> Result<String, Problem> {
     if text.len() > NAME_BYTES_MAX {
         return Err(ValueProblem::NameTooLong { value: text.into() }.into());
     }

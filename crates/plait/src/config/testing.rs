@@ -13,5 +13,8 @@ pub(crate) fn path(name: &str, interface: Option<&str>, address: Option<&str>) -
             .map(|value| Located { line: 1, value: value.parse().expect("a test has an address") }),
         price: 0,
         weight: 1,
+        standby: false,
+        metered: false,
+        quota: None,
     }
 }

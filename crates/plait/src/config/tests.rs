@@ -90,6 +90,32 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn what_the_host_is_asked_for_is_understood() {
+    let folder = Folder::new();
+    let config = folder.load(&customer()).unwrap();
+    let gateway = &config.gateway;
+    assert_eq!(gateway.state_file, Path::new("/var/lib/plait/plait0.json"));
+    assert_eq!((&gateway.user, gateway.forward, &gateway.nat), (&None, false, &Nat::Off));
+    let plain = &config.paths[0];
+    assert_eq!((plain.standby, plain.metered, plain.quota), (false, false, None));
+    let text = customer()
+        .replace("routes", "state_file = \"s.json\"\nuser = \"plait\"\nnat = \"eth0\"\nroutes")
+        .replace("price = 1", "standby = true\nmetered = true\nquota = \"20 GB\"\nquota_day = 15");
+    let config = folder.load(&text).unwrap();
+    let gateway = &config.gateway;
+    assert_eq!(gateway.state_file, folder.0.join("s.json"));
+    assert_eq!(gateway.user.as_ref().unwrap().value, "plait");
+    assert_eq!(gateway.nat, Nat::Interfaces(vec!["eth0".into()]));
+    assert_eq!(config.paths[1].quota, Some(Quota { bytes: 20_000_000_000, first_day: 15 }));
+    let links: Vec<_> = config.paths.iter().map(|path| path.link(SocketId(0), "x")).collect();
+    assert_eq!([links[0].standby, links[1].standby, links[1].metered], [false, true, true]);
+    assert_eq!(config.warnings[0].option, "[gateway] nat", "nothing is forwarded");
+    let config = folder.load(&text.replace("nat = \"eth0\"", "nat = true\nforward = true"));
+    let config = config.unwrap();
+    assert_eq!((&config.gateway.nat, config.warnings), (&Nat::Everywhere, vec![]));
+}
+
+#[test]
 fn the_mtu_leaves_room_for_the_outer_headers() {
     let folder = Folder::new();
     let config = folder.load(&customer()).unwrap();

@@ -2,6 +2,7 @@
 //! [pump](super::pump) do the rest. One thread runs it all.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -17,7 +18,9 @@ use plait_proto::time::Instant;
 
 use super::host::TunMtu;
 use super::links::{Change, Links};
+use super::operations::Operations;
 use super::pump::Pump;
+use super::reload::Reload;
 use super::requests::Request;
 
 const WAKER: Token = Token(usize::MAX);
@@ -31,18 +34,24 @@ const NEWS_PAUSE: Duration = Duration::from_millis(10);
 /// A socket that could not be opened is tried again after this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
+/// What a gateway follows, and changes, of its host.
+pub(super) struct Host {
+    pub(super) tun_mtu: TunMtu,
+    pub(super) links: Links,
+    pub(super) monitor: Monitor,
+    pub(super) operations: Operations,
+}
+
 /// A running gateway.
 pub(super) struct Driver {
     pump: Pump<Tun, UdpSocket>,
-    tun_mtu: TunMtu,
+    host: Host,
     clock: Clock,
     poll: Poll,
     requests: Receiver<Request>,
     tun_ready: bool,
     /// Sockets that may have more to read.
     sockets_ready: Vec<bool>,
-    links: Links,
-    monitor: Monitor,
     /// When to look at the interfaces.
     look_at: Option<Instant>,
 }
@@ -51,35 +60,22 @@ impl Driver {
     /// Registers everything; the waker is for whoever sends requests.
     pub(super) fn new(
         pump: Pump<Tun, UdpSocket>,
-        tun_mtu: TunMtu,
         clock: Clock,
         requests: Receiver<Request>,
-        links: Links,
-        monitor: Monitor,
+        host: Host,
     ) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
         let registry = poll.registry();
         let waker = Waker::new(registry, WAKER)?;
         registry.register(&mut SourceFd(&pump.tun.as_raw_fd()), TUN, Interest::READABLE)?;
-        registry.register(&mut SourceFd(&monitor.as_raw_fd()), MONITOR, Interest::READABLE)?;
+        registry.register(&mut SourceFd(&host.monitor.as_raw_fd()), MONITOR, Interest::READABLE)?;
         for (id, socket) in pump.sockets.iter() {
             let mut source = SourceFd(&socket.as_raw_fd());
             registry.register(&mut source, Token(usize::from(id.0)), Interest::READABLE)?;
         }
         let sockets_ready = vec![true; pump.sockets.len()];
         let (tun_ready, look_at) = (true, None);
-        let driver = Self {
-            pump,
-            tun_mtu,
-            clock,
-            poll,
-            requests,
-            tun_ready,
-            sockets_ready,
-            links,
-            monitor,
-            look_at,
-        };
+        let driver = Self { pump, host, clock, poll, requests, tun_ready, sockets_ready, look_at };
         Ok((driver, waker))
     }
 
@@ -93,7 +89,7 @@ impl Driver {
         loop {
             self.wait(&mut events, now())?;
             self.look_at_interfaces(now())?;
-            if self.answer_requests(now()) {
+            if self.answer_requests(now())? {
                 break;
             }
             for at in 0..self.sockets_ready.len() {
@@ -104,18 +100,29 @@ impl Driver {
             if self.tun_ready {
                 self.tun_ready = self.pump.read_tun(now)?;
             }
-            let now = now();
-            if self.pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
-                self.pump.endpoint.handle_timeout(now);
-                self.pump.flush();
-            }
-            if let Some(mtu) = self.pump.inner_mtu.take() {
-                self.tun_mtu.follow(mtu);
-            }
+            self.run_due(now());
         }
+        let Pump { endpoint, traffic, .. } = &mut self.pump;
+        self.host.operations.finish(now(), endpoint, traffic, &self.host.links);
         self.pump.endpoint.close(now());
         self.pump.flush();
         Ok(())
+    }
+
+    fn run_due(&mut self, now: Instant) {
+        if self.pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
+            self.pump.endpoint.handle_timeout(now);
+            self.pump.flush();
+        }
+        let Host { tun_mtu, links, operations, .. } = &mut self.host;
+        if operations.due_at() <= now {
+            let Pump { endpoint, traffic, .. } = &mut self.pump;
+            operations.run_due(now, endpoint, traffic, links);
+            self.pump.flush();
+        }
+        if let Some(mtu) = self.pump.inner_mtu.take() {
+            tun_mtu.follow(mtu);
+        }
     }
 
     /// Sleeps until something is to be read or a timer is due; not at all while a port may have
@@ -124,7 +131,8 @@ impl Driver {
         let timeout = if self.tun_ready || self.sockets_ready.contains(&true) {
             Some(Duration::ZERO)
         } else {
-            let timers = [self.pump.endpoint.poll_timeout(now), self.look_at];
+            let operations = Some(self.host.operations.due_at());
+            let timers = [self.pump.endpoint.poll_timeout(now), self.look_at, operations];
             timers.into_iter().flatten().min().map(|due| due.since(now))
         };
         match self.poll.poll(events, timeout) {
@@ -136,7 +144,7 @@ impl Driver {
                 WAKER => {}
                 TUN => self.tun_ready = true,
                 MONITOR => {
-                    if self.monitor.drain()? {
+                    if self.host.monitor.drain()? {
                         let soon = now + NEWS_PAUSE;
                         self.look_at = Some(self.look_at.map_or(soon, |at| at.min(soon)));
                     }
@@ -154,8 +162,8 @@ impl Driver {
         }
         self.look_at = None;
         // What has come meanwhile is about to be seen.
-        self.monitor.drain()?;
-        match self.links.refresh() {
+        self.host.monitor.drain()?;
+        match self.host.links.refresh() {
             Ok(changes) => self.carry_out(now, changes)?,
             Err(error) => {
                 log::warn!("{error:#}: tried again");
@@ -175,9 +183,12 @@ impl Driver {
                 Change::Update(link) => self.pump.endpoint.update_link(now, link),
             }
         }
-        if self.links.wants_retry() {
+        let Host { links, operations, .. } = &mut self.host;
+        if links.wants_retry() {
             self.look_at.get_or_insert(now + RETRY_PAUSE);
         }
+        let Pump { endpoint, traffic, .. } = &mut self.pump;
+        operations.follow_links(now, endpoint, traffic, links);
         self.pump.flush();
         Ok(())
     }
@@ -199,6 +210,7 @@ impl Driver {
         self.pump.endpoint.remove_link(now, id);
         // What was bound for the socket must not leave through the next one with its number.
         self.pump.flush();
+        self.pump.traffic.close(id);
         if let Some(socket) = self.pump.sockets.remove(id) {
             self.sockets_ready[usize::from(id.0)] = false;
             self.poll.registry().deregister(&mut SourceFd(&socket.as_raw_fd()))?;
@@ -206,19 +218,32 @@ impl Driver {
         Ok(())
     }
 
+    /// Takes another configuration.
+    fn reload(&mut self, now: Instant, reload: Reload) -> io::Result<()> {
+        let Host { links, operations, .. } = &mut self.host;
+        let endpoints: Vec<SocketAddr> =
+            reload.resolved.peers.iter().flat_map(|peer| peer.endpoints.clone()).collect();
+        operations.reload(now, &mut self.pump.endpoint, links, reload);
+        links.reconfigure(operations.paths(), endpoints.iter());
+        self.pump.flush();
+        self.look_at = Some(now);
+        self.look_at_interfaces(now)
+    }
+
     /// Says whether the gateway is to stop.
-    fn answer_requests(&mut self, now: Instant) -> bool {
+    fn answer_requests(&mut self, now: Instant) -> io::Result<bool> {
         while let Ok(request) = self.requests.try_recv() {
             match request {
-                Request::Stop => return true,
+                Request::Stop => return Ok(true),
+                Request::Reload(reload) => self.reload(now, *reload)?,
                 Request::Status(reply) => {
                     // Whoever asked may have gone away.
-                    let links = self.links.status().to_vec();
+                    let links = self.host.links.status().to_vec();
                     let endpoint = self.pump.endpoint.status(now);
                     let _ = reply.send((endpoint, self.clock.elapsed(), links));
                 }
             }
         }
-        false
+        Ok(false)
     }
 }

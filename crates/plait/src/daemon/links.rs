@@ -63,7 +63,7 @@ impl Links {
         let mut links = Self {
             file: config.file.clone(),
             paths: Vec::new(),
-            families: Families::of(endpoints),
+            families: Families::default(),
             own_tun: config.gateway.tun.clone(),
             first_socket,
             netlink: Netlink::open()?,
@@ -71,7 +71,7 @@ impl Links {
             status: Vec::new(),
             refused: Vec::new(),
         };
-        links.reconfigure(&config.paths);
+        links.reconfigure(&config.paths, endpoints);
         Ok(links)
     }
 
@@ -91,10 +91,21 @@ impl Links {
         }
     }
 
-    /// Other paths are configured. What stays the same keeps its socket; [`Self::refresh`] gives
-    /// what changes.
-    pub(super) fn reconfigure(&mut self, paths: &[PathConfig]) {
+    /// Other paths are configured, or other endpoints of peers. What stays the same keeps its
+    /// socket; [`Self::refresh`] gives what changes, and must follow.
+    pub(super) fn reconfigure<'a>(
+        &mut self,
+        paths: &[PathConfig],
+        endpoints: impl Iterator<Item = &'a SocketAddr>,
+    ) {
         self.paths = paths.to_vec();
+        self.families = Families::of(endpoints);
+    }
+
+    /// The sockets that are open, each with the name of its configured path.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (SocketId, &str)> {
+        let live = self.live.iter();
+        live.map(|live| (live.config.socket, self.paths[live.wanted.path].name.as_str()))
     }
 
     /// Every configured path with its link's state.

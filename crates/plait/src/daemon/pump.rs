@@ -15,6 +15,7 @@ use plait_proto::path::Route;
 use plait_proto::time::Instant;
 
 use super::sockets::Sockets;
+use super::traffic::Traffic;
 
 /// Packets from the host that are handled before their datagrams are sent: a super-packet at least.
 const PACKETS_PER_SEND: usize = 64;
@@ -31,13 +32,14 @@ pub(super) struct Pump<T, U> {
     pub(super) sockets: Sockets<U>,
     /// The inner MTU that the TUN device is to follow, when it has changed.
     pub(super) inner_mtu: Option<u16>,
+    pub(super) traffic: Traffic,
     batch: PacketBatch,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
         let (sockets, batch) = (Sockets::default(), PacketBatch::new());
-        Self { endpoint, tun, sockets, inner_mtu: None, batch }
+        Self { endpoint, tun, sockets, inner_mtu: None, traffic: Traffic::default(), batch }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -71,10 +73,11 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn read_socket(&mut self, id: SocketId, now: impl Fn() -> Instant) -> bool {
         for _ in 0..READS_PER_TURN {
             let now = now();
-            let endpoint = &mut self.endpoint;
+            let (endpoint, traffic) = (&mut self.endpoint, &mut self.traffic);
             let Some(socket) = self.sockets.get_mut(id) else { return false };
             let read = socket.recv(&mut |meta, datagrams| {
                 let route = Route { socket: id, remote: meta.source, local: meta.destination };
+                traffic.note(id, meta.source, datagrams.len(), meta.stride);
                 endpoint.handle_datagrams(now, route, meta.stride, datagrams);
             });
             match read {
@@ -99,6 +102,8 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             };
             // A full socket drops like a full link; the peer reports it.
             let Some(socket) = self.sockets.get_mut(out.socket) else { continue };
+            let stride = out.segment_size.unwrap_or(out.contents.len());
+            self.traffic.note(out.socket, out.remote, out.contents.len(), stride);
             if let Err(error) = socket.send(&transmit) {
                 log::debug!("sending to {}: {error}", out.remote);
             }

@@ -15,10 +15,11 @@ use anyhow::Context as _;
 use mio::Waker;
 use plait_proto::stats::EndpointStatus;
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::links::LinkStatus;
+use super::reload::{self, Reload};
 use crate::advice::Advised;
 
 /// How long a client may take to ask, and to take its answer.
@@ -30,6 +31,8 @@ const REQUEST_BYTES_MAX: u64 = 64;
 pub(super) enum Request {
     /// End.
     Stop,
+    /// Go on with another configuration.
+    Reload(Box<Reload>),
     /// Tell the state, the time since the start, and which links there are.
     Status(std::sync::mpsc::SyncSender<(EndpointStatus, Duration, Vec<LinkStatus>)>),
 }
@@ -52,14 +55,20 @@ impl Requests {
     }
 }
 
-/// Turns SIGTERM and SIGINT into [`Request::Stop`].
-pub(super) fn watch_signals(requests: Requests) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+/// Turns SIGTERM and SIGINT into [`Request::Stop`], and SIGHUP into [`Request::Reload`] when the
+/// configuration is sound. It is read on the thread of the signals: DNS may take its time.
+pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            for _ in signals.forever() {
-                requests.send(Request::Stop);
+            for signal in signals.forever() {
+                if signal != SIGHUP {
+                    requests.send(Request::Stop);
+                } else if let Some(reload) = reload::read(&config) {
+                    requests.send(Request::Reload(Box::new(reload)));
+                }
             }
         })
         .context("cannot start a thread")?;

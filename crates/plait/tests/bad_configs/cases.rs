@@ -96,7 +96,8 @@ pub(crate) const CASES: &[Case] = &[
         "an unknown option", "colour = \"red\"" in gateway,
         [
             "gw.toml:4: [gateway] colour: unknown option",
-            "known here: private_key_file, listen_port, tun, address, mtu, routes, control_socket"
+            "known here: private_key_file, listen_port, tun, address, mtu, routes, \
+             control_socket, state_file, user, forward, nat"
         ]
     ),
     case!(
@@ -141,7 +142,8 @@ pub(crate) const CASES: &[Case] = &[
         ["gw.toml:3: [gateway] mtu: 1 is out of range", "write a number from 516 to 9000 bytes"],
         [
             "gw.toml:4: [gateway] prot: unknown option",
-            "known here: private_key_file, listen_port, tun, address, mtu, routes, control_socket"
+            "known here: private_key_file, listen_port, tun, address, mtu, routes, \
+             control_socket, state_file, user, forward, nat"
         ]
     ),
     // Values.
@@ -428,6 +430,77 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:1: [gateway] mtu: 1200 bytes are too few for IPv6 inside the bond",
             "set mtu to 1280 or more, or remove the IPv6 addresses and prefixes"
+        ]
+    ),
+    // What the host is asked for.
+    case!(
+        "an amount without a unit", "[[path]]\ninterface = \"lo\"\nquota = \"20\"\n" after good,
+        [
+            "gw.toml:10: [[path]] quota: \"20\" is not an amount of data",
+            "write it as in \"20 GB\"; units: B, kB, MB, GB, TB, MiB, GiB, TiB"
+        ]
+    ),
+    case!(
+        "too small a quota", "[[path]]\ninterface = \"lo\"\nquota = 20\n" after good,
+        [
+            "gw.toml:10: [[path]] quota: 20 is out of range",
+            "write an amount from 1 MB to 1000 TB"
+        ]
+    ),
+    case!(
+        "a quota that is no amount", "[[path]]\ninterface = \"lo\"\nquota = true\n" after good,
+        [
+            "gw.toml:10: [[path]] quota: expected a text with a unit, or a whole number of bytes, \
+             found true",
+            "write a text with a unit, or a whole number of bytes"
+        ]
+    ),
+    case!(
+        "a day that some months lack",
+        "[[path]]\ninterface = \"lo\"\nquota = \"1 GB\"\nquota_day = 29\n" after good,
+        ["gw.toml:11: [[path]] quota_day: 29 is out of range", "write a number from 1 to 28"]
+    ),
+    case!(
+        "a day without a quota", "[[path]]\ninterface = \"lo\"\nquota_day = 3\n" after good,
+        [
+            "gw.toml:10: [[path]] quota_day: has no effect without quota",
+            "add `quota = \"20 GB\"`, or remove it"
+        ]
+    ),
+    case!(
+        "a number for standby", "[[path]]\ninterface = \"lo\"\nstandby = 1\n" after good,
+        [
+            "gw.toml:10: [[path]] standby: expected true or false, found the number 1",
+            "write true or false"
+        ]
+    ),
+    case!(
+        "nobody's name", "user = \"a b\"" in gateway,
+        [
+            "gw.toml:4: [gateway] user: \"a b\" is not a user's name",
+            "write the name of a user of this machine, as in \"plait\""
+        ]
+    ),
+    case!(
+        "nat nowhere", "nat = []" in gateway,
+        [
+            "gw.toml:4: [gateway] nat: an empty list",
+            "name an interface, as in `nat = [\"eth0\"]`, or write `nat = false`"
+        ]
+    ),
+    case!(
+        "a number for nat", "nat = 7" in gateway,
+        [
+            "gw.toml:4: [gateway] nat: expected true, false or a list of interfaces, found the \
+             number 7",
+            "write true, false or a list of interfaces"
+        ]
+    ),
+    case!(
+        "nat by no interface", "nat = [\"eth 0\"]" in gateway,
+        [
+            "gw.toml:4: [gateway] nat: \"eth 0\" is not a name for an interface",
+            "use letters, digits, `-`, `_` and `.`; no space and no slash"
         ]
     ),
 ];

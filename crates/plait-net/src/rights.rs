@@ -1,0 +1,108 @@
+//! Giving up rights that are not needed any more (capabilities(7)).
+
+use std::io;
+
+use crate::sys::rights as sys;
+
+/// Setting up network devices, addresses, routes, packet filters; large socket buffers.
+pub const CAP_NET_ADMIN: u32 = 12;
+/// Binding sockets to interfaces.
+pub const CAP_NET_RAW: u32 = 13;
+/// More capabilities than any kernel has.
+const CAPABILITIES_MAX: u32 = 64;
+const EINVAL: i32 = 22;
+const EPERM: i32 = 1;
+
+/// Whom to become: a user and its group, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserId {
+    /// The user.
+    pub uid: u32,
+    /// Its one group.
+    pub gid: u32,
+}
+
+/// What is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// Capabilities held, a bit each.
+    pub capabilities: u64,
+    /// Whether no program started from here can hold others.
+    pub bounded: bool,
+    /// Whether programs started from here hold these too, whoever the user is.
+    pub inherited: bool,
+}
+
+impl Kept {
+    /// Whether a capability is left.
+    pub const fn holds(&self, capability: u32) -> bool {
+        self.capabilities & (1 << capability) != 0
+    }
+}
+
+/// Keeps those of `capabilities` that the calling thread holds, gives up all others and becomes
+/// `user`, if one is given. Programs started later hold the same. Threads started later do too, but
+/// not those that run already: call it before there are any.
+///
+/// # Errors
+/// The kernel's. EPERM when becoming the user is not allowed.
+pub fn keep_only(capabilities: &[u32], user: Option<UserId>) -> io::Result<Kept> {
+    let wanted = capabilities.iter().fold(0, |set, capability| set | 1_u64 << capability);
+    let kept = sys::permitted()? & wanted;
+    let bounded = bound(kept)?;
+    if let Some(UserId { uid, gid }) = user {
+        sys::become_user(uid, gid)?;
+    }
+    sys::set_capabilities(kept)?;
+    let mut held = capabilities.iter().filter(|capability| kept & (1 << **capability) != 0);
+    let inherited = held.all(|capability| sys::raise_ambient(*capability).is_ok());
+    sys::set_no_new_privileges()?;
+    Ok(Kept { capabilities: kept, bounded, inherited })
+}
+
+/// Takes everything beyond `kept` out of the bounding set; says whether that was allowed.
+fn bound(kept: u64) -> io::Result<bool> {
+    for capability in (0..CAPABILITIES_MAX).filter(|capability| kept & (1 << capability) == 0) {
+        match sys::drop_from_bounding_set(capability).map_err(|error| error.raw_os_error()) {
+            Ok(()) => {}
+            // The kernel knows no capability from this one on.
+            Err(Some(EINVAL)) => return Ok(true),
+            Err(Some(EPERM)) => return Ok(false),
+            Err(_) => return Err(io::Error::last_os_error()),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(status: &str, name: &str) -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn a_thread_keeps_no_more_than_it_asks_for() {
+        // Capabilities belong to threads: the others of this process keep theirs.
+        std::thread::spawn(|| {
+            let before = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let kept = keep_only(&[CAP_NET_RAW], None).unwrap();
+            let after = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let expected = field(&before, "CapPrm:") & (1 << CAP_NET_RAW);
+            assert_eq!(kept.capabilities, expected);
+            assert_eq!(kept.holds(CAP_NET_RAW), expected != 0);
+            assert!(!kept.holds(CAP_NET_ADMIN));
+            for set in ["CapPrm:", "CapEff:", "CapInh:", "CapAmb:"] {
+                assert_eq!(field(&after, set), expected, "{set}");
+            }
+            if kept.bounded {
+                assert_eq!(field(&after, "CapBnd:") & !expected, 0);
+            }
+            assert_eq!(field(&after, "NoNewPrivs:"), 1);
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,250 @@
+//! Forwarding and NAT of the host, only when the configuration asks for them.
+//!
+//! What is changed is written to the state file first, so that it can be undone at exit, and by the
+//! next start when there was no orderly exit.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use plait_proto::config::Prefix;
+
+use super::state::StateFile;
+use crate::config::{Config, Nat};
+
+const FORWARD_IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
+const FORWARD_IPV6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
+
+/// Forwarding or NAT cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostError {
+    #[error("the program nft is missing, which [gateway] nat needs")]
+    NftMissing,
+    #[error("[gateway] nat: nft refused: {0}")]
+    NftRefused(String),
+    #[error("[gateway] nat: cannot run nft: {0}")]
+    Nft(io::Error),
+    #[error("[gateway] forward: cannot set {sysctl}: {cause}")]
+    Sysctl { sysctl: &'static str, cause: io::Error },
+}
+
+impl HostError {
+    /// The remedy.
+    pub(crate) fn help(&self) -> &'static str {
+        match self {
+            Self::NftMissing => {
+                "install it (Debian and Ubuntu: package nftables), or remove `nat` and hide the \
+                 inner addresses by other means"
+            }
+            Self::NftRefused(_) => {
+                "the kernel needs nf_tables with NAT (`modprobe nft_masq`), and plait the right \
+                 CAP_NET_ADMIN"
+            }
+            Self::Nft(_) => "look at the program nft",
+            Self::Sysctl { .. } => {
+                "in a container /proc/sys may be read-only: set the sysctl outside and remove \
+                 `forward`"
+            }
+        }
+    }
+}
+
+/// Whether there is a program nft.
+pub(crate) fn nft_exists() -> bool {
+    let run = nft_command().arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status();
+    !run.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// The program, also where the path of the one who started the daemon lacks the folders of system
+/// programs.
+fn nft_command() -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("nft");
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+/// Gives commands to nft, all or none of which act.
+fn nft(script: &str) -> Result<(), HostError> {
+    let spawned = nft_command()
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = spawned.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => HostError::NftMissing,
+        _ => HostError::Nft(error),
+    })?;
+    let mut stdin = child.stdin.take().expect("a pipe was asked for");
+    // Whether it read everything shows in what it says.
+    let _ = stdin.write_all(script.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().map_err(HostError::Nft)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(HostError::NftRefused(said.lines().next().unwrap_or("without a word").to_owned()))
+}
+
+/// The name of a TUN device's table. Names of devices may have letters that those of tables may
+/// not.
+fn table_name(tun: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    format!("plait_{}", tun.chars().map(plain).collect::<String>())
+}
+
+/// Commands that remove a table, whether it is there or not.
+fn removal(table: &str) -> String {
+    format!("table inet {table}\ndelete table inet {table}\n")
+}
+
+/// Commands that make a table anew: what comes from the peers' prefixes leaves under the host's own
+/// address.
+fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
+    let table = table_name(tun);
+    let leaves_by = match nat {
+        Nat::Off => return removal(&table),
+        Nat::Everywhere => format!("!= \"{tun}\""),
+        Nat::Interfaces(names) => {
+            let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+            format!("{{ {} }}", quoted.join(", "))
+        }
+    };
+    let mut script = removal(&table);
+    let _ = writeln!(script, "table inet {table} {{\n  chain postrouting {{");
+    script.push_str("    type nat hook postrouting priority srcnat; policy accept;\n");
+    for Prefix { address, length } in prefixes {
+        let source = match (address, length) {
+            (IpAddr::V4(_), 0) => "meta nfproto ipv4".to_owned(),
+            (IpAddr::V6(_), 0) => "meta nfproto ipv6".to_owned(),
+            (IpAddr::V4(address), length) => format!("ip saddr {address}/{length}"),
+            (IpAddr::V6(address), length) => format!("ip6 saddr {address}/{length}"),
+        };
+        let _ = writeln!(script, "    {source} oifname {leaves_by} masquerade");
+    }
+    script.push_str("  }\n}\n");
+    script
+}
+
+/// Sets up what the configuration asks for, after whatever an earlier run left was undone.
+///
+/// # Errors
+/// Something cannot be set up; what was is undone then.
+pub(super) fn apply(
+    config: &Config,
+    prefixes: &[Prefix],
+    file: &mut StateFile,
+) -> Result<(), HostError> {
+    undo(file);
+    let result =
+        set_forwarding(config, prefixes, file).and_then(|()| set_nat(config, prefixes, file));
+    if result.is_err() {
+        undo(file);
+    }
+    result
+}
+
+fn set_forwarding(
+    config: &Config,
+    prefixes: &[Prefix],
+    file: &mut StateFile,
+) -> Result<(), HostError> {
+    if !config.gateway.forward {
+        return Ok(());
+    }
+    let any_ipv4 = prefixes.iter().any(|prefix| prefix.address.is_ipv4());
+    let any_ipv6 = prefixes.iter().any(|prefix| prefix.address.is_ipv6());
+    for sysctl in [(FORWARD_IPV4, any_ipv4), (FORWARD_IPV6, any_ipv6)]
+        .into_iter()
+        .filter_map(|(sysctl, wanted)| wanted.then_some(sysctl))
+    {
+        let failed = |cause| HostError::Sysctl { sysctl, cause };
+        let before = fs::read_to_string(sysctl).map_err(failed)?.trim().to_owned();
+        if before == "1" {
+            continue;
+        }
+        file.state.sysctls.insert(sysctl.into(), before);
+        file.save();
+        fs::write(sysctl, "1").map_err(failed)?;
+        log::info!("{sysctl} is set to 1");
+    }
+    Ok(())
+}
+
+fn set_nat(config: &Config, prefixes: &[Prefix], file: &mut StateFile) -> Result<(), HostError> {
+    let Config { gateway, .. } = config;
+    if gateway.nat == Nat::Off {
+        return Ok(());
+    }
+    let table = table_name(&gateway.tun);
+    file.state.nat_table = Some(table.clone());
+    file.save();
+    nft(&masquerading(&gateway.tun, &gateway.nat, prefixes))?;
+    log::info!("NAT is set up: nft list table inet {table}");
+    Ok(())
+}
+
+/// Undoes what the state file says was done, by this run or one that crashed.
+pub(super) fn undo(file: &mut StateFile) {
+    if let Some(table) = file.state.nat_table.take() {
+        // The file may have been written by somebody else: only a table of ours is removed.
+        let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;
+        if ours && let Err(error) = nft(&removal(&table)) {
+            log::warn!("the table {table} is not removed: {error}");
+        }
+    }
+    for (sysctl, before) in std::mem::take(&mut file.state.sysctls) {
+        let known = [FORWARD_IPV4, FORWARD_IPV6].iter().any(|known| sysctl == Path::new(known));
+        let sound = known && before.parse::<u8>().is_ok();
+        if sound && let Err(error) = fs::write(&sysctl, &before) {
+            log::warn!("{} is not set back to {before}: {error}", sysctl.display());
+        }
+    }
+    file.save();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str, length: u8) -> Prefix {
+        Prefix { address: text.parse().unwrap(), length }
+    }
+
+    #[test]
+    fn the_table_hides_the_peers_prefixes_where_it_should() {
+        let prefixes = [prefix("10.99.0.2", 32), prefix("::", 0)];
+        let nat = Nat::Interfaces(vec!["eth0".into(), "wan".into()]);
+        assert_eq!(
+            masquerading("plait0", &nat, &prefixes),
+            "table inet plait_plait0\ndelete table inet plait_plait0\n\
+             table inet plait_plait0 {\n  chain postrouting {\n    \
+             type nat hook postrouting priority srcnat; policy accept;\n    \
+             ip saddr 10.99.0.2/32 oifname { \"eth0\", \"wan\" } masquerade\n    \
+             meta nfproto ipv6 oifname { \"eth0\", \"wan\" } masquerade\n  }\n}\n"
+        );
+        let script = masquerading("a@b:1", &Nat::Everywhere, &prefixes[..1]);
+        assert!(script.contains("table inet plait_a_b_1 {"), "{script}");
+        assert!(script.contains("10.99.0.2/32 oifname != \"a@b:1\" masquerade"), "{script}");
+    }
+
+    #[test]
+    fn a_state_file_of_others_undoes_nothing() {
+        let folder = std::env::temp_dir().join(format!("plait-undo-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let victim = folder.join("victim");
+        fs::write(&victim, "kept").unwrap();
+        let mut file = StateFile::open(&folder.join("state.json"));
+        file.state.sysctls.insert(victim.clone(), "0".into());
+        file.state.nat_table = Some("filter".into());
+        undo(&mut file);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        assert_eq!(file.state.nat_table, None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

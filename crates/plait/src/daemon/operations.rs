@@ -1,0 +1,254 @@
+//! What a gateway does over weeks: counts quotas, keeps its state file, takes another
+//! configuration.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plait_net::clock::realtime_since_epoch;
+use plait_net::rights::UserId;
+use plait_proto::config::{PeerConfig, Prefix};
+use plait_proto::endpoint::Endpoint;
+use plait_proto::path::Route;
+use plait_proto::session::PublicKey;
+use plait_proto::time::Instant;
+
+use super::driver::LISTENING;
+use super::links::Links;
+use super::nat::{self, HostError};
+use super::privileges;
+use super::quota::{Meter, month, spent_reason};
+use super::reload::{self, Reload};
+use super::state::StateFile;
+use super::traffic::Traffic;
+use crate::config::{Config, PathConfig, parse_key};
+
+/// Quotas are counted this often.
+const COUNT_INTERVAL: Duration = Duration::from_secs(5);
+/// The state file is written this often, if anything changed.
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A gateway's configuration, its state, and what is done about them from time to time.
+#[derive(Debug)]
+pub(super) struct Operations {
+    config: Config,
+    file: StateFile,
+    meter: Meter,
+    /// Paths that stand by because their quota is spent.
+    spent: Vec<String>,
+    count_at: Instant,
+    save_at: Instant,
+}
+
+impl Operations {
+    /// Reads the state file.
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            file: StateFile::open(&config.gateway.state_file),
+            config,
+            meter: Meter::default(),
+            spent: Vec::new(),
+            count_at: Instant::ZERO,
+            save_at: Instant::ZERO + SAVE_INTERVAL,
+        }
+    }
+
+    /// Undoes what an earlier run left of its forwarding and NAT, and sets up its own.
+    ///
+    /// # Errors
+    /// Something cannot be set up.
+    pub(super) fn set_up_host(&mut self, peers: &[PeerConfig]) -> Result<(), HostError> {
+        nat::apply(&self.config, &prefixes(peers), &mut self.file)
+    }
+
+    /// Gives up the rights that are not needed any more, and to the user what it must go on
+    /// writing.
+    pub(super) fn give_up_rights(&mut self, user: Option<UserId>) -> anyhow::Result<()> {
+        if let Some(user) = user {
+            self.file.create();
+            privileges::hand_over(&self.config.gateway.state_file, user);
+            privileges::hand_over(&self.config.gateway.control_socket, user);
+        }
+        privileges::give_up(user)
+    }
+
+    /// Tells the endpoint, before its start, where its peers were last reached, so that a gateway
+    /// that listens calls them.
+    pub(super) fn tell_known_addresses(&self, endpoint: &mut Endpoint) {
+        if self.config.gateway.listen_port.is_none() {
+            return;
+        }
+        for (peer, addresses) in &self.file.state.addresses {
+            log::debug!("{peer} was last reached at {addresses:?}");
+            let Ok(key) = parse_key(peer) else { continue };
+            for remote in addresses {
+                let route = Route { socket: LISTENING, remote: *remote, local: None };
+                endpoint.remember(&PublicKey::from_bytes(*key), route);
+            }
+        }
+    }
+
+    /// The configured paths.
+    pub(super) fn paths(&self) -> &[PathConfig] {
+        &self.config.paths
+    }
+
+    /// When [`Self::run_due`] has something to do.
+    pub(super) fn due_at(&self) -> Instant {
+        let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
+        if any_quota { self.count_at.min(self.save_at) } else { self.save_at }
+    }
+
+    /// Does what is due.
+    pub(super) fn run_due(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        traffic: &mut Traffic,
+        links: &Links,
+    ) {
+        if self.count_at <= now {
+            self.count(now, endpoint, traffic, links);
+            self.count_at = now + COUNT_INTERVAL;
+        }
+        if self.save_at <= now {
+            self.keep(endpoint);
+            self.save_at = now + SAVE_INTERVAL;
+        }
+    }
+
+    /// Leaves the last counts and addresses in the state file.
+    pub(super) fn finish(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        traffic: &mut Traffic,
+        links: &Links,
+    ) {
+        self.count(now, endpoint, traffic, links);
+        self.keep(endpoint);
+    }
+
+    fn keep(&mut self, endpoint: &Endpoint) {
+        let known = known_addresses(endpoint);
+        let peers: Vec<_> =
+            self.config.peers.iter().map(|peer| peer.public_key.value.to_string()).collect();
+        let addresses = &mut self.file.state.addresses;
+        addresses.retain(|peer, _| peers.contains(peer));
+        addresses.extend(known);
+        self.file.save();
+    }
+
+    /// Links came, went, or are described anew: their traffic counts for their paths, and what a
+    /// quota says of them holds on.
+    pub(super) fn follow_links(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        traffic: &mut Traffic,
+        links: &Links,
+    ) {
+        for (socket, path) in links.sockets() {
+            traffic.assign(socket, path);
+        }
+        self.count(now, endpoint, traffic, links);
+    }
+
+    /// Counts what went over each path that has a quota, over all links of a wildcard together; the
+    /// links of one that has spent it stand by.
+    fn count(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        traffic: &mut Traffic,
+        links: &Links,
+    ) {
+        let wall = realtime_since_epoch();
+        let clock_was_set = self.meter.was_clock_set(now.since(Instant::ZERO), wall);
+        for path in &self.config.paths {
+            let Some(quota) = path.quota else { continue };
+            let sockets = links.sockets().filter(|(_, name)| *name == path.name);
+            let months = self.file.state.used_bytes.entry(path.name.clone()).or_default();
+            let this_month = month(wall, quota.first_day);
+            let bytes = traffic.take(&path.name);
+            let used = self.meter.add(&path.name, months, &this_month, clock_was_set, bytes);
+            let spent = used >= quota.bytes;
+            let was_spent = self.spent.contains(&path.name);
+            if spent {
+                let reason = spent_reason(used, quota.bytes);
+                if !was_spent {
+                    log::warn!("path {}: {reason}; it stands by", path.name);
+                    self.spent.push(path.name.clone());
+                }
+                for (socket, _) in sockets {
+                    endpoint.set_standby(now, socket, true, Some(reason.clone()));
+                }
+            } else if was_spent {
+                log::info!("path {}: within its quota again", path.name);
+                self.spent.retain(|name| *name != path.name);
+                for (socket, _) in sockets {
+                    endpoint.set_standby(now, socket, path.standby, None);
+                }
+            }
+        }
+    }
+
+    /// Takes another configuration. The links follow, and after them [`Self::follow_links`].
+    pub(super) fn reload(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        links: &Links,
+        reload: Reload,
+    ) {
+        let Reload { config, resolved } = reload;
+        for change in reload::needs_restart(&self.config, &config) {
+            log::warn!("{change} changed: a restart is needed for it to have an effect");
+        }
+        let config = reload::keep_what_stays(&self.config, config);
+        let bond = config.bond(endpoint.bond_config().inner_mtu);
+        if reload::host_differs(&self.config, &config)
+            && let Err(error) = nat::apply(&config, &prefixes(&resolved.peers), &mut self.file)
+        {
+            log::error!("{error} ({}); both are off now", error.help());
+        }
+        endpoint.reconfigure(now, resolved.peers, bond);
+        self.forget_spent(now, endpoint, links);
+        self.config = config;
+        log::info!("{}: read again", self.config.file.display());
+    }
+
+    /// Links are as the configuration has them, until the next count.
+    fn forget_spent(&mut self, now: Instant, endpoint: &mut Endpoint, links: &Links) {
+        for path in self.config.paths.iter().filter(|path| self.spent.contains(&path.name)) {
+            for (socket, _) in links.sockets().filter(|(_, name)| *name == path.name) {
+                endpoint.set_standby(now, socket, path.standby, None);
+            }
+        }
+        self.spent.clear();
+    }
+}
+
+impl Drop for Operations {
+    /// Leaves the host as it was found.
+    fn drop(&mut self) {
+        nat::undo(&mut self.file);
+    }
+}
+
+fn prefixes(peers: &[PeerConfig]) -> Vec<Prefix> {
+    peers.iter().flat_map(|peer| peer.allowed_ips.clone()).collect()
+}
+
+/// Where peers that call are reached now, or were last.
+fn known_addresses(endpoint: &Endpoint) -> BTreeMap<String, Vec<SocketAddr>> {
+    let mut known: BTreeMap<String, Vec<SocketAddr>> = BTreeMap::new();
+    for (peer, route) in endpoint.known_routes() {
+        let addresses = known.entry(peer.to_string()).or_default();
+        if route.socket == LISTENING && !addresses.contains(&route.remote) {
+            addresses.push(route.remote);
+        }
+    }
+    known.retain(|_, addresses| !addresses.is_empty());
+    known
+}

@@ -1,0 +1,215 @@
+//! What outlives the daemon, in a file: bytes counted for quotas, peers' last addresses, and what
+//! the daemon changed about the host and must put back.
+//!
+//! Nothing about the file keeps a gateway from running: what is wrong with it is logged.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The form of the file.
+const VERSION: u32 = 1;
+/// A file larger than this is none of ours.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    version: u32,
+    /// Bytes by path name and month, as in `2026-11`.
+    #[serde(default)]
+    pub(super) used_bytes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Where peers were last reached, by public key in base64.
+    #[serde(default)]
+    pub(super) addresses: BTreeMap<String, Vec<SocketAddr>>,
+    /// Values of sysctls before the daemon set them, by file.
+    #[serde(default)]
+    pub(super) sysctls: BTreeMap<PathBuf, String>,
+    /// The table of the packet filter that the daemon made.
+    #[serde(default)]
+    pub(super) nat_table: Option<String>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            used_bytes: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            sysctls: BTreeMap::new(),
+            nat_table: None,
+        }
+    }
+}
+
+/// The state and its file.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    /// The state as it should be in the file.
+    pub(super) state: State,
+    saved: Option<State>,
+    /// Writing failed last time; people were told.
+    failed: bool,
+}
+
+impl StateFile {
+    /// Reads the file. One that is missing is empty; one that cannot be understood too, with a
+    /// warning.
+    pub(super) fn open(path: &Path) -> Self {
+        let saved = match read(path) {
+            Ok(saved) => saved,
+            Err(error) => {
+                log::warn!("the state file {} is left aside: {error}", path.display());
+                None
+            }
+        };
+        let state = saved.clone().unwrap_or_default();
+        Self { path: path.to_owned(), state, saved, failed: false }
+    }
+
+    /// Writes the file if there is none yet.
+    pub(super) fn create(&mut self) {
+        if self.saved.is_none() {
+            self.save();
+        }
+    }
+
+    /// Writes the file if anything changed. A failure is logged once, and tried again next time.
+    pub(super) fn save(&mut self) {
+        if self.saved.as_ref() == Some(&self.state) {
+            return;
+        }
+        match write(&self.path, &self.state) {
+            Ok(()) => {
+                self.saved = Some(self.state.clone());
+                self.failed = false;
+            }
+            Err(error) if !self.failed => {
+                self.failed = true;
+                let path = self.path.display();
+                log::warn!(
+                    "cannot write the state file {path}: {error}; a restart forgets quotas and \
+                     addresses (set `state_file` under [gateway] to one this user may write)"
+                );
+            }
+            Err(error) => log::debug!("the state file: {error}"),
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<State>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let wrong = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        return wrong("not a file of plait's".into());
+    }
+    let state: State = match serde_json::from_reader(io::BufReader::new(file)) {
+        Ok(state) => state,
+        Err(error) => return wrong(format!("damaged: {error}")),
+    };
+    if state.version != VERSION {
+        return wrong(format!("version {} instead of {VERSION}", state.version));
+    }
+    Ok(Some(state))
+}
+
+/// The file is whole at every moment: a new one takes its place.
+fn write(path: &Path, state: &State) -> io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    }
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let text = serde_json::to_vec_pretty(state).map_err(io::Error::other)?;
+    // A leftover of a crash, or a link that somebody laid there, is not written through.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("plait-state-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    fn filled() -> State {
+        let mut state = State::default();
+        state.used_bytes.entry("lte".into()).or_default().insert("2026-11".into(), 7);
+        state.addresses.insert("key".into(), vec![([192, 0, 2, 1], 7788).into()]);
+        state.sysctls.insert("/proc/sys/x".into(), "0".into());
+        state.nat_table = Some("plait_plait0".into());
+        state
+    }
+
+    #[test]
+    fn what_is_saved_is_found_again_and_nobody_else_may_read_it() {
+        let folder = folder("saved");
+        let path = folder.join("deep/plait0.json");
+        let mut file = StateFile::open(&path);
+        assert_eq!(file.state, State::default());
+        file.state = filled();
+        file.save();
+        assert_eq!(StateFile::open(&path).state, filled());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing beside it");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_unchanged_state_is_not_written() {
+        let folder = folder("unchanged");
+        let path = folder.join("plait0.json");
+        let mut file = StateFile::open(&path);
+        file.state = filled();
+        file.save();
+        fs::write(&path, "somebody else's").unwrap();
+        file.save();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_or_newer_file_counts_as_none_and_is_replaced() {
+        let folder = folder("damaged");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("plait0.json");
+        for text in ["", "{", "[]", "{\"version\":2}", "{\"version\":1,\"used_bytes\":3}"] {
+            fs::write(&path, text).unwrap();
+            let mut file = StateFile::open(&path);
+            assert_eq!(file.state, State::default(), "{text}");
+            file.save();
+            assert!(read(&path).unwrap().is_some(), "{text}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_survived() {
+        let mut file = StateFile::open(Path::new("/proc/nowhere/plait0.json"));
+        file.save();
+        assert!(file.failed);
+    }
+}

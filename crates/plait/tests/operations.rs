@@ -1,0 +1,217 @@
+//! What a running gateway does about its configuration, its host and its state, in a network
+//! namespace of its own: real processes, real `nft`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Two gateways that reach each other over the loopback device: `a` listens, `b` has two links.
+const SETUP: &str = r#"
+set -u
+PATH=$PATH:/usr/sbin:/sbin
+ip link set lo up
+(umask 077; $PLAIT keygen > a.key; $PLAIT keygen > b.key)
+cat > a.toml <<END
+[gateway]
+private_key_file = "a.key"
+address = "10.99.0.1/24"
+listen_port = 7788
+tun = "pa"
+control_socket = "a.sock"
+state_file = "plait/a.json"
+[[peer]]
+public_key = "$($PLAIT pubkey < b.key)"
+allowed_ips = ["10.99.0.2/32", "fd99::2/128"]
+END
+cat > b.toml <<END
+[gateway]
+private_key_file = "b.key"
+address = "10.99.0.2/24"
+tun = "pb"
+control_socket = "b.sock"
+state_file = "plait/b.json"
+[[path]]
+name = "one"
+interface = "lo"
+[[path]]
+name = "two"
+interface = "lo"
+[scheduler]
+algorithm = "round-robin"
+[[peer]]
+public_key = "$($PLAIT pubkey < a.key)"
+endpoint = "127.0.0.1:7788"
+allowed_ips = ["10.99.0.1/32"]
+END
+# Tries a command for a while.
+until_true() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { echo "never: $*"; cat *.log; exit 1; }
+        sleep 0.05
+    done
+}
+status() { $PLAIT status --socket $1.sock "$2"; }
+answers() { status $1 --json | grep -q uptime; }
+# Two paths, then two links.
+paths_up() { [ "$(status b --json | grep -o '"state":"up","reason"' | wc -l)" = 4 ]; }
+start() { $PLAIT up $1.toml 2>>$1.log & until_true answers $1; }
+logged() { grep -q "$2" $1.log; }
+host() { echo "$1: $(cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding |
+    tr '\n' ' ')$(nft list tables)"; }
+"#;
+
+/// Runs a script after [`SETUP`]; gives what it prints. Nothing when there are no namespaces here.
+fn run(script: &str) -> Option<String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("plait-operations-{}-{count}", std::process::id());
+    let folder: PathBuf = std::env::temp_dir().join(name);
+    fs::create_dir_all(&folder).unwrap();
+    // With a namespace of process ids, nothing outlives the script.
+    let output = Command::new("unshare")
+        .args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ])
+        .args(["timeout", "60", "sh", "-c", &format!("echo ready\n{SETUP}\n{script}")])
+        .env("PLAIT", env!("CARGO_BIN_EXE_plait"))
+        .env_remove("RUST_LOG")
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let _ = fs::remove_dir_all(&folder);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let Some(text) = text.strip_prefix("ready\n") else {
+        let required = std::env::var_os("PLAIT_REQUIRE_NETNS").is_some_and(|value| value == "1");
+        assert!(!required, "no namespaces here: {errors}");
+        eprintln!("skipped: no namespaces here: {errors}");
+        return None;
+    };
+    Some(format!("{text}{errors}"))
+}
+
+#[test]
+fn forwarding_and_nat_are_undone_at_exit_and_after_a_crash() {
+    let script = r#"
+        command -v nft >/dev/null || { echo "no nft"; exit; }
+        host before
+        sed -i 's/^tun.*/&\nforward = true\nnat = ["lo"]/' a.toml
+        start a; pid=$!
+        host running
+        nft list table inet plait_pa | grep -o 'ip.* masquerade'
+        kill $pid; wait $pid; host stopped
+        start a; pid=$!
+        kill -9 $pid; wait $pid 2>/dev/null; host crashed
+        sed -i '/^forward/d; /^nat/d' a.toml
+        start a; host unasked
+    "#;
+    let Some(text) = run(script) else { return };
+    if text.starts_with("no nft") {
+        let required = std::env::var_os("PLAIT_REQUIRE_NETNS").is_some_and(|value| value == "1");
+        assert!(!required, "no nft here");
+        eprintln!("skipped: no nft here");
+        return;
+    }
+    assert_eq!(
+        text,
+        "before: 0 0 \nrunning: 1 1 table inet plait_pa\n\
+         ip saddr 10.99.0.2 oifname \"lo\" masquerade\n\
+         ip6 saddr fd99::2 oifname \"lo\" masquerade\n\
+         stopped: 0 0 \ncrashed: 1 1 table inet plait_pa\nunasked: 0 0 \n"
+    );
+}
+
+#[test]
+fn nat_without_nft_is_refused_with_a_remedy() {
+    let script = r#"
+        sed -i 's/^tun.*/&\nnat = true/' a.toml
+        mkdir bin; ln -s "$PLAIT" bin/plait
+        for folder in /usr/sbin /sbin; do mount -t tmpfs none $folder; done
+        PATH=$PWD/bin plait up a.toml
+        PATH=$PWD/bin plait check a.toml
+    "#;
+    let Some(text) = run(script) else { return };
+    let help = "help: install it (Debian and Ubuntu: package nftables)";
+    let error = "plait: error: nat: the program nft is missing, which [gateway] nat needs\n  help:";
+    assert!(text.contains(error) && text.contains(help), "{text}");
+    assert!(text.contains("error    nat: the program nft is missing"), "{text}");
+}
+
+#[test]
+fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
+    let script = r#"
+        start a; a=$!; start b; b=$!
+        until_true paths_up
+        sed -i 's/10.99.0.1.32/10.99.0.0\/24/; s/round-robin/redundant/; s/pb"/pb9"/' b.toml
+        kill -HUP $b; until_true logged b 'read again'
+        kill -HUP $a; until_true logged a 'read again'
+        echo 'colour = "red"' >> b.toml
+        kill -HUP $b; until_true logged b 'the old configuration stays'
+        ping -c 1 -W 1 -I pb 10.99.0.77 >/dev/null
+        status b --json
+        grep -E 'ERROR|WARN|is made|is gone' b.log
+        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/$b/status
+        kill $a $b; wait $a; echo "a $?"; wait $b; echo "b $?"
+        ls
+    "#;
+    let Some(text) = run(script) else { return };
+    let has = |part: &str| assert!(text.contains(part), "{part}: {text}");
+    has("\"scheduler\":\"redundant\"");
+    has("\"handshakes\":1,");
+    has("\"inner_sent_packets\":1,");
+    has("[gateway] tun changed: a restart is needed for it to have an effect");
+    has("b.toml:19: [[peer]] colour: unknown option (known here:");
+    assert_eq!(text.matches("is made").count(), 1, "{text}");
+    assert_eq!(text.matches("is gone").count(), 0, "{text}");
+    // CAP_NET_ADMIN and CAP_NET_RAW.
+    for set in ["CapPrm", "CapEff", "CapBnd"] {
+        has(&format!("{set}:\t0000000000003000"));
+    }
+    has("NoNewPrivs:\t1");
+    has("a 0\nb 0\n");
+    assert!(!text.contains(".sock\n"), "{text}");
+}
+
+#[test]
+fn a_spent_quota_makes_a_path_stand_by_over_a_restart() {
+    let script = r#"
+        sed -i 's/^name = "two"/&\nquota = "1 MB"/' b.toml
+        start a; start b; b=$!
+        until_true paths_up
+        # In small bursts: the device's queue holds 500 packets.
+        for burst in 1 2 3 4 5 6 7 8; do
+            ping -q -c 300 -l 300 -W 0.1 -s 1200 -I pb 10.99.0.1 >/dev/null
+        done
+        until_true logged b 'quota spent'
+        status b --json
+        kill $b; wait $b
+        echo; echo "restarted"
+        start b; b=$!
+        until_true paths_up
+        sleep 0.2
+        status b --json
+        sed -i 's/1 MB/100 MB/' b.toml
+        kill -HUP $b; until_true logged b 'read again'
+        echo; echo "raised"
+        status b --json
+    "#;
+    let Some(text) = run(script) else { return };
+    let (first, rest) = text.split_once("restarted").expect(&text);
+    let (second, third) = rest.split_once("raised").expect(&text);
+    for (text, reasons, standby) in [(first, 1, 1), (second, 1, 1), (third, 0, 0)] {
+        assert_eq!(text.matches(" of 1 MB this month\"").count(), reasons, "{text}");
+        assert_eq!(text.matches("\"standby\":true").count(), standby, "{text}");
+    }
+}

@@ -164,7 +164,7 @@ pub(crate) struct SwarmArgs {
     #[arg(long, requires = "seed")]
     pub(crate) trace: bool,
     /// Seeds to run at a time.
-    #[arg(long, default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    #[arg(long, default_value_t = 2, value_parser = jobs())]
     pub(crate) jobs: usize,
     /// Run so many hours of virtual time in one go, with a fault every minute.
     #[arg(long, value_name = "HOURS", conflicts_with_all = ["seeds", "first", "trace"],
@@ -180,6 +180,11 @@ pub(crate) struct ReportArgs {
     /// Write a page with tables and plots here.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) html: Option<PathBuf>,
+}
+
+/// Seeds that may run at a time.
+fn jobs() -> clap::builder::RangedU64ValueParser<usize> {
+    clap::builder::RangedU64ValueParser::new().range(1..=64)
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ Examples:
 
 The log goes to stderr. RUST_LOG chooses what is logged, in the form of the `log` crate; without it
 warnings and the bond's comings and goings are shown. Ctrl-C and SIGTERM end the gateway and remove
-the TUN device with its addresses and routes. SIGHUP reloads the configuration: bonds whose peers did
-not change go on.
+the TUN device with its addresses and routes. SIGHUP reloads the configuration: bonds whose peers
+did not change go on.
 
 Exit codes:
   0  ended by a signal

@@ -106,8 +106,13 @@ pub struct AckSample<'a> {
     pub min_rtt: Option<Duration>,
     /// In flight after this acknowledgement.
     pub in_flight_bytes: u64,
+    /// Bytes found lost since the sample before.
+    pub lost_bytes: u64,
     /// Delivery rate that this acknowledgement shows; zero when unknown.
     pub delivery_rate: Rate,
+    /// Whether too little was there to send when `newest` left, so that the delivery rate may be
+    /// less than the path can carry.
+    pub rate_is_app_limited: bool,
     /// Whether the application or the receiver, rather than the window, limits what is in flight.
     pub app_limited: bool,
     /// What the owner is busy with.
@@ -179,6 +184,11 @@ pub trait Controller: core::fmt::Debug + Send {
 
     /// The rate at which packets should leave; `None` when the controller does not pace.
     fn pacing_rate(&self) -> Option<Rate>;
+
+    /// What the path is believed to carry; `None` when the controller does not estimate it.
+    fn bandwidth(&self) -> Option<Rate> {
+        None
+    }
 
     /// Whether the window grows by slow start.
     fn in_slow_start(&self) -> bool {

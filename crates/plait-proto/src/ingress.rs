@@ -23,7 +23,9 @@ use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
 use crate::path::sent::{AckOutcome, NumberRange};
 use crate::path::{Route, SendPath};
-use crate::scheduler::{Decision, PacketInfo, PathReport, PathSet, PathView, Scheduler, View};
+use crate::scheduler::{
+    Decision, FlowClass, PacketInfo, PathReport, PathSet, PathView, Scheduler, View,
+};
 use crate::seq::{BondSeq, PathId};
 use crate::session::{Cipher, DirectionSecret, TAG_BYTES};
 use crate::stats::PathState;
@@ -231,7 +233,8 @@ impl Ingress {
             fitting = self.paths_for(inner_bytes).ok_or(DropReason::TooBigForPath)?;
             &fitting
         };
-        match self.scheduler.pick(&View { now, paths }, &PacketInfo { bytes }) {
+        let packet = PacketInfo { bytes, class: FlowClass::default(), queued_bytes: 0 };
+        match self.scheduler.pick(&View { now, paths }, &packet) {
             Decision::Send(path) => {
                 self.begin_run(path, bytes);
                 Ok(Chosen::One(path))

@@ -224,6 +224,11 @@ impl SendPath {
             in_flight_bytes: self.sent.in_flight_bytes(),
             delivery_rate: self.sent.delivery_rate(),
             sent_packets: self.sent_packets,
+            rtt_variation: self.rtt.variation(),
+            window_bytes: None,
+            capacity: self.sent.delivery_rate(),
+            ready_at: Instant::ZERO,
+            loss_permille: 0,
         }
     }
 }

@@ -52,6 +52,31 @@ pub struct PathView {
     pub delivery_rate: Rate,
     /// Data packets handed to the path since the bond began.
     pub sent_packets: u64,
+    /// Mean deviation of the round-trip time (RFC 6298); `None` before the first sample.
+    pub rtt_variation: Option<Duration>,
+    /// How many bytes its congestion controller allows in flight; `None` in an open loop.
+    pub window_bytes: Option<u64>,
+    /// What the path is believed to carry: its controller's estimate where that has one, else the
+    /// delivery rate; zero when unknown.
+    pub capacity: Rate,
+    /// From when on its pacer lets a packet go.
+    pub ready_at: Instant,
+    /// Of the datagrams whose fate became known lately, those lost, in thousandths.
+    pub loss_permille: u16,
+}
+
+impl PathView {
+    /// Whether controller and pacer let `bytes` go now. Always, in an open loop.
+    pub fn has_room(&self, now: Instant, bytes: u64) -> bool {
+        self.ready_at <= now && self.has_window(bytes)
+    }
+
+    /// Whether `bytes` more fit the congestion window. A window with nothing in flight takes a
+    /// packet of any length.
+    pub fn has_window(&self, bytes: u64) -> bool {
+        self.in_flight_bytes == 0
+            || self.window_bytes.is_none_or(|window| self.in_flight_bytes + bytes <= window)
+    }
 }
 
 /// A read-only view of the bond at the moment of a decision.
@@ -68,6 +93,20 @@ pub struct View<'a> {
 pub struct PacketInfo {
     /// Length at the path's IP layer, framing included.
     pub bytes: u64,
+    /// What kind of flow it belongs to.
+    pub class: FlowClass,
+    /// Bytes of the same kind that wait behind it at the ingress.
+    pub queued_bytes: u64,
+}
+
+/// Kinds of flows, told apart by what they do: a flow that never has to wait is interactive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FlowClass {
+    /// It fills a queue: rate counts.
+    #[default]
+    Bulk,
+    /// It sends little: delay counts.
+    Interactive,
 }
 
 /// A set of path ids; at most 256 exist.
@@ -123,6 +162,12 @@ pub struct PathReport {
 
 /// Picks paths. Implementations keep their state by path id; paths come and go between calls.
 pub trait Scheduler: core::fmt::Debug + Send {
+    /// Whether it looks at windows and pacers by itself. One that does not is shown only paths that
+    /// have room.
+    fn minds_windows(&self) -> bool {
+        false
+    }
+
     /// Decides about `packet`. `Send` and `Copies` mean that it will be sent so.
     fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision;
 

@@ -1,6 +1,6 @@
 //! Synthetic views for tests of schedulers.
 
-use super::{PacketInfo, PathView, Scheduler, View};
+use super::{FlowClass, PacketInfo, PathView, Scheduler, View};
 use crate::scheduler::Decision;
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
@@ -22,6 +22,11 @@ pub(super) fn path(id: u8) -> PathBuilder {
         in_flight_bytes: 0,
         delivery_rate: Rate::ZERO,
         sent_packets: 0,
+        rtt_variation: None,
+        window_bytes: None,
+        capacity: Rate::ZERO,
+        ready_at: Instant::ZERO,
+        loss_permille: 0,
     })
 }
 
@@ -69,7 +74,8 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
 }
 
 /// A full-sized packet.
-pub(super) const PACKET: PacketInfo = PacketInfo { bytes: 1500 };
+pub(super) const PACKET: PacketInfo =
+    PacketInfo { bytes: 1500, class: FlowClass::Bulk, queued_bytes: 0 };
 
 /// The path of the next packet.
 pub(super) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> u8 {

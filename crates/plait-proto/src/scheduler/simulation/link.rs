@@ -174,6 +174,11 @@ impl Link {
             in_flight_bytes: self.sent_bytes - self.passed_bytes,
             delivery_rate: self.rates.iter().map(|&(_, rate)| rate).max().unwrap_or(Rate::ZERO),
             sent_packets: self.sent_packets,
+            rtt_variation: None,
+            window_bytes: None,
+            capacity: self.spec.rate,
+            ready_at: Instant::ZERO,
+            loss_permille: 0,
         }
     }
 

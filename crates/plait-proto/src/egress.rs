@@ -41,6 +41,9 @@ const STALL_AFTER: Duration = Duration::from_millis(15);
 const STALL_UNTIL: Duration = Duration::from_millis(300);
 /// How long packets wait for those of a stalled path.
 const STALL_TIMEOUT: Duration = Duration::from_millis(250);
+/// When the datagrams of a path in one session have been silent for this long, those of another that
+/// are new are no stragglers.
+const STRAGGLER_TIME: Duration = Duration::from_secs(1);
 /// Sessions under which datagrams are still accepted. Both sides may renew at the same time, which
 /// makes two sessions: room for three such renewals.
 const SESSIONS_MAX: usize = 6;
@@ -297,7 +300,7 @@ impl Egress {
     /// What every authentic datagram tells; data makes acknowledgements and reports due.
     fn account(&mut self, arrival: &Arrival, is_data: bool) {
         let Arrival { now, number, .. } = *arrival;
-        let newest = arrival.session + 1 == self.sessions.len();
+        let newest = self.is_current(now, arrival.session, arrival.path);
         let session = &mut self.sessions[arrival.session];
         let path = self.paths.get_or_insert_with(arrival.path, ReceivePath::default);
         let epoch = session.paths.get_mut(arrival.path);
@@ -394,16 +397,24 @@ impl Egress {
         }
     }
 
+    /// Whether the peer sends on the path under this session, as far as can be seen. Two sessions
+    /// that both sides make at the same time need not be used in the order in which they were made.
+    fn is_current(&self, now: Instant, session: usize, path: PathId) -> bool {
+        self.sessions[session + 1..]
+            .iter()
+            .filter_map(|later| later.paths.get(path))
+            .all(|epoch| epoch.largest_at + STRAGGLER_TIME < now)
+    }
+
     /// Whether the datagram that was just taken has the highest number of its path: none that was
     /// sent later has arrived, in this epoch or a later one.
-    pub fn is_newest(&self, header: &Header) -> bool {
+    pub fn is_newest(&self, now: Instant, header: &Header) -> bool {
         let known = self.sessions.iter().position(|session| session.local == header.session);
-        let Some((session, later)) = known.and_then(|at| self.sessions[at..].split_first()) else {
-            return false;
-        };
-        let largest = session.paths.get(header.path).and_then(|path| path.ranges.largest());
+        let Some(at) = known else { return false };
+        let epoch = self.sessions[at].paths.get(header.path);
+        let largest = epoch.and_then(|path| path.ranges.largest());
         largest.is_some_and(|largest| largest.truncate() == header.number)
-            && !later.iter().any(|session| session.paths.contains(header.path))
+            && self.is_current(now, at, header.path)
     }
 
     /// Whether [`Self::poll_deliver`] has something.

@@ -103,7 +103,7 @@ impl Bond {
         let id = header.path;
         let Some(path) = self.ingress.path(id) else { return };
         let other = RouteChecks::other_route(&path.route, &seen, self.is_own(id));
-        let Some(route) = other.filter(|_| self.egress.is_newest(header)) else { return };
+        let Some(route) = other.filter(|_| self.egress.is_newest(now, header)) else { return };
         let rtt = path.rtt.smoothed();
         let token = self.route_checks.note(now, id, route, rtt, || self.rng.u64());
         if let Some(token) = token {

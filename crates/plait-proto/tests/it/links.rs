@@ -158,6 +158,39 @@ fn a_path_follows_its_nat_within_about_a_round_trip_under_load() {
     }
 }
 
+/// Both sides' handshakes make a session each, and the sides use them in different orders.
+fn begun_at_once() -> World {
+    World::connected(Setup { both_seek: true, ..Setup::default() })
+}
+
+#[test]
+fn regression_a_path_follows_its_nat_after_both_sides_began_at_once() {
+    let mut world = begun_at_once();
+    for round in 0..3_u32 {
+        world.links[1].port = 2000 + round as u16;
+        download(&mut world, 2000 * round..2000 * (round + 1));
+        let remote = world.customer_address(1).to_string();
+        let remotes: Vec<_> =
+            paths(&mut world, PROVIDER).into_iter().map(|path| path.remote).collect();
+        assert!(remotes.contains(&remote), "round {round}: {remote} is not one of {remotes:?}");
+    }
+}
+
+#[test]
+fn regression_losses_are_reported_after_both_sides_began_at_once() {
+    let mut world = begun_at_once();
+    world.run_for(Duration::from_secs(2));
+    world.links[1].loss_percent = 2;
+    download(&mut world, 0..2000);
+    for (side, reported) in [(CUSTOMER, false), (PROVIDER, true)] {
+        for (at, path) in paths(&mut world, side).into_iter().enumerate() {
+            let lost = if reported { path.reported_lost_packets } else { path.lost_packets };
+            let right = if at == 1 { 10..=35 } else { 0..=0 };
+            assert!(right.contains(&lost), "side {side}: {lost} packets lost on path {at}");
+        }
+    }
+}
+
 #[test]
 fn an_idle_path_follows_with_its_next_datagram() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });

@@ -389,15 +389,22 @@ impl Bond {
     /// sent again.
     fn declare_silent(&mut self, now: Instant, id: PathId) {
         self.set_state(now, id, PathState::Silent);
+        self.tell_dead(now, id);
+    }
+
+    fn tell_dead(&mut self, now: Instant, id: PathId) {
         if let Some(other) = self.fastest_path() {
             self.ingress.send_control(now, other, &[Frame::PathDead(id)]);
         }
     }
 
-    /// The peer found a path dead; what it finds counts here as well.
+    /// The peer found a path dead; what it finds counts here as well. A sleeping one it wanted to
+    /// wake: a NAT in between may have forgotten the path, and only what this side sends opens it.
     fn handle_path_dead(&mut self, now: Instant, id: PathId) {
-        if matches!(self.state(id), Some(PathState::Up | PathState::Lossy)) {
-            self.set_state(now, id, PathState::Silent);
+        match self.state(id) {
+            Some(PathState::Up | PathState::Lossy) => self.set_state(now, id, PathState::Silent),
+            Some(PathState::Asleep) => self.wake(now, id),
+            _ => {}
         }
     }
 
@@ -658,6 +665,10 @@ impl Bond {
                 let mut frames = vec![Frame::PathChallenge(token)];
                 frames.extend(link.map(Frame::PathInfo));
                 self.ingress.send_control(now, id, &frames);
+                let metered = self.ingress.path(id).is_some_and(|path| path.info.metered);
+                if metered && self.paths.get(id).is_some_and(PathControl::is_ignored) {
+                    self.tell_dead(now, id);
+                }
             }
             Due::Probe(probe) => self.ingress.send_control(now, id, &[Frame::Probe(probe)]),
             Due::Mark => self.ingress.send_control(now, id, &[]),

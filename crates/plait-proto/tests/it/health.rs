@@ -195,6 +195,23 @@ fn a_metered_path_sleeps_while_the_bond_is_idle_and_is_checked_before_use() {
 }
 
 #[test]
+fn regression_a_sleeping_path_whose_nat_forgot_it_is_woken_by_its_owner() {
+    let mut world = World::connected(Setup { metered: vec![1], ..Setup::default() });
+    world.run_for(Duration::from_secs(20));
+    world.links[1].port = 2000;
+    // Only the side that cannot reach the sleeping path has a use for it.
+    for n in 0..2000 {
+        world.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
+        world.run_for(Duration::from_millis(1));
+    }
+    world.run_for(Duration::from_millis(50));
+    for side in [CUSTOMER, PROVIDER] {
+        assert_eq!(state(&mut world, side, 1), PathState::Up);
+    }
+    assert_eq!(missing(&world, CUSTOMER, 2000), 0);
+}
+
+#[test]
 fn a_sleeping_path_is_woken_when_the_other_dies() {
     let mut world = World::connected(Setup { metered: vec![1], ..Setup::default() });
     world.run_for(Duration::from_secs(20));

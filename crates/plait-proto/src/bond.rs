@@ -54,6 +54,8 @@ pub(crate) const MARK_DELAY: Duration = Duration::from_millis(10);
 const ACTIVE_TIME: Duration = Duration::from_secs(2);
 /// So many packets within a second are more than a trickle: sleeping paths are woken for them.
 const WAKING_PACKETS: u32 = 32;
+/// While nothing at all comes from the peer, the owner is told so again after this.
+const ALL_SILENT_AGAIN: Duration = Duration::from_secs(2);
 /// Most paths of a bond.
 pub const PATHS_MAX: usize = 32;
 
@@ -125,7 +127,8 @@ pub struct Bond {
     /// No path's control has anything due before this. It may be too early: every packet of data
     /// puts timers off, and few of them ever come. `None` when it is to be found anew.
     control_due: Option<Instant>,
-    all_silent_told: bool,
+    /// When the owner was last told that all paths are silent, since one of them was up.
+    all_silent_told_at: Option<Instant>,
     any_asleep: bool,
     /// Packets since the second began that decides whether sleeping paths are woken.
     trickle: (Instant, u32),
@@ -165,7 +168,7 @@ impl Bond {
             notices: Notices::default(),
             last_data_at: now,
             control_due: None,
-            all_silent_told: false,
+            all_silent_told_at: None,
             any_asleep: false,
             trickle: (now, 0),
             leaves_out_lossy: setup.config.loss_detection == LossDetection::Known,
@@ -368,7 +371,7 @@ impl Bond {
         let Some(control) = self.paths.get_mut(id) else { return };
         match state {
             PathState::Up => {
-                self.all_silent_told = false;
+                self.all_silent_told_at = None;
                 control.loss.forget();
                 self.events.push_back(BondEvent::PathUp(id));
             }
@@ -619,7 +622,7 @@ impl Bond {
             }
         }
         self.mind_mtu(now);
-        self.notice_silence();
+        self.notice_silence(now);
         self.ingress.handle_timeout(now);
         self.control_due = self.find_control_due(now);
     }
@@ -678,12 +681,16 @@ impl Bond {
         }
     }
 
-    fn notice_silence(&mut self) {
+    /// The peer may be gone for good after a handshake that brought no path up: what was told once
+    /// is told again.
+    fn notice_silence(&mut self, now: Instant) {
         let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
         let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent)
             || self.paths.values().any(PathControl::is_ignored);
-        if any_silent && !any_up && !self.all_silent_told {
-            self.all_silent_told = true;
+        let heard_at = self.ingress.paths().map(|path| path.heard_at).max();
+        let last = self.all_silent_told_at.map(|told_at| told_at.max(heard_at.unwrap_or(told_at)));
+        if any_silent && !any_up && last.is_none_or(|last| now >= last + ALL_SILENT_AGAIN) {
+            self.all_silent_told_at = Some(now);
             self.events.push_back(BondEvent::AllPathsSilent);
         }
     }

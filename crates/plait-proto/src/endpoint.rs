@@ -367,6 +367,9 @@ impl Endpoint {
                     peer.handshakes += 1;
                     self.open_missing_paths(now, at);
                 }
+                BondEvent::AllPathsSilent if self.peers[at].attempts.next_at.is_some() => {
+                    self.hasten(now, at);
+                }
                 BondEvent::AllPathsSilent => self.initiate(now, at),
                 BondEvent::Closed => {
                     self.forget_bond(at);

@@ -3,7 +3,7 @@
 use plait_proto::drop_reason::DropReason;
 use plait_proto::time::Duration;
 
-use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
+use crate::harness::{CUSTOMER, Captured, PROVIDER, Setup, World, number, packet};
 
 fn initiations(world: &World, from: usize) -> usize {
     let sent = world.captured.iter().filter(|datagram| datagram.to == 1 - from);
@@ -86,6 +86,36 @@ fn a_restarted_listener_calls_its_peers() {
         assert_eq!(world.delivered[1 - side].len(), 1);
     }
     assert_eq!(world.sides[PROVIDER].known_routes().len(), 2, "as many as there are paths");
+}
+
+/// A handshake answers the silence of all paths, but none comes back, and then the peer dies.
+#[test]
+fn regression_a_peer_that_dies_after_a_handshake_that_brought_no_path_is_called_again() {
+    let mut world = World::connected(Setup::default());
+    for link in &mut world.links {
+        link.up_to[CUSTOMER] = false;
+    }
+    world.captured.clear();
+    let traffic = |world: &mut World, count| {
+        for n in 0..count {
+            world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+            world.run_for(Duration::from_millis(10));
+        }
+    };
+    traffic(&mut world, 100);
+    let response = |seen: &&Captured| seen.to == CUSTOMER && seen.bytes[0] == 0x12;
+    let response = world.captured.iter().rfind(response).expect("the provider answered").clone();
+    world.inject(CUSTOMER, 0, &response.bytes);
+    traffic(&mut world, 100);
+    assert_eq!(world.sides[CUSTOMER].status(world.now).peers[0].handshakes, 2);
+    world.dead[PROVIDER] = true;
+    traffic(&mut world, 100);
+    world.restart(PROVIDER);
+    for link in &mut world.links {
+        link.up_to[CUSTOMER] = true;
+    }
+    traffic(&mut world, 300);
+    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::scheduler::Algorithm;
-use plait_proto::stats::{PathState, PeerStatus};
+use plait_proto::stats::{PathState, PathStatus, PeerStatus};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::Kind;
 
@@ -343,15 +343,21 @@ impl<'p, 't> Course<'p, 't> {
         self.flows.clear();
     }
 
-    /// The links over which a gateway has no path that is up; all while it has no bond.
+    /// The links over which a gateway has no path that is up; all while it has no bond. A path that
+    /// leads to an address that the customer no longer has may still pass for up while nothing
+    /// arrives on it, and what is sent over it is lost whatever the gateways do: it does not count.
     pub(super) fn links_missing(&mut self, at: usize) -> Vec<String> {
         let paths = self.status(at).map(|status| status.paths).unwrap_or_default();
-        let carries = |state| matches!(state, PathState::Up | PathState::Asleep);
         let is_up = |link: usize| {
             let name = format!("link{link}");
             // A provider that seeks the customer describes its own end of the first link.
             let is_named = |known: &str| known == name || (link == 0 && known == "wan");
-            paths.iter().any(|path| is_named(&path.name) && carries(path.state))
+            let address = gateway::customer_address(link, self.wires.bindings(link)).to_string();
+            let carries = |path: &PathStatus| match path.state {
+                PathState::Up => at == CUSTOMER || path.remote == address,
+                state => state == PathState::Asleep,
+            };
+            paths.iter().any(|path| is_named(&path.name) && carries(path))
         };
         let missing = (0..self.plan.links.len()).filter(|link| !is_up(*link));
         missing.map(|link| format!("link{link}")).collect()

@@ -20,3 +20,22 @@ fn a_seed_is_a_run() {
     assert!(first.is_ok(), "{first:?}");
     assert_eq!(first, run());
 }
+
+/// Links change their address in an idle bond shortly before everything heals.
+#[test]
+fn regression_a_path_to_an_address_that_is_gone_is_not_up() {
+    for seed in [5694, 7340, 8179, 8181] {
+        let outcome = swarm::run(seed, FaultKinds::STANDARD, None);
+        assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
+    }
+}
+
+/// Bonds in which both sides begin at once, sleeping paths whose NAT forgets them, a peer that dies
+/// after a handshake that brought no path: all links heal, and all paths come back.
+#[test]
+fn regression_every_path_comes_back() {
+    for seed in [1209, 1716, 2954, 3021, 5785, 9543] {
+        let outcome = swarm::run(seed, FaultKinds::STANDARD, None);
+        assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
+    }
+}

@@ -6,6 +6,7 @@
 //! owner's work. What a byte is, payload or the whole packet, is also the owner's choice, as long
 //! as the segment size, the events and the window are counted alike.
 
+mod bbr;
 mod config;
 mod cubic;
 mod cubic_linux;
@@ -18,6 +19,7 @@ mod slow_start;
 #[cfg(test)]
 mod tests;
 
+pub use bbr::Bbr;
 pub use config::{Algorithm, ControllerConfig, SlowStart, UnknownAlgorithm, UnknownSlowStart};
 pub use cubic::Cubic;
 pub use cubic_linux::CubicLinux;
@@ -60,6 +62,8 @@ pub struct Sent {
 pub struct PacketState {
     /// Bytes sent since the start, this packet included: its place in the order of sending.
     pub sent_bytes_total: u64,
+    /// In flight when it left, itself included.
+    pub in_flight_bytes: u64,
 }
 
 /// What the owner is busy with when an acknowledgement arrives.
@@ -188,6 +192,12 @@ pub trait Controller: core::fmt::Debug + Send {
     /// What the path is believed to carry; `None` when the controller does not estimate it.
     fn bandwidth(&self) -> Option<Rate> {
         None
+    }
+
+    /// Whether [`Controller::window`] holds during recovery as well, so that the owner is not to
+    /// meter what it sends then (by the rate reduction of RFC 6937, for one).
+    fn meters_recovery(&self) -> bool {
+        false
     }
 
     /// Whether the window grows by slow start.

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Controller, Cubic, CubicLinux, Fixed, NewReno, Start};
+use super::{Bbr, Controller, Cubic, CubicLinux, Fixed, NewReno, Start};
 
 /// A congestion controller, by its field's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub enum Algorithm {
     /// `cubic-linux`: CUBIC as Linux computes it up to 6.18, in whole segments and by RFC 8312. For
     /// senders that stand for a kernel's.
     CubicLinux,
+    /// `bbr`: sends at the rate at which data arrives, probes for more, and keeps the queue short
+    /// (draft-ietf-ccwg-bbr, with deviations). Bears random loss and deep buffers.
+    Bbr,
     /// `fixed`: a constant window, whatever happens. For tests, and for links whose capacity is
     /// known and not shared.
     Fixed,
@@ -29,7 +32,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 4] = [Self::NewReno, Self::Cubic, Self::CubicLinux, Self::Fixed];
+    pub const ALL: [Self; 5] =
+        [Self::NewReno, Self::Cubic, Self::CubicLinux, Self::Bbr, Self::Fixed];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
@@ -37,6 +41,7 @@ impl Algorithm {
             Self::NewReno => "new-reno",
             Self::Cubic => "cubic",
             Self::CubicLinux => "cubic-linux",
+            Self::Bbr => "bbr",
             Self::Fixed => "fixed",
         }
     }
@@ -50,7 +55,7 @@ impl fmt::Display for Algorithm {
 
 /// The name of no congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux and fixed")]
+#[error("unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, bbr and fixed")]
 pub struct UnknownAlgorithm(pub String);
 
 impl FromStr for Algorithm {
@@ -146,6 +151,7 @@ impl ControllerConfig {
             Algorithm::CubicLinux => {
                 Box::new(CubicLinux::new(start, self.slow_start.unwrap_or(SlowStart::HyStart)))
             }
+            Algorithm::Bbr => Box::new(Bbr::new(start)),
             Algorithm::Fixed => Box::new(Fixed::new(self.fixed_window_bytes)),
         }
     }

@@ -13,7 +13,15 @@ pub(super) struct Rounds {
 impl Rounds {
     pub(super) fn on_sent(&mut self, sent: &Sent) -> PacketState {
         self.sent_bytes_total += sent.bytes;
-        PacketState { sent_bytes_total: self.sent_bytes_total }
+        PacketState {
+            sent_bytes_total: self.sent_bytes_total,
+            in_flight_bytes: sent.in_flight_bytes,
+        }
+    }
+
+    /// Bytes sent since the start.
+    pub(super) const fn sent_bytes_total(&self) -> u64 {
+        self.sent_bytes_total
     }
 
     /// Whether the acknowledgement of `newest` shows a packet that was sent after the round began.

@@ -22,22 +22,25 @@ impl Pacer {
         self.next_at
     }
 
+    /// A segment left: `data_bytes`, which is what controllers count, in `ip_bytes`.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,
-        bytes: u64,
+        (data_bytes, ip_bytes): (u64, u64),
         controller: &dyn Controller,
         srtt: Option<Duration>,
     ) {
-        if let Some(rate) = self.rate(controller, srtt) {
-            self.next_at = self.next_at.max(now) + rate.time_for(bytes);
+        let time = match controller.pacing_rate() {
+            Some(rate) => Some(rate.time_for(data_bytes)),
+            None => self.rate(controller, srtt).map(|rate| rate.time_for(ip_bytes)),
+        };
+        if let Some(time) = time {
+            self.next_at = self.next_at.max(now) + time;
         }
     }
 
+    /// For a controller that has no rate of its own.
     fn rate(&self, controller: &dyn Controller, srtt: Option<Duration>) -> Option<Rate> {
-        if let Some(rate) = controller.pacing_rate() {
-            return Some(rate);
-        }
         let srtt = srtt.filter(|_| self.pacing == Pacing::Always)?;
         // Linux: tcp_pacing_ss_ratio below half of ssthresh, tcp_pacing_ca_ratio above.
         let window = controller.window();

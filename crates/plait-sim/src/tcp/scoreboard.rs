@@ -40,6 +40,8 @@ pub(super) struct Scoreboard {
     sacked_bytes: u64,
     sacked_segments: u64,
     lost_bytes: u64,
+    /// Found lost, each transmission by itself, since last asked.
+    newly_lost_bytes: u64,
     resent_bytes: u64,
     resent_segments: u64,
     /// Starts of lost segments whose retransmission is not under way.
@@ -186,10 +188,16 @@ impl Scoreboard {
             self.resent_segments -= 1;
         }
         if self.segments[index].is_lost {
+            self.newly_lost_bytes += self.segments[index].range.len();
             self.to_resend.insert(seq);
         } else {
             self.set_lost(index);
         }
+    }
+
+    /// Bytes found lost since the last call; each transmission counts.
+    pub(super) fn take_newly_lost_bytes(&mut self) -> u64 {
+        core::mem::take(&mut self.newly_lost_bytes)
     }
 
     /// Starts of all outstanding segments that have not arrived.
@@ -236,6 +244,7 @@ impl Scoreboard {
         let sent = &mut self.segments[index];
         sent.is_lost = true;
         self.lost_bytes += sent.range.len();
+        self.newly_lost_bytes += sent.range.len();
         if !sent.is_resent {
             self.to_resend.insert(sent.range.start);
         }

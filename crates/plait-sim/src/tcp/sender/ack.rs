@@ -3,10 +3,10 @@
 
 use plait_proto::congestion::{AckSample, Phase};
 use plait_proto::time::Instant;
-use plait_proto::units::Rate;
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
+use crate::tcp::delivery_rate::RateSample;
 use crate::tcp::prr::Progress;
 use crate::tcp::scoreboard::Sent;
 use crate::tcp::segment::{Segment, SeqRange};
@@ -135,14 +135,15 @@ impl TcpSender {
         }
     }
 
-    fn sample_rate(&mut self, now: Instant, change: &Change) -> Rate {
+    fn sample_rate(&mut self, now: Instant, change: &Change) -> RateSample {
         let latest = change.delivered.iter().max_by_key(|sent| (sent.at, sent.range.end));
-        latest.map_or(Rate::ZERO, |sent| {
-            self.rate.on_delivered(now, change.delivered_bytes, sent.at, sent.rate)
+        let min_rtt = self.rtt.min_rtt().unwrap_or_default();
+        latest.map_or_else(RateSample::default, |sent| {
+            self.rate.on_delivered(now, change.delivered_bytes, (sent.at, sent.rate), min_rtt)
         })
     }
 
-    fn adjust_window(&mut self, now: Instant, change: &Change, marked: bool, rate: Rate) {
+    fn adjust_window(&mut self, now: Instant, change: &Change, marked: bool, rate: RateSample) {
         let in_flight_bytes = self.board.in_flight_bytes();
         if let Some(prr) = &mut self.prr {
             prr.on_ack(Progress {
@@ -167,9 +168,9 @@ impl TcpSender {
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             in_flight_bytes,
-            lost_bytes: 0,
-            delivery_rate: rate,
-            rate_is_app_limited: false,
+            lost_bytes: self.board.take_newly_lost_bytes(),
+            delivery_rate: rate.rate,
+            rate_is_app_limited: rate.is_app_limited,
             app_limited: !is_used,
             phase: self.phase,
             siblings: &[],

@@ -67,8 +67,10 @@ impl TcpSender {
         self.probe = None;
         self.timers.probe = None;
         self.controller.on_loss(&Loss { now, flight_bytes });
-        let target = self.controller.window();
-        self.prr = Some(Prr::new(target, flight_bytes, self.config.segment_bytes));
+        if !self.controller.meters_recovery() {
+            let target = self.controller.window();
+            self.prr = Some(Prr::new(target, flight_bytes, self.config.segment_bytes));
+        }
     }
 
     pub(super) fn enter_rto_recovery(&mut self, now: Instant) {

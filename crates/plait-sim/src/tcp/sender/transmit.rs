@@ -16,8 +16,10 @@ enum Stop {
     Window,
     /// There is nothing to send, or the receiver has no room.
     Application,
-    /// Not before then.
-    Until(Instant),
+    /// The pacer lets nothing out before then.
+    Paced(Instant),
+    /// There is nothing to send before then.
+    Supply(Instant),
 }
 
 impl TcpSender {
@@ -68,14 +70,14 @@ impl TcpSender {
             return Err(Stop::Window);
         }
         let next_at = self.pacer.next_at();
-        if next_at > now { Err(Stop::Until(next_at)) } else { Ok(range) }
+        if next_at > now { Err(Stop::Paced(next_at)) } else { Ok(range) }
     }
 
     fn new_range(&self, now: Instant) -> Result<SeqRange, Stop> {
         let nxt = self.board.nxt();
         match self.supply.next_len(now, nxt, self.config.segment_bytes) {
             0 => Err(match self.supply.next_at(nxt, self.config.segment_bytes) {
-                Some(at) => Stop::Until(at),
+                Some(at) => Stop::Supply(at),
                 None => Stop::Application,
             }),
             len => Ok(SeqRange::new(nxt, len)),
@@ -83,8 +85,13 @@ impl TcpSender {
     }
 
     fn on_stop(&mut self, stop: Stop) {
-        if let Stop::Until(at) = stop {
+        if let Stop::Paced(at) | Stop::Supply(at) = stop {
             self.idle_until = Some(at);
+        }
+        let in_flight_bytes = self.board.in_flight_bytes();
+        let has_room = in_flight_bytes + self.config.segment_bytes <= self.window_bytes();
+        if has_room && matches!(stop, Stop::Application | Stop::Supply(_)) {
+            self.rate.on_app_limited(in_flight_bytes);
         }
         let (una, nxt) = (self.board.una(), self.board.nxt());
         self.window_use.on_stop(stop == Stop::Window, self.board.flight_bytes(), una, nxt);
@@ -172,7 +179,8 @@ impl TcpSender {
             ..Segment::default()
         };
         let srtt = self.rtt.srtt();
-        self.pacer.on_sent(now, segment.ip_bytes(), self.controller.as_ref(), srtt);
+        let bytes = (range.len(), segment.ip_bytes());
+        self.pacer.on_sent(now, bytes, self.controller.as_ref(), srtt);
         segment
     }
 }

@@ -1,0 +1,272 @@
+//! BBR: a controller that models the path by the most it delivers and the least it delays. The
+//! machine of states is here; what it measures is in `bbr/`, one estimator per file. What follows
+//! which draft and where it deviates: `docs/algorithms/bbr.md`.
+
+mod bandwidth;
+mod extra_acked;
+mod full_pipe;
+mod loss_floor;
+mod meter;
+mod min_rtt;
+mod model;
+mod probe;
+
+use super::{AckSample, Controller, Loss, PacketState, Rto, Sent, Spurious, Start};
+use crate::time::Instant;
+use crate::units::Rate;
+use full_pipe::FullPipe;
+use meter::Reading;
+use model::Model;
+use probe::{ProbeRtt, ProbeUp, Verdict};
+
+/// draft-ietf-ccwg-bbr-06 section 5.3.1: the smallest gain that doubles the rate per round trip.
+const STARTUP_GAIN: u64 = 277;
+/// Section 5.3.2.
+const DRAIN_GAIN: u64 = 50;
+/// Of BBRv1, so that the queue of a probe is gone within a round trip; the draft has 0.9.
+const DOWN_GAIN: u64 = 75;
+const CRUISE_GAIN: u64 = 100;
+/// Section 5.6.1: the window in round trips' worth of data.
+const WINDOW_GAIN: u64 = 200;
+/// Section 5.3.4.3.
+const PROBE_RTT_WINDOW_GAIN: u64 = 50;
+/// Section 5.6.2: pacing stays so much below the estimate, in per cent.
+const PACING_MARGIN: u64 = 1;
+/// A drain that takes longer was begun with a wrong idea of the path.
+const DRAIN_ROUNDS_MAX: u32 = 3;
+
+/// Where the machine stands.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Doubles the rate each round trip until the pipe is full.
+    Startup,
+    /// Empties the queue that startup, or a fall of the path's rate, left behind.
+    Drain { rounds: u32 },
+    /// Sends at the estimated rate.
+    Cruise,
+    /// Sends more than the estimated rate, to see whether it is delivered.
+    Up(ProbeUp),
+    /// Empties the queue that this left behind.
+    Down { rounds: u32 },
+    /// Leaves the pipe half empty for a moment, to see the round-trip time without a queue.
+    ProbeRtt(ProbeRtt),
+}
+
+/// `bbr`: sends at the rate at which data arrives, and probes for more.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    start: Start,
+    state: State,
+    model: Model,
+    full_pipe: FullPipe,
+    window_bytes: u64,
+    /// The window before the latest timeout, until it is reached again or taken back.
+    window_before_rto: u64,
+    /// When the latest probe for bandwidth began.
+    probed_at: Instant,
+    /// Probes begun, from which each takes its phase.
+    probes: u64,
+    /// When the path was last seen to carry less than believed.
+    declined_at: Option<Instant>,
+}
+
+impl Bbr {
+    /// Before the first packet.
+    pub fn new(start: Start) -> Self {
+        Self {
+            start,
+            state: State::Startup,
+            model: Model::default(),
+            full_pipe: FullPipe::default(),
+            window_bytes: start.initial_window_bytes.max(model::window_min(start.segment_bytes)),
+            window_before_rto: 0,
+            probed_at: Instant::ZERO,
+            probes: 0,
+            declined_at: None,
+        }
+    }
+
+    /// The measured interval may show a path that carries less than believed, or a stale idea of
+    /// its least round-trip time.
+    fn judge(&mut self, sample: &AckSample<'_>, reading: &Reading) {
+        if matches!(self.state, State::Startup | State::ProbeRtt(_)) {
+            self.model.forget_decline();
+            return;
+        }
+        let Some(rate) = self.model.find_decline(sample, reading) else { return };
+        if self.declined_at.is_some_and(|at| !self.model.min_rtt.was_low_after(at)) {
+            // Less in flight did not shorten the round trip: it is longer than believed.
+            self.enter_probe_rtt();
+            return;
+        }
+        self.declined_at = Some(sample.now);
+        self.model.decline_to(rate);
+        self.state = State::Drain { rounds: 0 };
+    }
+
+    fn step(&mut self, sample: &AckSample<'_>, round_over: bool) {
+        match &mut self.state {
+            State::Startup => {
+                if round_over && self.full_pipe.on_round(&self.model) {
+                    self.state = State::Drain { rounds: 0 };
+                }
+            }
+            State::Drain { rounds } | State::Down { rounds } => {
+                *rounds += u32::from(round_over);
+                if sample.in_flight_bytes <= self.model.bdp_bytes() || *rounds > DRAIN_ROUNDS_MAX {
+                    self.enter_cruise(sample.now);
+                }
+            }
+            State::Cruise => self.cruise(sample.now, round_over),
+            State::Up(probe) => {
+                let segment_bytes = self.start.segment_bytes;
+                if probe.on_ack(sample, &self.model, segment_bytes, round_over) == Verdict::Done {
+                    self.state = State::Down { rounds: 0 };
+                }
+            }
+            State::ProbeRtt(probe) => {
+                let target = self.model.gain_bytes(PROBE_RTT_WINDOW_GAIN);
+                let target = target.max(model::window_min(self.start.segment_bytes));
+                if let Some(rtt) = probe.on_ack(sample, target, round_over) {
+                    self.model.min_rtt.adopt(sample.now, rtt);
+                    self.enter_cruise(sample.now);
+                }
+            }
+        }
+    }
+
+    fn enter_cruise(&mut self, now: Instant) {
+        if matches!(self.state, State::Drain { .. }) {
+            self.probed_at = now;
+        }
+        self.state = State::Cruise;
+    }
+
+    fn cruise(&mut self, now: Instant, round_over: bool) {
+        if round_over {
+            self.model.learn_loss();
+        }
+        if self.model.min_rtt.is_stale(now) {
+            self.enter_probe_rtt();
+        } else if now.since(self.probed_at) >= self.model.probe_interval(self.probes) {
+            self.probes += 1;
+            self.probed_at = now;
+            self.model.bandwidth.advance();
+            self.state = State::Up(ProbeUp::new(self.model.bandwidth.get()));
+        }
+    }
+
+    fn enter_probe_rtt(&mut self) {
+        self.declined_at = None;
+        self.state = State::ProbeRtt(ProbeRtt::default());
+    }
+
+    fn pacing_gain(&self) -> u64 {
+        match &self.state {
+            State::Startup => STARTUP_GAIN,
+            State::Drain { .. } => DRAIN_GAIN,
+            State::Cruise => self.model.relief_gain(),
+            State::Up(probe) => probe.gain(),
+            State::Down { .. } => DOWN_GAIN,
+            State::ProbeRtt(_) => CRUISE_GAIN,
+        }
+    }
+
+    fn target_bytes(&self) -> u64 {
+        match &self.state {
+            State::Startup | State::Cruise | State::Up(_) | State::Down { .. } => {
+                self.model.gain_bytes(WINDOW_GAIN) + self.model.allowance_bytes()
+            }
+            State::Drain { .. } => self.model.bdp_bytes() + self.model.allowance_bytes(),
+            State::ProbeRtt(_) => self.model.gain_bytes(PROBE_RTT_WINDOW_GAIN),
+        }
+    }
+
+    /// Section 5.6.4.6: grows by what is acknowledged, at most to the target; in startup nothing is
+    /// taken away.
+    fn set_window(&mut self, acked_bytes: u64) {
+        let target = self.target_bytes();
+        let grown = self.window_bytes.saturating_add(acked_bytes);
+        self.window_bytes = match self.state {
+            State::Startup if self.window_bytes >= target => self.window_bytes,
+            State::Startup => grown,
+            _ => grown.min(target),
+        }
+        .max(model::window_min(self.start.segment_bytes));
+    }
+}
+
+impl Controller for Bbr {
+    fn on_sent(&mut self, sent: &Sent) -> PacketState {
+        if sent.in_flight_bytes <= sent.bytes {
+            // After idle time: the known rate, and no verdict on what was going on before
+            // (section 5.4.1).
+            self.model.on_idle_restart();
+            if !matches!(self.state, State::Startup) {
+                self.state = State::Cruise;
+            }
+        }
+        self.model.rounds.on_sent(sent)
+    }
+
+    fn on_ack(&mut self, sample: &AckSample<'_>) {
+        let round_over = self.model.on_ack(sample);
+        if let Some(reading) = self.model.read_meter(sample) {
+            self.judge(sample, &reading);
+        }
+        self.step(sample, round_over);
+        if round_over {
+            self.model.begin_round();
+        }
+        self.set_window(sample.acked_bytes);
+    }
+
+    /// Losses are counted with the acknowledgements that show them; one alone says nothing.
+    fn on_loss(&mut self, _loss: &Loss) {}
+
+    fn on_rto(&mut self, rto: &Rto) {
+        self.window_before_rto = self.window_before_rto.max(self.window_bytes);
+        let window = rto.in_flight_bytes + self.start.segment_bytes;
+        self.window_bytes = window.min(self.window_bytes);
+        self.model.on_idle_restart();
+    }
+
+    fn on_spurious(&mut self, _spurious: &Spurious) {
+        self.window_bytes = self.window_bytes.max(core::mem::take(&mut self.window_before_rto));
+    }
+
+    fn window(&self) -> u64 {
+        self.window_bytes
+    }
+
+    fn ssthresh(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let bandwidth = self.model.bandwidth.get();
+        if bandwidth == Rate::ZERO {
+            return None;
+        }
+        let base = match self.state {
+            // The first acknowledgements show the rate of a few packets (section 5.6.2).
+            State::Startup => bandwidth.max(self.model.initial_rate(&self.start)),
+            _ => bandwidth,
+        };
+        let sent = self.model.with_losses(base.bits_per_second());
+        let bits = sent.saturating_mul(self.pacing_gain() * (100 - PACING_MARGIN)) / 10_000;
+        Some(Rate::from_bits_per_second(bits.max(1)))
+    }
+
+    fn bandwidth(&self) -> Option<Rate> {
+        Some(self.model.bandwidth.get()).filter(|rate| *rate > Rate::ZERO)
+    }
+
+    fn in_slow_start(&self) -> bool {
+        matches!(self.state, State::Startup)
+    }
+
+    fn meters_recovery(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,122 @@
+//! The two ways to ask the path: for more bandwidth, and for its least round-trip time.
+
+use super::super::AckSample;
+use super::model::{Model, least, permille};
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// draft-ietf-ccwg-bbr-06 section 5.3.3.1, and how it rises while more is found.
+const UP_GAIN: u64 = 125;
+const UP_GAIN_MAX: u64 = 200;
+const UP_GAIN_STEP_PERCENT: u64 = 150;
+/// Growth in a round that says that there is more.
+const GROWTH_PERCENT: u64 = 110;
+/// Loss above the path's own that says that there is not; and segments of it.
+const LOSS_PERMILLE: u64 = 50;
+const LOST_SEGMENTS: u64 = 4;
+/// Section 5.3.4.3, `ProbeRTTDuration`.
+const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Open,
+    Done,
+}
+
+/// A probe for bandwidth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeUp {
+    gain: u64,
+    /// The estimate at the latest verdict.
+    bandwidth: Rate,
+    /// Round trips since it began.
+    rounds: u32,
+    /// Enough is in flight to tell: more would only lengthen the queue.
+    is_holding: bool,
+    acked_bytes: u64,
+    lost_bytes: u64,
+}
+
+impl ProbeUp {
+    pub(super) fn new(bandwidth: Rate) -> Self {
+        Self {
+            gain: UP_GAIN,
+            bandwidth,
+            rounds: 0,
+            is_holding: false,
+            acked_bytes: 0,
+            lost_bytes: 0,
+        }
+    }
+
+    pub(super) fn gain(&self) -> u64 {
+        if self.is_holding { 100 } else { self.gain }
+    }
+
+    /// The packets of the first round show up in the second, and its last ones show the whole gain.
+    pub(super) fn on_ack(
+        &mut self,
+        sample: &AckSample<'_>,
+        model: &Model,
+        segment_bytes: u64,
+        round_over: bool,
+    ) -> Verdict {
+        self.rounds += u32::from(round_over);
+        self.is_holding |= sample.in_flight_bytes >= model.gain_bytes(self.gain);
+        if self.rounds > 0 {
+            self.acked_bytes += sample.acked_bytes;
+            self.lost_bytes += sample.lost_bytes;
+        }
+        let limit = model.loss_floor_permille() + LOSS_PERMILLE;
+        if self.lost_bytes >= LOST_SEGMENTS * segment_bytes
+            && permille(self.lost_bytes, self.acked_bytes) > limit
+        {
+            return Verdict::Done;
+        }
+        if !round_over || self.rounds < 3 {
+            return Verdict::Open;
+        }
+        let bandwidth = model.bandwidth.get();
+        let grown = self.bandwidth.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
+        if bandwidth.bits_per_second() < grown {
+            return Verdict::Done;
+        }
+        self.bandwidth = bandwidth;
+        self.gain = (self.gain * UP_GAIN_STEP_PERCENT / 100).min(UP_GAIN_MAX);
+        self.is_holding = false;
+        (self.acked_bytes, self.lost_bytes) = (0, 0);
+        Verdict::Open
+    }
+}
+
+/// A probe for the least round-trip time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProbeRtt {
+    /// When the pipe became half empty, and round trips since then.
+    low_since: Option<Instant>,
+    rounds: u32,
+    rtt_min: Option<Duration>,
+}
+
+impl ProbeRtt {
+    /// The result once there is one: the least of what was sent into a half-empty pipe.
+    pub(super) fn on_ack(
+        &mut self,
+        sample: &AckSample<'_>,
+        target_bytes: u64,
+        round_over: bool,
+    ) -> Option<Option<Duration>> {
+        let Some(since) = self.low_since else {
+            if sample.in_flight_bytes <= target_bytes {
+                self.low_since = Some(sample.now);
+            }
+            return None;
+        };
+        self.rounds += u32::from(round_over);
+        if self.rounds > 0 {
+            self.rtt_min = least(self.rtt_min, sample.rtt);
+        }
+        let is_over = self.rounds > 1 && sample.now.since(since) >= PROBE_RTT_DURATION;
+        is_over.then_some(self.rtt_min)
+    }
+}

@@ -43,7 +43,7 @@ enum State {
     /// Empties the queue that startup, or a fall of the path's rate, left behind.
     Drain { rounds: u32 },
     /// Sends at the estimated rate.
-    Cruise,
+    Cruise { rounds: u32 },
     /// Sends more than the estimated rate, to see whether it is delivered.
     Up(ProbeUp),
     /// Empties the queue that this left behind.
@@ -107,7 +107,8 @@ impl Bbr {
     fn step(&mut self, sample: &AckSample<'_>, round_over: bool) {
         match &mut self.state {
             State::Startup => {
-                if round_over && self.full_pipe.on_round(&self.model) {
+                let segment_bytes = self.start.segment_bytes;
+                if self.full_pipe.on_ack(&self.model, segment_bytes, round_over) {
                     self.state = State::Drain { rounds: 0 };
                 }
             }
@@ -117,7 +118,14 @@ impl Bbr {
                     self.enter_cruise(sample.now);
                 }
             }
-            State::Cruise => self.cruise(sample.now, round_over),
+            State::Cruise { rounds } => {
+                *rounds += u32::from(round_over);
+                // The first two still show the losses of the state before.
+                if round_over && *rounds > 2 {
+                    self.model.learn_loss();
+                }
+                self.cruise(sample.now);
+            }
             State::Up(probe) => {
                 let segment_bytes = self.start.segment_bytes;
                 if probe.on_ack(sample, &self.model, segment_bytes, round_over) == Verdict::Done {
@@ -139,13 +147,10 @@ impl Bbr {
         if matches!(self.state, State::Drain { .. }) {
             self.probed_at = now;
         }
-        self.state = State::Cruise;
+        self.state = State::Cruise { rounds: 0 };
     }
 
-    fn cruise(&mut self, now: Instant, round_over: bool) {
-        if round_over {
-            self.model.learn_loss();
-        }
+    fn cruise(&mut self, now: Instant) {
         if self.model.min_rtt.is_stale(now) {
             self.enter_probe_rtt();
         } else if now.since(self.probed_at) >= self.model.probe_interval(self.probes) {
@@ -165,7 +170,7 @@ impl Bbr {
         match &self.state {
             State::Startup => STARTUP_GAIN,
             State::Drain { .. } => DRAIN_GAIN,
-            State::Cruise => self.model.relief_gain(),
+            State::Cruise { .. } => self.model.relief_gain(),
             State::Up(probe) => probe.gain(),
             State::Down { .. } => DOWN_GAIN,
             State::ProbeRtt(_) => CRUISE_GAIN,
@@ -174,7 +179,7 @@ impl Bbr {
 
     fn target_bytes(&self) -> u64 {
         match &self.state {
-            State::Startup | State::Cruise | State::Up(_) | State::Down { .. } => {
+            State::Startup | State::Cruise { .. } | State::Up(_) | State::Down { .. } => {
                 self.model.gain_bytes(WINDOW_GAIN) + self.model.allowance_bytes()
             }
             State::Drain { .. } => self.model.bdp_bytes() + self.model.allowance_bytes(),
@@ -203,7 +208,7 @@ impl Controller for Bbr {
             // (section 5.4.1).
             self.model.on_idle_restart();
             if !matches!(self.state, State::Startup) {
-                self.state = State::Cruise;
+                self.state = State::Cruise { rounds: 0 };
             }
         }
         self.model.rounds.on_sent(sent)

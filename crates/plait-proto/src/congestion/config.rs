@@ -55,7 +55,9 @@ impl fmt::Display for Algorithm {
 
 /// The name of no congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, bbr and fixed")]
+#[error(
+    "unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, bbr and fixed"
+)]
 pub struct UnknownAlgorithm(pub String);
 
 impl FromStr for Algorithm {

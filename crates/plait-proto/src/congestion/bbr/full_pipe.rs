@@ -7,10 +7,14 @@ use crate::units::Rate;
 /// section 5.3.1.2).
 const GROWTH_PERCENT: u64 = 125;
 const ROUNDS: u32 = 3;
-/// A queue beside the missing growth makes the case sooner.
-const ROUNDS_WITH_QUEUE: u32 = 2;
-/// So does this much loss: at once. Loss while the rate still grows is the path's own.
-const LOSS_PERMILLE: u64 = 50;
+/// A queue that stood through the round without growth makes the case at once.
+const ROUNDS_WITH_EVIDENCE: u32 = 1;
+/// So does this much loss (section 5.3.1.3 has 2 % and six gaps). Loss while the rate still
+/// grows is the path's own, and six segments in a small round may be too.
+const LOSS_PERMILLE: u64 = 100;
+const LOST_SEGMENTS: u64 = 6;
+/// So much loss makes it before the round is over, since each loss lets another packet out.
+const LOST_SEGMENTS_IN_ROUND: u64 = 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
@@ -19,25 +23,27 @@ pub(super) struct FullPipe {
 }
 
 impl FullPipe {
-    /// Judges a round; true when the pipe is full.
-    pub(super) fn on_round(&mut self, model: &Model) -> bool {
+    /// Judges the round so far, or as a whole when it is over; true when the pipe is full.
+    pub(super) fn on_ack(&mut self, model: &Model, segment_bytes: u64, round_over: bool) -> bool {
         let bandwidth = model.bandwidth.get();
         let grown = self.baseline.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
-        if bandwidth.bits_per_second() >= grown {
+        let has_grown = bandwidth.bits_per_second() >= grown;
+        if round_over && has_grown {
             *self = Self { baseline: bandwidth, rounds: 0 };
+        }
+        if has_grown || model.round.is_app_limited {
             return false;
         }
-        if model.round.is_app_limited {
-            return false;
+        let round = &model.round;
+        let is_lossy = |segments| {
+            round.lost_bytes >= segments * segment_bytes && round.loss_permille() >= LOSS_PERMILLE
+        };
+        if !round_over {
+            return is_lossy(LOST_SEGMENTS_IN_ROUND);
         }
         self.rounds += 1;
-        let needed = if model.round.loss_permille() >= LOSS_PERMILLE {
-            1
-        } else if model.round.rtt_min.is_some_and(|rtt| model.min_rtt.has_queue(rtt)) {
-            ROUNDS_WITH_QUEUE
-        } else {
-            ROUNDS
-        };
-        self.rounds >= needed
+        let has_queue = round.rtt_min.is_some_and(|rtt| model.min_rtt.has_queue(rtt));
+        let has_evidence = has_queue || is_lossy(LOST_SEGMENTS);
+        self.rounds >= if has_evidence { ROUNDS_WITH_EVIDENCE } else { ROUNDS }
     }
 }

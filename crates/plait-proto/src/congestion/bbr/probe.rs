@@ -11,9 +11,9 @@ const UP_GAIN_MAX: u64 = 200;
 const UP_GAIN_STEP_PERCENT: u64 = 150;
 /// Growth in a round that says that there is more.
 const GROWTH_PERCENT: u64 = 110;
-/// Loss above the path's own that says that there is not; and segments of it.
+/// Loss above the path's own that says, without growth, that there is not; and segments of it.
 const LOSS_PERMILLE: u64 = 50;
-const LOST_SEGMENTS: u64 = 4;
+const LOST_SEGMENTS: u64 = 6;
 /// Section 5.3.4.3, `ProbeRTTDuration`.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
@@ -67,19 +67,18 @@ impl ProbeUp {
             self.acked_bytes += sample.acked_bytes;
             self.lost_bytes += sample.lost_bytes;
         }
-        let limit = model.loss_floor_permille() + LOSS_PERMILLE;
-        if self.lost_bytes >= LOST_SEGMENTS * segment_bytes
-            && permille(self.lost_bytes, self.acked_bytes) > limit
-        {
-            return Verdict::Done;
-        }
-        if !round_over || self.rounds < 3 {
-            return Verdict::Open;
-        }
         let bandwidth = model.bandwidth.get();
         let grown = self.bandwidth.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
-        if bandwidth.bits_per_second() < grown {
+        let has_grown = bandwidth.bits_per_second() >= grown;
+        let limit = model.loss_floor_permille() + LOSS_PERMILLE;
+        let is_lossy = self.lost_bytes >= LOST_SEGMENTS * segment_bytes
+            && permille(self.lost_bytes, self.acked_bytes) > limit;
+        let is_due = round_over && self.rounds >= 3;
+        if !has_grown && (is_lossy || is_due) {
             return Verdict::Done;
+        }
+        if !is_due {
+            return Verdict::Open;
         }
         self.bandwidth = bandwidth;
         self.gain = (self.gain * UP_GAIN_STEP_PERCENT / 100).min(UP_GAIN_MAX);

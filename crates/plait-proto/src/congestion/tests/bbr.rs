@@ -24,7 +24,6 @@ fn steady(spec: Spec) -> Stretch {
 fn a_steady_link_is_filled_with_a_short_queue() {
     for rtt_ms in [5, 20, 40, 60, 300] {
         let stretch = steady(clean(50, rtt_ms, 50));
-        println!("rtt {rtt_ms}: {stretch:?}");
         assert!(stretch.used_permille >= 950, "RTT {rtt_ms} ms: {stretch:?}");
         assert!(stretch.queue_median <= ms(10), "RTT {rtt_ms} ms: {stretch:?}");
     }
@@ -34,7 +33,6 @@ fn a_steady_link_is_filled_with_a_short_queue() {
 fn slow_links_are_filled_too() {
     for (mbit, rtt_ms) in [(1, 60), (2, 30), (10, 60)] {
         let stretch = steady(clean(mbit, rtt_ms, 100));
-        println!("{mbit} rtt {rtt_ms}: {stretch:?}");
         assert!(stretch.used_permille >= 930, "{mbit} Mbit/s: {stretch:?}");
         assert!(stretch.queue_median <= ms(25), "{mbit} Mbit/s: {stretch:?}");
     }
@@ -45,10 +43,8 @@ fn a_second_of_buffer_is_never_filled() {
     for (mbit, rtt_ms) in [(20, 30), (50, 60), (5, 40)] {
         let mut channel = Channel::new(clean(mbit, rtt_ms, 1000), Demand::Endless);
         let startup = channel.measure_until(at(1_500));
-        println!("{mbit} startup {startup:?}");
-        assert!(startup.queue_max < ms(3 * rtt_ms), "{mbit} Mbit/s: {startup:?}");
+        assert!(startup.queue_max < ms(2 * rtt_ms), "{mbit} Mbit/s: {startup:?}");
         let after = channel.measure_until(at(11_500));
-        println!("{mbit} after {after:?}");
         assert_eq!(startup.dropped + after.dropped, 0);
         assert!(after.queue_mean <= ms(20), "{mbit} Mbit/s: {after:?}");
         assert!(after.used_permille >= 950, "{mbit} Mbit/s: {after:?}");
@@ -73,7 +69,6 @@ fn random_loss_costs_little_more_than_itself() {
     let mut rates = Vec::new();
     for loss_ppm in [0, 10_000, 20_000, 50_000] {
         let stretch = steady(Spec { loss_ppm, ..clean(50, 40, 50) });
-        println!("{loss_ppm}: {stretch:?}");
         rates.push(u64::from(stretch.used_permille) * 1_000_000 / (1_000_000 - loss_ppm));
     }
     assert!(rates[1] + 15 >= rates[0], "of what is left: {rates:?}");
@@ -95,9 +90,8 @@ fn random_loss_keeps_no_startup_from_filling_the_pipe() {
 fn a_shallow_queue_loses_little() {
     for rtt_ms in [20, 60] {
         let stretch = steady(clean(50, rtt_ms, 5));
-        println!("shallow {rtt_ms}: {stretch:?}");
         assert!(stretch.used_permille >= 900, "RTT {rtt_ms} ms: {stretch:?}");
-        assert!(stretch.lost_permille <= 25, "RTT {rtt_ms} ms: {stretch:?}");
+        assert!(stretch.lost_permille <= 20, "RTT {rtt_ms} ms: {stretch:?}");
     }
 }
 
@@ -114,12 +108,10 @@ fn a_fall_to_a_fifteenth_is_followed_at_once_and_the_return_found_within_three_s
         assert!(bandwidth <= Rate::from_mbit(3), "after ten round trips: {bandwidth}");
         channel.run_until(at(7_000));
         let low = channel.measure_until(at(15_000));
-        println!("queue {queue_ms} low {low:?}");
         assert!(low.used_permille >= 900, "{low:?}");
         assert!(low.queue_mean <= ms(60), "{low:?}");
         channel.run_until(at(18_000));
         let high = channel.measure_until(at(20_000));
-        println!("queue {queue_ms} high {high:?}");
         assert!(high.used_permille >= 930, "{high:?}");
     }
 }
@@ -132,12 +124,10 @@ fn a_fall_by_half_is_followed_and_the_return_found() {
         let mut channel = Channel::new(spec, Demand::Endless);
         channel.run_until(at(5_500));
         let low = channel.measure_until(at(10_000));
-        println!("{queue_ms} {low:?}");
         assert!(low.used_permille >= 930, "{low:?}");
         assert!(low.queue_mean <= ms(15), "{low:?}");
         channel.run_until(at(13_000));
         let high = channel.measure_until(at(16_000));
-        println!("{queue_ms} {high:?}");
         assert!(high.used_permille >= 930, "{high:?}");
     }
 }
@@ -149,7 +139,6 @@ fn small_falls_are_worked_off_as_well() {
     let mut channel = Channel::new(spec, Demand::Endless);
     channel.run_until(at(5_000));
     let fall = channel.measure_until(at(8_000));
-    println!("{fall:?}");
     assert!(fall.queue_max <= ms(45), "{fall:?}");
     let low = channel.measure_until(at(12_000));
     assert!(low.queue_mean <= ms(10) && low.used_permille >= 950, "{low:?}");
@@ -168,7 +157,6 @@ fn little_to_send_lowers_no_estimate() {
         let end = channel.now() + ms(15_000);
         channel.run_until(end);
         let bandwidth = channel.controller.bandwidth().unwrap();
-        println!("{demand:?} {bandwidth}");
         assert!(bandwidth >= Rate::from_mbit(47), "{demand:?}: {bandwidth}");
     }
     channel.demand(Demand::Endless);
@@ -198,7 +186,6 @@ fn a_longer_way_is_found_and_taken_for_no_queue() {
     channel.set_rtt(ms(70));
     channel.run_until(at(10_000));
     let stretch = channel.measure_until(at(16_000));
-    println!("{stretch:?}");
     assert!(stretch.used_permille >= 940, "{stretch:?}");
     assert!(stretch.queue_median <= ms(10), "{stretch:?}");
 }
@@ -207,7 +194,6 @@ fn a_longer_way_is_found_and_taken_for_no_queue() {
 fn jitter_leaves_most_of_the_rate() {
     for jitter_ms in [5, 15] {
         let stretch = steady(Spec { jitter: ms(jitter_ms), ..clean(50, 30, 50) });
-        println!("jitter {jitter_ms} {stretch:?}");
         assert!(stretch.used_permille >= 900, "{jitter_ms} ms: {stretch:?}");
     }
 }
@@ -220,7 +206,6 @@ fn asking_for_the_round_trip_time_costs_little() {
     channel.run_until(at(4_000));
     channel.set_rtt(ms(46));
     let stretch = channel.measure_until(at(16_000));
-    println!("{stretch:?}");
     assert!(stretch.used_permille >= 950, "{stretch:?}");
 }
 
@@ -231,7 +216,7 @@ fn after_a_timeout_the_window_is_small_and_soon_as_before() {
     let before = channel.controller.window();
     let rto = Rto { now: at(4_000), flight_bytes: before, ..rto(0, Episode::New) };
     channel.controller.on_rto(&rto);
-    assert_eq!(channel.controller.window(), 4 * S, "never below four segments");
+    assert_eq!(channel.controller.window(), S);
     channel.controller.on_spurious(&Spurious { now: at(4_000) });
     assert_eq!(channel.controller.window(), before, "taken back");
     channel.controller.on_rto(&rto);

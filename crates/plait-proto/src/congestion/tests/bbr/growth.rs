@@ -10,9 +10,10 @@ const MARKS: [u64; 12] = [50, 100, 200, 400, 800, 1600, 3200, 6400, 6800, 8000, 
 #[test]
 fn growth_is_as_recorded() {
     let mut table = String::from(
-        "link: Mbit/s, RTT ms, queue ms, loss ppm, Mbit/s from 6.4 to 8 s | \
-         pacing rate in kbit/s, window in segments at ms",
+        "Link: Mbit/s, RTT ms, queue ms, loss ppm, Mbit/s from 6.4 to 8 s; \
+         pacing rate in kbit/s and window in segments at ms\n",
     );
+    write!(table, "{:24} |", "").unwrap();
     for mark in MARKS {
         write!(table, " {mark:10}").unwrap();
     }
@@ -35,7 +36,6 @@ fn growth_is_as_recorded() {
         let spec = Spec { loss_ppm, changes, ..clean(mbit, rtt_ms, queue_ms) };
         let mut channel = Channel::new(spec, Demand::Endless);
         write!(table, "{mbit:3} {rtt_ms:4} {queue_ms:5} {loss_ppm:6} {fall:3} |").unwrap();
-        write!(table, "{:86}", "").unwrap();
         for mark in MARKS {
             channel.run_until(at(mark));
             let rate = channel.controller.pacing_rate().unwrap_or(Rate::ZERO);

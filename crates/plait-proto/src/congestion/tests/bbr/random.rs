@@ -67,7 +67,7 @@ proptest! {
                 Op::Rto => controller.on_rto(&rto(20, Episode::New)),
                 Op::Spurious => controller.on_spurious(&Spurious { now }),
             }
-            prop_assert!(controller.window() >= 4 * S);
+            prop_assert!(controller.window() >= S);
             prop_assert!(controller.pacing_rate().is_none_or(|rate| rate > Rate::ZERO));
         }
     }

@@ -224,6 +224,9 @@ impl Controller for Bbr {
             self.model.begin_round();
         }
         self.set_window(sample.acked_bytes);
+        if self.window_bytes >= self.window_before_rto {
+            self.window_before_rto = 0;
+        }
     }
 
     /// Losses are counted with the acknowledgements that show them; one alone says nothing.

@@ -1,6 +1,7 @@
 //! Whole runs of the world in virtual time: scenarios in, metrics out.
 
 mod apps;
+mod bbr;
 mod golden;
 mod null_cipher;
 mod paper_002;

@@ -4,7 +4,7 @@
 const BLOCK_BYTES: u64 = 100 * 1500;
 /// Weight of a new block, as a part.
 const PART: u64 = 4;
-/// More is not made up for: it may be a queue too short to be seen.
+/// More is not made up for: it may be a queue too short to be seen, or an outage.
 const PERMILLE_MAX: u64 = 100;
 
 /// Share of bytes lost while the controller sent no more than the path carries and no queue stood.
@@ -18,7 +18,7 @@ pub(super) struct LossFloor {
 
 impl LossFloor {
     pub(super) fn permille(&self) -> u64 {
-        (self.ppm / 1000).min(PERMILLE_MAX)
+        self.ppm / 1000
     }
 
     pub(super) fn on_round(&mut self, acked_bytes: u64, lost_bytes: u64) {
@@ -28,7 +28,7 @@ impl LossFloor {
         if bytes < BLOCK_BYTES {
             return;
         }
-        let share = self.lost_bytes.saturating_mul(1_000_000) / bytes;
+        let share = (self.lost_bytes.saturating_mul(1_000_000) / bytes).min(PERMILLE_MAX * 1000);
         self.ppm = (self.ppm * (PART - 1) + share) / PART;
         (self.acked_bytes, self.lost_bytes) = (0, 0);
     }
@@ -44,6 +44,6 @@ mod tests {
         (0..40).for_each(|_| floor.on_round(196_000, 4_000));
         assert_eq!(floor.permille(), 19, "20, from below");
         (0..40).for_each(|_| floor.on_round(0, 200_000));
-        assert_eq!(floor.permille(), 100, "at most");
+        assert!((98..=100).contains(&floor.permille()), "at most: {}", floor.permille());
     }
 }

@@ -166,6 +166,25 @@ fn little_to_send_lowers_no_estimate() {
     assert!(stretch.used_permille >= 940, "at the known rate at once: {stretch:?}");
 }
 
+/// A sample with little in flight cannot show a full pipe, whoever marks it.
+#[test]
+fn an_owner_that_marks_nothing_lowers_no_estimate_either() {
+    let mut channel = Channel::new(clean(50, 40, 50), Demand::Endless);
+    channel.marks_app_limited = false;
+    channel.run_until(at(4_000));
+    for demand in [
+        Demand::Steady(Rate::from_mbit(3)),
+        Demand::Steady(Rate::from_mbit(25)),
+        Demand::Bursts { bytes: 30_000, every: ms(100) },
+    ] {
+        channel.demand(demand);
+        let end = channel.now() + ms(15_000);
+        channel.run_until(end);
+        let bandwidth = channel.controller.bandwidth().unwrap();
+        assert!(bandwidth >= Rate::from_mbit(47), "{demand:?}: {bandwidth}");
+    }
+}
+
 #[test]
 fn idle_time_forgets_nothing() {
     let mut channel = Channel::new(clean(50, 40, 50), Demand::Endless);

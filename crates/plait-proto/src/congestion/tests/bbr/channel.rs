@@ -74,6 +74,8 @@ struct Packet {
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) controller: Box<dyn Controller>,
+    /// Whether samples say that there was too little to send.
+    pub(super) marks_app_limited: bool,
     spec: Spec,
     now: Instant,
     events: BTreeMap<(Instant, u64), Event>,
@@ -120,6 +122,7 @@ impl Channel {
         let controller = ControllerConfig::from(Algorithm::Bbr).build(Start::ten_segments(PACKET));
         let mut channel = Self {
             controller,
+            marks_app_limited: true,
             now: Instant::ZERO,
             events: BTreeMap::new(),
             order: 0,
@@ -350,7 +353,7 @@ impl Channel {
             in_flight_bytes: self.in_flight(),
             lost_bytes: lost * PACKET,
             delivery_rate: Rate::from_bytes_over(delivered, interval),
-            rate_is_app_limited: newest.is_app_limited,
+            rate_is_app_limited: self.marks_app_limited && newest.is_app_limited,
             ..acked(self.now, acked_bytes, rtt)
         });
     }

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod bond_ops;
+pub mod fq_codel_ops;
 pub mod input;
 pub mod open_datagram;
 pub mod pair;
@@ -16,6 +17,7 @@ pub mod tun_segment;
 pub mod wire_parse;
 
 pub use bond_ops::bond_ops;
+pub use fq_codel_ops::fq_codel_ops;
 pub use open_datagram::open_datagram;
 pub use resequencer_ops::resequencer_ops;
 pub use tun_segment::tun_segment;
@@ -25,10 +27,11 @@ pub use wire_parse::wire_parse;
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("wire_parse", wire_parse),
     ("open_datagram", open_datagram),
     ("bond_ops", bond_ops),
     ("resequencer_ops", resequencer_ops),
+    ("fq_codel_ops", fq_codel_ops),
     ("tun_segment", tun_segment),
 ];

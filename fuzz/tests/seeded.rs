@@ -35,6 +35,11 @@ fn resequencer_ops() {
 }
 
 #[test]
+fn fq_codel_ops() {
+    run("fq_codel_ops", 4000, 1000);
+}
+
+#[test]
 fn tun_segment() {
     run("tun_segment", 20_000, 500);
 }

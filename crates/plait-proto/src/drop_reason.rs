@@ -78,6 +78,10 @@ drop_reasons! {
     NoSession => "no-session",
     /// No path can carry the packet now.
     NoUsablePath => "no-usable-path",
+    /// The queue at the ingress was full, and the packet's flow held most of it.
+    QueueFull => "queue-full",
+    /// The queue at the ingress delayed the packet's flow too long: it is to send slower.
+    QueueDelay => "queue-delay",
     /// The inner packet is larger than the path can carry.
     TooBigForPath => "too-big-for-path",
     /// The peer opened a path over a link on which this side had opened one.

@@ -57,7 +57,7 @@ impl Lanes {
 }
 
 /// A seeded FNV-1a over the five-tuple, finished with a multiplication that spreads to all bits.
-fn flow_hash(inner: &Inner, seed: u64) -> u64 {
+pub(crate) fn flow_hash(inner: &Inner, seed: u64) -> u64 {
     let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
     let mut add = |bytes: &[u8]| {
         for byte in bytes {

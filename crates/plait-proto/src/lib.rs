@@ -16,6 +16,7 @@ pub mod egress;
 pub mod endpoint;
 pub mod feedback;
 pub mod flow;
+pub mod fq_codel;
 pub mod ingress;
 pub mod output;
 pub mod path;

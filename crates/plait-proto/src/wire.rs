@@ -4,6 +4,7 @@
 //! [`DropReason`](crate::drop_reason::DropReason).
 
 pub mod control;
+pub mod ecn;
 pub mod handshake;
 pub mod ip;
 pub mod mss;

@@ -72,6 +72,14 @@ fn ports(protocol: u8, payload: &[u8]) -> u32 {
     }
 }
 
+/// The checksum after one word changed (RFC 1624 §3, equation 3).
+pub(super) const fn updated_checksum(checksum: u16, old: u16, new: u16) -> u16 {
+    let mut sum = !checksum as u32 + !old as u32 + new as u32;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    !(sum as u16)
+}
+
 #[cfg(test)]
 pub(crate) mod testing {
     /// An IPv4 UDP packet with this payload and a zero checksum.

@@ -4,6 +4,8 @@
 //! Nothing but the option's value and the TCP checksum changes. What is not a well-formed SYN
 //! stays as it is.
 
+use super::ip::updated_checksum;
+
 /// TCP's protocol number.
 pub const TCP: u8 = 6;
 const TCP_HEADER_BYTES: usize = 20;
@@ -94,14 +96,6 @@ fn find_mss(header: &[u8]) -> Option<usize> {
 const fn word_at(at: usize, bytes: [u8; 2]) -> u16 {
     let word = u16::from_be_bytes(bytes);
     if at.is_multiple_of(2) { word } else { word.swap_bytes() }
-}
-
-/// The checksum after one word changed (RFC 1624 §3, equation 3).
-const fn updated_checksum(checksum: u16, old: u16, new: u16) -> u16 {
-    let mut sum = !checksum as u32 + !old as u32 + new as u32;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    !(sum as u16)
 }
 
 #[cfg(test)]

@@ -1,0 +1,307 @@
+//! The queue at the ingress: fair between flows, and short (FQ-CoDel, RFC 8290).
+//!
+//! It holds inner packets that no path has room for yet. Each flow has a queue of its own, they
+//! take turns by bytes, one that sends little goes first, and one that stands is told to slow down
+//! (`codel`, RFC 8289). It also tells what kind of flow a packet belongs to (`activity`). It knows
+//! neither paths nor schedulers; `docs/algorithms/fq-codel.md`.
+
+mod activity;
+pub mod codel;
+mod flows;
+mod store;
+
+#[cfg(test)]
+mod tests;
+
+use self::codel::{Parameters, Verdict};
+use self::flows::{FlowId, Flows};
+use self::store::Store;
+use crate::drop_reason::{DropCounters, DropReason};
+use crate::scheduler::FlowClass;
+use crate::time::{Duration, Instant};
+use crate::wire::ecn;
+use crate::wire::ip::Inner;
+
+/// Most packets that wait: small ones cost more memory than they have bytes. RFC 8290 §5.2.3 has
+/// 10240.
+pub const QUEUE_PACKETS_MAX: usize = 8192;
+
+/// The target is this part of the interval, at least. RFC 8289 §4.4 finds 5 to 10 % best and takes
+/// 5 %; here other flows never wait behind this one, so the end that costs less throughput is the
+/// better one.
+pub const TARGET_PER_INTERVAL: u32 = 10;
+
+/// The interval stays below this, whatever a path's round trip: a path that takes longer is full.
+pub const INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// A turn is at least this long, whatever the configuration says: the search for a flow with credit
+/// has to end soon.
+const QUANTUM_BYTES_MIN: u32 = 64;
+
+/// Packets dropped at once from the fattest flow when the queue is full (RFC 8290 §4.1).
+const DROP_BATCH_PACKETS_MAX: u32 = 64;
+
+/// How the queue behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FqCodelConfig {
+    /// The least delay that is too much (RFC 8290 §5.2.2).
+    pub target: Duration,
+    /// The shortest time for which it has to last (RFC 8290 §5.2.1).
+    pub interval: Duration,
+    /// Most inner bytes that wait (RFC 8290 §5.2.3).
+    pub limit_bytes: u64,
+    /// Bytes that a flow sends per turn: about a full packet (RFC 8290 §5.2.4).
+    pub quantum_bytes: u32,
+    /// Marks packets of transports that understand ECN instead of dropping them (RFC 8290 §5.2.6).
+    pub ecn: bool,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            limit_bytes: 8 << 20,
+            quantum_bytes: 1500,
+            ecn: true,
+        }
+    }
+}
+
+/// A packet that waits, or has waited.
+#[derive(Debug)]
+pub struct Queued {
+    /// What was read of it.
+    pub inner: Inner,
+    /// The packet itself, marked if it had to be. The buffer goes back by [`FqCodel::recycle`].
+    pub bytes: Vec<u8>,
+    /// When it entered the queue.
+    pub taken_at: Instant,
+    /// The kind of its flow when it entered.
+    pub class: FlowClass,
+}
+
+/// What became of packets, besides leaving.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FqCodelCounters {
+    /// Dropped because the queue was full.
+    pub dropped_full: u64,
+    /// Dropped by CoDel, because their flow waited too long.
+    pub dropped_codel: u64,
+    /// Marked by CoDel instead of being dropped.
+    pub marked: u64,
+}
+
+/// The queue.
+///
+/// Each packet from the host is shown to [`Self::classify`] first. Then it goes straight to a path,
+/// or is pushed; it goes straight only while the queue is empty, or a flow's packets overtake each
+/// other.
+#[derive(Debug)]
+pub struct FqCodel {
+    config: FqCodelConfig,
+    parameters: Parameters,
+    flows: Flows,
+    store: Store,
+    packets: usize,
+    bytes: u64,
+    /// The longest packet that came: what RFC 8289 §5.6 calls the MTU.
+    longest_bytes: u64,
+    /// Of the packet that left last.
+    sojourn: Duration,
+    /// Of the flow of the packet that left last: what still waits.
+    flow_bytes: u64,
+    counters: FqCodelCounters,
+    /// Of `counters`, what [`Self::drain_drops`] has told.
+    told: FqCodelCounters,
+}
+
+impl FqCodel {
+    /// An empty queue; `seed` is random and keeps strangers from choosing flows that share a
+    /// bucket.
+    pub fn new(config: FqCodelConfig, seed: u64) -> Self {
+        let quantum_bytes = config.quantum_bytes.max(QUANTUM_BYTES_MIN);
+        let config = FqCodelConfig { quantum_bytes, ..config };
+        let mut queue = Self {
+            config,
+            parameters: Parameters { target: config.target, interval: config.interval },
+            flows: Flows::new(seed),
+            store: Store::default(),
+            packets: 0,
+            bytes: 0,
+            longest_bytes: 0,
+            sojourn: Duration::ZERO,
+            flow_bytes: 0,
+            counters: FqCodelCounters::default(),
+            told: FqCodelCounters::default(),
+        };
+        queue.set_interval(config.interval);
+        queue
+    }
+
+    /// Sets CoDel's interval, which is to be about the longest round trip of the paths in use, as
+    /// the inner flows see it. It stays between that of the configuration and [`INTERVAL_MAX`]; the
+    /// target follows.
+    pub fn set_interval(&mut self, interval: Duration) {
+        let interval = interval.min(INTERVAL_MAX).max(self.config.interval);
+        let target = self.config.target.max(interval / TARGET_PER_INTERVAL);
+        self.parameters = Parameters { target, interval };
+    }
+
+    /// Takes note of a packet of so many bytes from the host, whether it will wait or not, and says
+    /// what kind of flow it belongs to.
+    pub fn classify(&mut self, now: Instant, inner: &Inner, bytes: usize) -> FlowClass {
+        let flow = self.flows.find(inner);
+        self.flows.get(flow).activity.record(now, bytes)
+    }
+
+    /// Lets a copy of the packet wait. When the queue is over its limit then, packets at the head
+    /// of the fattest flow are dropped.
+    pub fn push(&mut self, now: Instant, inner: &Inner, packet: &[u8], class: FlowClass) {
+        let flow = self.flows.find(inner);
+        let bytes = self.store.copy(packet);
+        let packet = Queued { inner: *inner, bytes, taken_at: now, class };
+        self.count_in(&packet);
+        self.store.push_back(&mut self.flows.get(flow).chain, packet);
+        self.flows.list(flow, self.config.quantum_bytes);
+        self.keep_limit();
+    }
+
+    /// The next packet to send: new flows first, then by turns (RFC 8290 §4.2). On the way packets
+    /// of flows that waited too long are marked or dropped.
+    pub fn pop(&mut self, now: Instant) -> Option<Queued> {
+        loop {
+            let flow = self.flows.turn(self.config.quantum_bytes)?;
+            let Some(packet) = self.dequeue(now, flow) else {
+                self.flows.get(flow).codel.on_empty();
+                self.flows.on_empty();
+                continue;
+            };
+            let flow = self.flows.get(flow);
+            flow.credit_bytes -= packet.bytes.len() as i64;
+            self.flow_bytes = flow.chain.bytes();
+            self.sojourn = now.since(packet.taken_at);
+            return Some(packet);
+        }
+    }
+
+    /// Undoes the [`Self::pop`] that gave `packet`: no path has room for it after all. It is the
+    /// next of its flow again and CoDel does not judge it once more, but a new flow may come first.
+    pub fn put_back(&mut self, packet: Queued) {
+        let id = self.flows.find(&packet.inner);
+        self.count_in(&packet);
+        let flow = self.flows.get(id);
+        flow.credit_bytes += packet.bytes.len() as i64;
+        flow.passed_packets += 1;
+        self.store.push_front(&mut flow.chain, packet);
+        self.flows.list(id, self.config.quantum_bytes);
+        self.keep_limit();
+    }
+
+    /// Takes back the buffer of a packet that was popped.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.store.recycle(buffer);
+    }
+
+    /// The next packet of a flow that CoDel lets pass, marked or not.
+    fn dequeue(&mut self, now: Instant, id: FlowId) -> Option<Queued> {
+        let flow = self.flows.get(id);
+        while let Some(mut packet) = self.store.pop_front(&mut flow.chain) {
+            self.packets -= 1;
+            self.bytes -= packet.bytes.len() as u64;
+            if flow.passed_packets > 0 {
+                flow.passed_packets -= 1;
+                return Some(packet);
+            }
+            let delay = now.since(packet.taken_at);
+            let is_last = flow.chain.bytes() <= self.longest_bytes;
+            match flow.codel.judge(now, delay, is_last, &self.parameters) {
+                Verdict::Pass => return Some(packet),
+                Verdict::Signal if self.config.ecn && ecn::mark(&mut packet.bytes) => {
+                    self.counters.marked += 1;
+                    return Some(packet);
+                }
+                Verdict::Signal => {
+                    self.counters.dropped_codel += 1;
+                    self.store.recycle(packet.bytes);
+                }
+            }
+        }
+        None
+    }
+
+    fn count_in(&mut self, packet: &Queued) {
+        let bytes = packet.bytes.len() as u64;
+        self.packets += 1;
+        self.bytes += bytes;
+        self.longest_bytes = self.longest_bytes.max(bytes);
+    }
+
+    /// Drops from the head of the fattest flow, half of it at once but not too many, as finding it
+    /// takes a while; at the head, since the sooner the sender learns of it the better (RFC 8290
+    /// §4.1).
+    fn keep_limit(&mut self) {
+        while self.bytes > self.config.limit_bytes || self.packets > QUEUE_PACKETS_MAX {
+            let fattest = self.flows.fattest().expect("a queue over its limit has packets");
+            let flow = self.flows.get(fattest);
+            let enough_bytes = flow.chain.bytes() / 2;
+            for _ in 0..DROP_BATCH_PACKETS_MAX {
+                let Some(packet) = self.store.pop_front(&mut flow.chain) else { break };
+                flow.passed_packets = flow.passed_packets.saturating_sub(1);
+                self.packets -= 1;
+                self.bytes -= packet.bytes.len() as u64;
+                self.counters.dropped_full += 1;
+                self.store.recycle(packet.bytes);
+                if flow.chain.bytes() <= enough_bytes {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+
+    /// Packets that wait.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Inner bytes that wait.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Inner bytes that wait of the flow of the packet that [`Self::pop`] gave last.
+    pub fn flow_bytes(&self) -> u64 {
+        self.flow_bytes
+    }
+
+    /// How long the packet waited that [`Self::pop`] gave last.
+    pub fn sojourn(&self) -> Duration {
+        self.sojourn
+    }
+
+    /// CoDel's target and interval now.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// What became of packets since the queue was made.
+    pub fn counters(&self) -> FqCodelCounters {
+        self.counters
+    }
+
+    /// Adds what was dropped since the last call.
+    pub fn drain_drops(&mut self, drops: &mut DropCounters) {
+        let (now, told) = (self.counters, core::mem::replace(&mut self.told, self.counters));
+        for (reason, count) in [
+            (DropReason::QueueFull, now.dropped_full - told.dropped_full),
+            (DropReason::QueueDelay, now.dropped_codel - told.dropped_codel),
+        ] {
+            drops.count_many(reason, usize::try_from(count).unwrap_or(usize::MAX));
+        }
+    }
+}

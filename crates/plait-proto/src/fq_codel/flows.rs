@@ -1,0 +1,119 @@
+//! The flows, which of them have packets, and in which order they have their turns (RFC 8290 §4).
+
+use std::collections::VecDeque;
+
+use super::activity::Activity;
+use super::codel::Codel;
+use super::store::Chain;
+use crate::flow::flow_hash;
+use crate::wire::ip::Inner;
+
+/// Buckets that flows are hashed into (RFC 8290 §5.2.5).
+const BUCKETS: u16 = 1024;
+
+/// A bucket's number.
+pub(super) type FlowId = u16;
+
+/// What is known of the flows of one bucket.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    pub(super) chain: Chain,
+    pub(super) codel: Codel,
+    pub(super) activity: Activity,
+    /// Packets at the head that CoDel has let pass: they were put back.
+    pub(super) passed_packets: u32,
+    /// Bytes that it may still send in this turn.
+    pub(super) credit_bytes: i64,
+    /// It stands in one of the two lists.
+    listed: bool,
+}
+
+/// All flows.
+#[derive(Debug)]
+pub(super) struct Flows {
+    /// Keeps strangers from choosing flows that share a bucket.
+    seed: u64,
+    /// Empty until the first packet: a bond that carries nothing stays small.
+    flows: Vec<Flow>,
+    /// Flows that have sent less than their credit since they came: they have their turn first.
+    new: VecDeque<FlowId>,
+    old: VecDeque<FlowId>,
+    /// The flow of the packet before and its bucket: flows send trains, and a hash costs more than
+    /// a comparison.
+    latest: Option<(Inner, FlowId)>,
+}
+
+impl Flows {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { seed, flows: Vec::new(), new: VecDeque::new(), old: VecDeque::new(), latest: None }
+    }
+
+    /// The bucket of a flow.
+    pub(super) fn find(&mut self, inner: &Inner) -> FlowId {
+        match self.latest {
+            Some((known, id)) if known == *inner => id,
+            _ => {
+                if self.flows.is_empty() {
+                    self.flows.resize_with(BUCKETS.into(), Flow::default);
+                }
+                let id = (flow_hash(inner, self.seed) % u64::from(BUCKETS)) as FlowId;
+                self.latest = Some((*inner, id));
+                id
+            }
+        }
+    }
+
+    pub(super) fn get(&mut self, id: FlowId) -> &mut Flow {
+        &mut self.flows[usize::from(id)]
+    }
+
+    /// Lists a flow that has a packet now; one that was not listed is new, and has `credit_bytes`
+    /// (RFC 8290 §4.1).
+    pub(super) fn list(&mut self, id: FlowId, credit_bytes: u32) {
+        let flow = &mut self.flows[usize::from(id)];
+        if !flow.listed {
+            flow.listed = true;
+            flow.credit_bytes = credit_bytes.into();
+            self.new.push_back(id);
+        }
+    }
+
+    /// The flow whose turn it is, once those that have used up their credit have stood back with
+    /// another `quantum_bytes` (RFC 8290 §4.2). `None` when none is listed.
+    pub(super) fn turn(&mut self, quantum_bytes: u32) -> Option<FlowId> {
+        loop {
+            let id = *self.new.front().or(self.old.front())?;
+            let flow = &mut self.flows[usize::from(id)];
+            if flow.credit_bytes > 0 {
+                return Some(id);
+            }
+            flow.credit_bytes += i64::from(quantum_bytes);
+            self.take_first();
+            self.old.push_back(id);
+        }
+    }
+
+    /// The flow whose turn it is has no packet. A new one takes a turn among the old before it is
+    /// forgotten, so that coming anew is no way to be served first (RFC 8290 §4.2).
+    pub(super) fn on_empty(&mut self) {
+        let was_new = !self.new.is_empty();
+        let Some(id) = self.take_first() else { return };
+        if was_new && !self.old.is_empty() {
+            self.old.push_back(id);
+        } else {
+            self.flows[usize::from(id)].listed = false;
+        }
+    }
+
+    fn take_first(&mut self) -> Option<FlowId> {
+        self.new.pop_front().or_else(|| self.old.pop_front())
+    }
+
+    /// The flow with the most bytes; of equals the first bucket.
+    pub(super) fn fattest(&self) -> Option<FlowId> {
+        let ids = (0..BUCKETS).rev();
+        let flows = ids.zip(self.flows.iter().rev());
+        let waiting = flows.filter(|(_, flow)| flow.chain.packets() > 0);
+        waiting.max_by_key(|(_, flow)| flow.chain.bytes()).map(|(id, _)| id)
+    }
+}

@@ -85,7 +85,7 @@ impl Case {
 
     fn push(&mut self, input: &mut Input<'_>) {
         let flow = u32::from(input.u8() % 5);
-        let length = usize::from(input.pick([28, 100, 1500, 9000])) + usize::from(input.u8());
+        let length = input.pick([28, 100, 1500, 9000]) + usize::from(input.u8());
         let packet = packet(flow, self.pushed, length, Ecn::from_bits(input.u8()));
         let inner = Inner::read(&packet).expect("the packet is well formed");
         let class = self.queue.classify(self.now, &inner, packet.len());

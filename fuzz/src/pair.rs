@@ -15,6 +15,7 @@ use plait_proto::scheduler::SchedulerConfig;
 use plait_proto::session::{PresharedKey, PrivateKey};
 use plait_proto::stats::PathState;
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::ecn::Ecn;
 
 /// The side with the links, which initiates.
 pub const CUSTOMER: usize = 0;
@@ -157,6 +158,7 @@ impl Pair {
         self.sides[*to].handle_datagrams(
             self.now,
             route_at(*to, *link, self.bindings),
+            Ecn::NotEct,
             stride,
             &mut bytes,
         );

@@ -44,6 +44,7 @@ use crate::session::{Cipher, Established};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{Frame, PathInfo};
+use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::Header;
@@ -271,10 +272,11 @@ impl Bond {
         now: Instant,
         header: Header,
         route: Route,
+        ecn: Ecn,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let ip_bytes = route.ip_bytes(datagram.len());
-        let opened = self.egress.handle_datagram(now, header, ip_bytes, datagram)?;
+        let opened = self.egress.handle_datagram(now, header, ip_bytes, ecn, datagram)?;
         self.confirm(header.session);
         self.ingress.heard(now, header.path);
         self.check_route(now, &header, route);

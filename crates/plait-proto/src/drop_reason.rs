@@ -72,6 +72,9 @@ drop_reasons! {
     BadInnerPacket => "bad-inner-packet",
     /// The inner source is outside the peer's allowed_ips.
     SourceNotAllowed => "source-not-allowed",
+    /// A router met congestion and marked the datagram, but the inner packet's transport does not
+    /// understand marks: it is told by the loss (RFC 6040 §4.2).
+    MarkedNotEct => "marked-not-ect",
     /// No peer's allowed_ips hold the inner destination.
     NoPeer => "no-peer",
     /// The peer has no session yet, and the waiting room is full or the packet waited too long.

@@ -25,6 +25,7 @@ use crate::session::{Cipher, DirectionSecret, PathKey, Replay, ReplayWindow};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
 use crate::wire::control::{Ack, Frame, LossReport};
+use crate::wire::ecn::{self, Ecn};
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::mss;
@@ -261,6 +262,7 @@ impl Egress {
         now: Instant,
         header: Header,
         ip_bytes: u32,
+        ecn: Ecn,
         datagram: &mut [u8],
     ) -> Result<Opened, DropReason> {
         let known = self.sessions.iter().position(|session| session.local == header.session);
@@ -278,7 +280,7 @@ impl Egress {
                 let (prefix, packet) = DataPrefix::read(text).ok_or(DropReason::BadInnerPacket)?;
                 self.account(&arrival, true);
                 self.follow_delay(now, header.path, prefix.sent);
-                self.resequence(now, header.path, prefix, packet);
+                self.resequence(now, header.path, prefix, ecn, packet);
                 Ok(Opened::Data)
             }
             _ => {
@@ -345,11 +347,19 @@ impl Egress {
         self.resequencer.set_timeout(timeout.max(patience));
     }
 
-    fn resequence(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &mut [u8]) {
+    fn resequence(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        prefix: DataPrefix,
+        outer: Ecn,
+        packet: &mut [u8],
+    ) {
         let seq = prefix.seq.expand(self.resequencer.expected_next());
         let allowed = Inner::read(packet)
             .ok_or(DropReason::BadInnerPacket)
-            .and_then(|inner| self.allowed.check_source(&inner).map(|()| inner.protocol));
+            .and_then(|inner| self.allowed.check_source(&inner).map(|()| inner.protocol))
+            .and_then(|protocol| ecn::decapsulate(packet, outer).map(|()| protocol));
         if allowed == Ok(mss::TCP) {
             mss::clamp(packet, self.inner_mtu);
         }

@@ -35,6 +35,7 @@ use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp}
 use crate::stats::{EndpointStatus, PeerStatus};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
+use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
@@ -172,16 +173,17 @@ impl Endpoint {
     }
 
     /// Takes what a socket received from one address: datagrams of `stride` bytes, one after the
-    /// other, of which the last may be shorter.
+    /// other, of which the last may be shorter, all with this ECN field in their IP headers.
     pub fn handle_datagrams(
         &mut self,
         now: Instant,
         route: Route,
+        ecn: Ecn,
         stride: usize,
         datagrams: &mut [u8],
     ) {
         for datagram in datagrams.chunks_mut(stride.max(1)) {
-            if let Err(reason) = self.handle_datagram(now, route, datagram) {
+            if let Err(reason) = self.handle_datagram(now, route, ecn, datagram) {
                 self.drops.count(reason);
             }
         }
@@ -191,6 +193,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         route: Route,
+        ecn: Ecn,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let first = *datagram.first().ok_or(DropReason::Truncated)?;
@@ -203,7 +206,7 @@ impl Endpoint {
             Kind::CookieReply => self.handle_cookie_reply(now, route, datagram),
             kind @ (Kind::Data | Kind::Control) => {
                 let header = Header::read(kind, datagram).ok_or(DropReason::Truncated)?;
-                self.handle_sealed(now, header, route, datagram)
+                self.handle_sealed(now, header, route, ecn, datagram)
             }
         }
     }
@@ -213,6 +216,7 @@ impl Endpoint {
         now: Instant,
         header: Header,
         route: Route,
+        ecn: Ecn,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let at = *self.sessions.get(&header.session).ok_or(DropReason::UnknownIndex)?;
@@ -220,11 +224,11 @@ impl Endpoint {
         if let Some(next) = &mut peer.next_bond
             && next.bond.has_session(header.session)
         {
-            next.bond.handle_datagram(now, header, route, datagram)?;
+            next.bond.handle_datagram(now, header, route, ecn, datagram)?;
             self.adopt_next_bond(now, at);
         } else {
             let bond = peer.used_bond_mut().ok_or(DropReason::UnknownIndex)?;
-            bond.handle_datagram(now, header, route, datagram)?;
+            bond.handle_datagram(now, header, route, ecn, datagram)?;
         }
         self.handle_bond_events(now, at);
         Ok(())

@@ -32,6 +32,7 @@ use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::wire::Kind;
 use crate::wire::control::{Ack, Frame, LossReport, PathInfo};
+use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{
@@ -309,7 +310,7 @@ impl Ingress {
             view.in_flight_bytes = path.sent.in_flight_bytes();
             view.sent_packets = path.sent_packets;
         }
-        let out = self.queue.append(path.id, path.route, length);
+        let out = self.queue.append(path.id, path.route, Ecn::of(packet), length);
         seal(path, Kind::Data, out, &prefix.to_bytes(), packet);
     }
 
@@ -332,7 +333,7 @@ impl Ingress {
         let out = if frames.iter().any(|frame| matches!(frame, Frame::MtuProbe { .. })) {
             self.queue.append_alone(path.id, path.route, length)
         } else {
-            self.queue.append(path.id, path.route, length)
+            self.queue.append(path.id, path.route, Ecn::NotEct, length)
         };
         seal(path, Kind::Control, out, &prefix, &body);
     }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crate::config::SocketId;
 use crate::path::Route;
 use crate::seq::PathId;
+use crate::wire::ecn::Ecn;
 
 /// Most datagrams in a run: what every kernel with UDP_SEGMENT takes.
 const RUN_DATAGRAMS_MAX: usize = 64;
@@ -23,6 +24,8 @@ pub struct Transmit<'a> {
     pub remote: SocketAddr,
     /// The source address, where it matters.
     pub local: Option<IpAddr>,
+    /// The ECN field of all its IP headers (spec E-1).
+    pub ecn: Ecn,
     /// Length of every datagram but the last; `None` for a single one.
     pub segment_size: Option<usize>,
     /// The datagrams, one after the other.
@@ -33,6 +36,7 @@ pub struct Transmit<'a> {
 struct Run {
     path: PathId,
     route: Route,
+    ecn: Ecn,
     segment: usize,
     /// A shorter datagram ended the run.
     closed: bool,
@@ -40,10 +44,11 @@ struct Run {
 }
 
 impl Run {
-    fn takes(&self, route: &Route, length: usize) -> bool {
+    fn takes(&self, route: &Route, ecn: Ecn, length: usize) -> bool {
         !self.closed
             && length <= self.segment
             && self.route == *route
+            && self.ecn == ecn
             && self.bytes.len() + length <= RUN_BYTES_MAX
             && self.bytes.len() < self.segment * RUN_DATAGRAMS_MAX
     }
@@ -61,14 +66,14 @@ pub struct TransmitQueue {
 
 impl TransmitQueue {
     /// The run of a path, at whose end the caller is to put a datagram of exactly `length` bytes.
-    pub fn append(&mut self, path: PathId, route: Route, length: usize) -> &mut Vec<u8> {
+    pub fn append(&mut self, path: PathId, route: Route, ecn: Ecn, length: usize) -> &mut Vec<u8> {
         let known = self.open.iter().position(|run| run.path == path);
         let at = match known {
-            Some(at) if self.open[at].takes(&route, length) => at,
+            Some(at) if self.open[at].takes(&route, ecn, length) => at,
             full => {
                 self.finished.extend(full.map(|at| self.open.remove(at)));
                 let bytes = self.spare.pop().unwrap_or_default();
-                self.open.push(Run { path, route, segment: length, closed: false, bytes });
+                self.open.push(Run { path, route, ecn, segment: length, closed: false, bytes });
                 self.open.len() - 1
             }
         };
@@ -84,7 +89,8 @@ impl TransmitQueue {
             self.finished.push_back(self.open.remove(at));
         }
         let bytes = self.spare.pop().unwrap_or_default();
-        self.finished.push_back(Run { path, route, segment: length, closed: true, bytes });
+        let ecn = Ecn::NotEct;
+        self.finished.push_back(Run { path, route, ecn, segment: length, closed: true, bytes });
         &mut self.finished.back_mut().expect("one was pushed").bytes
     }
 
@@ -93,7 +99,8 @@ impl TransmitQueue {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(datagram);
         let segment = bytes.len();
-        self.finished.push_back(Run { path: PathId(0), route, segment, closed: true, bytes });
+        let (path, ecn) = (PathId(0), Ecn::NotEct);
+        self.finished.push_back(Run { path, route, ecn, segment, closed: true, bytes });
     }
 
     /// Whether [`Self::poll`] has something.
@@ -114,10 +121,11 @@ impl TransmitQueue {
             None => Some(self.open.remove(0)),
             finished => finished,
         };
-        self.current.as_ref().map(|Run { route, segment, bytes, .. }| Transmit {
+        self.current.as_ref().map(|Run { route, ecn, segment, bytes, .. }| Transmit {
             socket: route.socket,
             remote: route.remote,
             local: route.local,
+            ecn: *ecn,
             segment_size: (bytes.len() > *segment).then_some(*segment),
             contents: bytes,
         })
@@ -176,7 +184,7 @@ mod tests {
     }
 
     fn append(queue: &mut TransmitQueue, path: u8, port: u16, length: usize) {
-        let run = queue.append(PathId(path), route(port), length);
+        let run = queue.append(PathId(path), route(port), Ecn::NotEct, length);
         run.resize(run.len() + length, 0);
     }
 
@@ -204,6 +212,18 @@ mod tests {
             append(&mut queue, path, path.into(), 100);
         }
         assert_eq!(sends(&mut queue), [(Some(100), 200), (Some(100), 200)]);
+    }
+
+    #[test]
+    fn a_run_has_one_ecn_field() {
+        let mut queue = TransmitQueue::default();
+        for ecn in [Ecn::Ect0, Ecn::Ect0, Ecn::NotEct, Ecn::Ect0] {
+            let run = queue.append(PathId(0), route(1), ecn, 100);
+            run.resize(run.len() + 100, 0);
+        }
+        let sent = core::iter::from_fn(|| queue.poll().map(|send| (send.ecn, send.contents.len())));
+        let sent: Vec<_> = sent.collect();
+        assert_eq!(sent, [(Ecn::Ect0, 200), (Ecn::NotEct, 100), (Ecn::Ect0, 100)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! and what a tunnel does with it (RFC 6040 §4).
 
 use super::ip::updated_checksum;
+use crate::drop_reason::DropReason;
 
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
@@ -70,8 +71,8 @@ impl Ecn {
     }
 
     /// What the inner field becomes where the tunnel ends; `None` when the packet must be dropped:
-    /// a router marked what a transport without ECN sent (RFC 6040 §4.2, figure 4).
-    pub const fn decapsulated(inner: Self, outer: Self) -> Option<Self> {
+    /// a router marked what a transport without ECN sent (RFC 6040 §4.2, figure 4; spec E-2).
+    const fn decapsulated(inner: Self, outer: Self) -> Option<Self> {
         Some(match (inner, outer) {
             (Self::NotEct, Self::Ce) => return None,
             (Self::NotEct, _) => Self::NotEct,
@@ -93,6 +94,24 @@ pub fn mark(packet: &mut [u8]) -> bool {
         }
         Ecn::Ce => true,
     }
+}
+
+/// Brings what routers wrote into the outer header of a datagram on into the inner packet that it
+/// carried (RFC 6040 §4.2; spec E-2).
+///
+/// # Errors
+/// Why the packet must be dropped instead.
+pub fn decapsulate(packet: &mut [u8], outer: Ecn) -> Result<(), DropReason> {
+    // Nearly all datagrams arrive as they were sent.
+    let inner = Ecn::of(packet);
+    if inner == outer {
+        return Ok(());
+    }
+    let ecn = Ecn::decapsulated(inner, outer).ok_or(DropReason::MarkedNotEct)?;
+    if ecn != inner {
+        ecn.write(packet);
+    }
+    Ok(())
 }
 
 enum Version {
@@ -186,6 +205,20 @@ mod tests {
         for (inner, expected) in rows {
             assert_eq!(outer.map(|outer| Ecn::decapsulated(inner, outer)), expected, "{inner:?}");
         }
+    }
+
+    #[test]
+    fn decapsulation_changes_the_inner_packet_or_refuses_it() {
+        let address = [10, 0, 0, 1];
+        let mut packet = v4(0xb8 | 2, address);
+        assert_eq!(decapsulate(&mut packet, Ecn::Ce), Ok(()));
+        assert_eq!(packet, v4(0xb8 | 3, address), "and the checksum follows");
+        assert_eq!(decapsulate(&mut packet, Ecn::NotEct), Ok(()));
+        assert_eq!(packet, v4(0xb8 | 3, address), "a mark stays");
+        let mut packet = v4(0xb8, address);
+        assert_eq!(decapsulate(&mut packet, Ecn::Ce), Err(DropReason::MarkedNotEct));
+        assert_eq!(decapsulate(&mut packet, Ecn::Ect0), Ok(()));
+        assert_eq!(packet, v4(0xb8, address), "what a transport does not understand stays outside");
     }
 
     proptest! {

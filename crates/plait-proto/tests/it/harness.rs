@@ -15,6 +15,7 @@ use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::session::{PresharedKey, PrivateKey, PublicKey};
 use plait_proto::stats::PathState;
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::ecn::Ecn;
 
 pub(crate) const CUSTOMER: usize = 0;
 pub(crate) const PROVIDER: usize = 1;
@@ -33,6 +34,7 @@ pub(crate) struct Captured {
 struct InFlight {
     to: usize,
     link: usize,
+    ecn: Ecn,
     bytes: Vec<u8>,
 }
 
@@ -45,6 +47,8 @@ pub(crate) struct Link {
     pub(crate) loss_percent: u64,
     /// Longer datagrams vanish, in bytes at the IP layer.
     pub(crate) mtu: usize,
+    /// What a router on it writes into the ECN fields of datagrams.
+    pub(crate) rewrites: Option<Ecn>,
     /// The port by which the link's NAT shows the customer. Nothing gets in by another.
     pub(crate) port: u16,
     /// Whether the customer has a socket on it.
@@ -59,6 +63,7 @@ impl Link {
             up_to: [true; 2],
             loss_percent: 0,
             mtu: usize::MAX,
+            rewrites: None,
             port: 1000,
             plugged: true,
         }
@@ -268,8 +273,7 @@ impl World {
 
     /// Puts a datagram before a side as if it came over a link.
     pub(crate) fn inject(&mut self, to: usize, link: usize, bytes: &[u8]) {
-        let route = self.route_at(to, link);
-        self.inject_over(to, route, bytes);
+        self.arrive(to, self.route_at(to, link), Ecn::NotEct, bytes);
     }
 
     /// Puts a datagram before a side as if it came from some address on the first link.
@@ -279,12 +283,16 @@ impl World {
 
     /// Puts a datagram before a side as if it came by that route.
     pub(crate) fn inject_over(&mut self, to: usize, route: Route, bytes: &[u8]) {
+        self.arrive(to, route, Ecn::NotEct, bytes);
+    }
+
+    fn arrive(&mut self, to: usize, route: Route, ecn: Ecn, bytes: &[u8]) {
         if self.dead[to] {
             return;
         }
         let mut bytes = bytes.to_vec();
         let stride = bytes.len();
-        self.sides[to].handle_datagrams(self.now, route, stride, &mut bytes);
+        self.sides[to].handle_datagrams(self.now, route, ecn, stride, &mut bytes);
         self.drain(to);
     }
 
@@ -308,10 +316,10 @@ impl World {
         while let Some(transmit) = self.sides[side].poll_transmit() {
             let size = transmit.segment_size.unwrap_or(transmit.contents.len());
             for datagram in transmit.contents.chunks(size) {
-                sent.push((transmit.socket, transmit.remote, datagram.to_vec()));
+                sent.push((transmit.socket, transmit.remote, transmit.ecn, datagram.to_vec()));
             }
         }
-        for (socket, remote, bytes) in sent {
+        for (socket, remote, ecn, bytes) in sent {
             let to = 1 - side;
             let Some(link) = self.link_of(side, socket, remote) else {
                 self.astray.push((remote, bytes));
@@ -325,8 +333,9 @@ impl World {
             let is_lost = is_lost || ip_bytes > self.links[link].mtu;
             if self.links[link].up && self.links[link].up_to[to] && !is_lost {
                 let at = self.now + self.links[link].delay;
+                let ecn = self.links[link].rewrites.unwrap_or(ecn);
                 self.count += 1;
-                self.flying.insert((at, self.count), InFlight { to, link, bytes });
+                self.flying.insert((at, self.count), InFlight { to, link, ecn, bytes });
             }
         }
         while let Some(packet) = self.sides[side].poll_deliver() {
@@ -352,7 +361,8 @@ impl World {
             if flying.is_some_and(|at| at <= self.now) {
                 let (_, datagram) = self.flying.pop_first().expect("one is flying");
                 if datagram.to == PROVIDER || self.links[datagram.link].plugged {
-                    self.inject(datagram.to, datagram.link, &datagram.bytes);
+                    let route = self.route_at(datagram.to, datagram.link);
+                    self.arrive(datagram.to, route, datagram.ecn, &datagram.bytes);
                 }
             }
             for side in [CUSTOMER, PROVIDER] {

@@ -3,6 +3,7 @@
 mod attack;
 mod bond;
 mod clock;
+mod ecn;
 mod handshake;
 mod harness;
 mod health;

@@ -8,6 +8,7 @@ use plait_proto::scheduler::Algorithm;
 use plait_proto::stats::{PathState, PathStatus, PeerStatus};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::Kind;
+use plait_proto::wire::ecn::Ecn;
 
 use super::check::{self, Chatter, Ledger, TimerWatch, Violation, violation};
 use super::draw::Draw;
@@ -161,7 +162,7 @@ impl<'p, 't> Course<'p, 't> {
             side.chatter.data_in += u64::from(kind == Some(Kind::Data));
             let route = gateway::route(to, datagram.link, datagram.bindings);
             let stride = datagram.bytes.len();
-            endpoint.handle_datagrams(self.now, route, stride, &mut datagram.bytes);
+            endpoint.handle_datagrams(self.now, route, Ecn::NotEct, stride, &mut datagram.bytes);
         }
         self.wires.reuse(datagram.bytes);
     }

@@ -12,6 +12,7 @@ use plait_proto::rng::Rng;
 use plait_proto::session::{PresharedKey, PrivateKey};
 use plait_proto::stats::{PathState, PeerStatus};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::ecn::Ecn;
 
 use super::course::Course;
 use super::network::{Load, Network, Way};
@@ -101,7 +102,8 @@ impl Gateways {
         };
         let route = Route { socket, remote, local: None };
         let stride = datagram.len();
-        self.sides[side].endpoint.handle_datagrams(now, route, stride, datagram);
+        let ecn = Ecn::NotEct; // Simulated hosts do not use it.
+        self.sides[side].endpoint.handle_datagrams(now, route, ecn, stride, datagram);
     }
 
     /// Does what is due at an event of a gateway's timer that was queued for `at`. Says whether

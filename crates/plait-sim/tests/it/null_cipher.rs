@@ -102,7 +102,8 @@ fn carry(from: &mut Endpoint, to: &mut Endpoint) -> bool {
     while let Some(transmit) = from.poll_transmit() {
         let route = Route { socket: SocketId(0), remote: ([192, 0, 2, 9], 9).into(), local: None };
         let stride = transmit.segment_size.unwrap_or(transmit.contents.len());
-        to.handle_datagrams(Instant::ZERO, route, stride, &mut transmit.contents.to_vec());
+        let mut datagrams = transmit.contents.to_vec();
+        to.handle_datagrams(Instant::ZERO, route, transmit.ecn, stride, &mut datagrams);
         any = true;
     }
     any

@@ -13,6 +13,7 @@ use plait_proto::config::SocketId;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::path::Route;
 use plait_proto::time::Instant;
+use plait_proto::wire::ecn::Ecn;
 
 use super::sockets::Sockets;
 use super::traffic::Traffic;
@@ -78,7 +79,8 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             let read = socket.recv(&mut |meta, datagrams| {
                 let route = Route { socket: id, remote: meta.source, local: meta.destination };
                 traffic.note(id, meta.source, datagrams.len(), meta.stride);
-                endpoint.handle_datagrams(now, route, meta.stride, datagrams);
+                let ecn = Ecn::from_bits(meta.ecn);
+                endpoint.handle_datagrams(now, route, ecn, meta.stride, datagrams);
             });
             match read {
                 Ok(0) => return false,
@@ -96,7 +98,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             let transmit = Transmit {
                 destination: out.remote,
                 source: out.local,
-                ecn: 0,
+                ecn: out.ecn.bits(),
                 contents: out.contents,
                 segment_size: out.segment_size,
             };

@@ -1,0 +1,79 @@
+//! ECN through the bond (RFC 6040; spec E-1 to E-4).
+
+use plait_proto::drop_reason::DropReason;
+use plait_proto::time::Duration;
+use plait_proto::wire::ecn::Ecn;
+
+use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
+
+fn with(ecn: Ecn, number: u32) -> Vec<u8> {
+    let mut packet = packet(CUSTOMER, 7, number);
+    ecn.write(&mut packet);
+    packet
+}
+
+/// What becomes of packets with these fields when the links' routers write `rewrites` outside.
+fn through(rewrites: Option<Ecn>, fields: &[Ecn]) -> (World, Vec<(u32, Ecn)>) {
+    let mut world = World::connected(Setup::default());
+    for link in &mut world.links {
+        link.rewrites = rewrites;
+    }
+    let packets: Vec<_> = (0..).zip(fields).map(|(n, ecn)| with(*ecn, n)).collect();
+    world.send(CUSTOMER, &packets);
+    world.run_for(Duration::from_secs(1));
+    let delivered = world.delivered[PROVIDER].iter();
+    let delivered = delivered.map(|packet| (number(packet), Ecn::of(packet))).collect();
+    (world, delivered)
+}
+
+const FIELDS: [Ecn; 4] = [Ecn::Ect0, Ecn::NotEct, Ecn::Ect1, Ecn::Ce];
+
+#[test]
+fn fields_come_through_links_that_leave_them_alone() {
+    let (world, delivered) = through(None, &FIELDS);
+    assert_eq!(delivered, [(0, Ecn::Ect0), (1, Ecn::NotEct), (2, Ecn::Ect1), (3, Ecn::Ce)]);
+    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::MarkedNotEct), 0);
+}
+
+#[test]
+fn a_mark_on_the_way_reaches_the_inner_packet() {
+    let (world, delivered) = through(Some(Ecn::Ce), &FIELDS);
+    let marked = [(0, Ecn::Ce), (2, Ecn::Ce), (3, Ecn::Ce)];
+    assert_eq!(delivered, marked, "a transport without ECN is told by a loss");
+    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::MarkedNotEct), 1);
+    let status = world.sides[CUSTOMER].drop_count(DropReason::BadControl);
+    assert_eq!(status, 0, "control datagrams mind no mark");
+}
+
+#[test]
+fn what_was_dropped_for_its_mark_holds_nothing_up() {
+    let mut world = World::connected(Setup::default());
+    world.links[0].rewrites = Some(Ecn::Ce);
+    let packets: Vec<_> = (0..20).map(|n| with(Ecn::NotEct, n)).collect();
+    world.send(CUSTOMER, &packets);
+    world.run_for(Duration::from_millis(16));
+    let delivered: Vec<_> = world.delivered[PROVIDER].iter().map(|p| number(p)).collect();
+    assert_eq!(delivered, (0..20).filter(|n| n % 2 == 1).collect::<Vec<_>>());
+    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::MarkedNotEct), 10);
+}
+
+#[test]
+fn links_that_clear_the_field_lose_no_mark_of_before() {
+    let (_, delivered) = through(Some(Ecn::NotEct), &FIELDS);
+    assert_eq!(delivered, [(0, Ecn::Ect0), (1, Ecn::NotEct), (2, Ecn::Ect1), (3, Ecn::Ce)]);
+}
+
+#[test]
+fn a_run_ends_where_the_field_changes() {
+    let mut world = World::connected(Setup { links: 1, ..Setup::default() });
+    let fields = [Ecn::Ect0, Ecn::Ect0, Ecn::NotEct, Ecn::NotEct, Ecn::NotEct, Ecn::Ect0];
+    for (number, ecn) in (0..).zip(fields) {
+        world.sides[CUSTOMER].handle_packet(world.now, &with(ecn, number));
+    }
+    let mut runs = Vec::new();
+    while let Some(send) = world.sides[CUSTOMER].poll_transmit() {
+        let size = send.segment_size.unwrap_or(send.contents.len());
+        runs.push((send.ecn, send.contents.len() / size));
+    }
+    assert_eq!(runs, [(Ecn::Ect0, 2), (Ecn::NotEct, 3), (Ecn::Ect0, 1)]);
+}

@@ -3,7 +3,13 @@
 //! `docs/algorithms/`.
 
 mod adaptive_wrr;
+mod blest;
+mod by_path;
+mod cheapest_first;
 mod config;
+mod delivery;
+mod earliest_delivery;
+mod ecf;
 mod fixed;
 mod min_rtt;
 mod redundant;
@@ -11,13 +17,18 @@ mod round_robin;
 #[cfg(test)]
 mod simulation;
 mod smooth_wrr;
+mod stall;
 #[cfg(test)]
 mod testing;
 
 pub use adaptive_wrr::{
     AdaptiveWrr, AdaptiveWrrConfig, DwdMode, InvalidAdaptiveWrr, WeightRounding,
 };
-pub use config::{Algorithm, SchedulerConfig, UnknownAlgorithm};
+pub use blest::{Blest, BlestConfig, InvalidBlest};
+pub use cheapest_first::CheapestFirst;
+pub use config::{Algorithm, InvalidScheduler, SchedulerConfig, UnknownAlgorithm};
+pub use earliest_delivery::{EarliestDelivery, EarliestDeliveryConfig, InvalidEarliestDelivery};
+pub use ecf::{Ecf, EcfConfig, InvalidEcf};
 pub use fixed::Fixed;
 pub use min_rtt::MinRtt;
 pub use redundant::Redundant;
@@ -26,6 +37,10 @@ pub use round_robin::RoundRobin;
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+
+/// A path that loses so many of a thousand datagrams is bad: interactive packets get a copy on
+/// another one while there is any.
+pub const COPIES_LOSS_PERMILLE: u16 = 10;
 
 /// What a scheduler may know about one usable path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

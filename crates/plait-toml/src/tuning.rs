@@ -6,7 +6,8 @@ use std::time::Duration;
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{
-    AdaptiveWrrConfig, Algorithm, DwdMode, SchedulerConfig, WeightRounding,
+    AdaptiveWrrConfig, Algorithm, BlestConfig, DwdMode, EarliestDeliveryConfig, EcfConfig,
+    SchedulerConfig, WeightRounding,
 };
 
 use crate::{Bounds, Section};
@@ -38,6 +39,14 @@ const ADAPTIVE_WRR_OPTIONS: &[&str] = &[
     "weight_rounding",
 ];
 
+/// The algorithms that have parameters, these as options of the file, and how to get them.
+const PARAMETERS: [(Algorithm, &[&str], &str); 4] = [
+    (Algorithm::AdaptiveWrr, ADAPTIVE_WRR_OPTIONS, "algorithm = \"adaptive-wrr\""),
+    (Algorithm::EarliestDelivery, &["delay_cost"], "algorithm = \"earliest-delivery\""),
+    (Algorithm::Blest, &["lambda", "send_window_bytes"], "algorithm = \"blest\""),
+    (Algorithm::Ecf, &["beta"], "algorithm = \"ecf\""),
+];
+
 /// Reads both sections. What it returns is of use only when no problem was noted.
 pub fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
     let scheduler = read_scheduler(scheduler);
@@ -48,16 +57,37 @@ pub fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
 
 fn read_scheduler(mut section: Section<'_>) -> SchedulerConfig {
     let adaptive_wrr = read_adaptive_wrr(&mut section);
+    let (earliest_delivery, blest, ecf) = read_closed_loop(&mut section);
     let algorithms = Algorithm::ALL.map(|algorithm| (algorithm.name(), algorithm));
     let chosen = section.choice("algorithm", &algorithms);
     let misspelt = section.holds_any(&["algorithm"]) && chosen.is_none();
     let algorithm = chosen.unwrap_or_default();
-    if algorithm != Algorithm::AdaptiveWrr && !misspelt {
-        let setting = format!("algorithm = \"{algorithm}\"");
-        section.no_effect(ADAPTIVE_WRR_OPTIONS, &setting, "algorithm = \"adaptive-wrr\"");
+    for (owner, options, belongs_to) in PARAMETERS {
+        if algorithm != owner && !misspelt {
+            section.no_effect(options, &format!("algorithm = \"{algorithm}\""), belongs_to);
+        }
     }
     section.finish();
-    SchedulerConfig { algorithm, adaptive_wrr }
+    SchedulerConfig { algorithm, adaptive_wrr, earliest_delivery, blest, ecf }
+}
+
+fn read_closed_loop(section: &mut Section<'_>) -> (EarliestDeliveryConfig, BlestConfig, EcfConfig) {
+    let mut earliest_delivery = EarliestDeliveryConfig::default();
+    let mut blest = BlestConfig::default();
+    let mut ecf = EcfConfig::default();
+    for (option, field, bounds) in [
+        ("delay_cost", &mut earliest_delivery.delay_cost, Bounds::new(0.0, 1.0, "")),
+        ("lambda", &mut blest.lambda, Bounds::above_zero(100.0)),
+        ("beta", &mut ecf.beta, Bounds::new(0.0, 100.0, "")),
+    ] {
+        if let Some(number) = section.number(option, bounds) {
+            *field = number;
+        }
+    }
+    if let Some(bytes) = section.integer("send_window_bytes", (65_536, 1 << 30), "bytes") {
+        blest.send_window_bytes = bytes;
+    }
+    (earliest_delivery, blest, ecf)
 }
 
 fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {

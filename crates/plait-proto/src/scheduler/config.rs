@@ -6,8 +6,9 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdaptiveWrr, AdaptiveWrrConfig, Fixed, InvalidAdaptiveWrr, MinRtt, Redundant, RoundRobin,
-    Scheduler,
+    AdaptiveWrr, AdaptiveWrrConfig, Blest, BlestConfig, CheapestFirst, EarliestDelivery,
+    EarliestDeliveryConfig, Ecf, EcfConfig, Fixed, InvalidAdaptiveWrr, InvalidBlest,
+    InvalidEarliestDelivery, InvalidEcf, MinRtt, Redundant, RoundRobin, Scheduler,
 };
 
 /// A scheduler, by its field's name.
@@ -25,20 +26,46 @@ pub enum Algorithm {
     /// `round-robin`: the same number of packets on every path. Right for equal links, and a
     /// baseline.
     RoundRobin,
-    /// `min-rtt`: the path on which the next packet would come back first, judged by base
-    /// round-trip time, bytes in flight and delivery rate. Needs no hand-set rate; it fills the
-    /// quickest path and spills over when a queue builds. The default.
+    /// `min-rtt`: without congestion controllers, the path on which the next packet would come back
+    /// first, judged by base round-trip time, bytes in flight and delivery rate; with them, the
+    /// lowest smoothed round-trip time among the paths that have room, as Linux's MPTCP does it.
+    /// Needs no hand-set rate; it fills the quickest path and spills over. The default.
     #[default]
     MinRtt,
     /// `redundant`: a copy of every packet on every path. The rate is that of the slowest link,
     /// delay and loss are those of the best; for little traffic that must not be lost.
     Redundant,
+    /// `earliest-delivery`: plait's own. Bulk traffic fills every path whose rate outweighs the
+    /// delay it adds, the earliest delivery first; interactive packets take the path on which they
+    /// arrive first, and a copy goes over another while that path is bad. A path that has become
+    /// late or lossy is left at once, measured with copies and taken back step by step. Price
+    /// classes are filled in their order.
+    EarliestDelivery,
+    /// `cheapest-first`: the cheapest price class as long as it keeps up, dearer ones for what it
+    /// cannot carry; within a class the earliest delivery. For a metered link beside a flat one.
+    CheapestFirst,
+    /// `blest`: the quickest path, and a slower one only if the bond's send window would last until
+    /// the slower one has delivered. Keeps unequal paths from blocking each other; may leave a
+    /// slow path unused.
+    Blest,
+    /// `ecf`: the quickest path, and a slower one only if what waits would not be through earlier by
+    /// waiting for the quickest. For transfers with an end: pages, chunks of video.
+    Ecf,
 }
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 5] =
-        [Self::AdaptiveWrr, Self::Fixed, Self::RoundRobin, Self::MinRtt, Self::Redundant];
+    pub const ALL: [Self; 9] = [
+        Self::AdaptiveWrr,
+        Self::Fixed,
+        Self::RoundRobin,
+        Self::MinRtt,
+        Self::Redundant,
+        Self::EarliestDelivery,
+        Self::CheapestFirst,
+        Self::Blest,
+        Self::Ecf,
+    ];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
@@ -48,6 +75,10 @@ impl Algorithm {
             Self::RoundRobin => "round-robin",
             Self::MinRtt => "min-rtt",
             Self::Redundant => "redundant",
+            Self::EarliestDelivery => "earliest-delivery",
+            Self::CheapestFirst => "cheapest-first",
+            Self::Blest => "blest",
+            Self::Ecf => "ecf",
         }
     }
 }
@@ -61,7 +92,8 @@ impl fmt::Display for Algorithm {
 /// The name of no scheduler.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "unknown scheduler `{0}`: use one of adaptive-wrr, fixed, round-robin, min-rtt and redundant"
+    "unknown scheduler `{0}`: use one of adaptive-wrr, fixed, round-robin, min-rtt, redundant, \
+     earliest-delivery, cheapest-first, blest and ecf"
 )]
 pub struct UnknownAlgorithm(pub String);
 
@@ -82,6 +114,29 @@ pub struct SchedulerConfig {
     pub algorithm: Algorithm,
     /// Parameters of `adaptive-wrr`; without effect on the others.
     pub adaptive_wrr: AdaptiveWrrConfig,
+    /// Parameters of `earliest-delivery`; without effect on the others.
+    pub earliest_delivery: EarliestDeliveryConfig,
+    /// Parameters of `blest`; without effect on the others.
+    pub blest: BlestConfig,
+    /// Parameters of `ecf`; without effect on the others.
+    pub ecf: EcfConfig,
+}
+
+/// Why a [`SchedulerConfig`] cannot be used.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+pub enum InvalidScheduler {
+    /// A parameter of `adaptive-wrr`.
+    #[error(transparent)]
+    AdaptiveWrr(#[from] InvalidAdaptiveWrr),
+    /// A parameter of `earliest-delivery`.
+    #[error(transparent)]
+    EarliestDelivery(#[from] InvalidEarliestDelivery),
+    /// A parameter of `blest`.
+    #[error(transparent)]
+    Blest(#[from] InvalidBlest),
+    /// A parameter of `ecf`.
+    #[error(transparent)]
+    Ecf(#[from] InvalidEcf),
 }
 
 impl SchedulerConfig {
@@ -90,8 +145,12 @@ impl SchedulerConfig {
     /// # Errors
     ///
     /// The first parameter that does not.
-    pub fn check(&self) -> Result<(), InvalidAdaptiveWrr> {
-        self.adaptive_wrr.check()
+    pub fn check(&self) -> Result<(), InvalidScheduler> {
+        self.adaptive_wrr.check()?;
+        self.earliest_delivery.check()?;
+        self.blest.check()?;
+        self.ecf.check()?;
+        Ok(())
     }
 
     /// A new scheduler.
@@ -102,6 +161,10 @@ impl SchedulerConfig {
             Algorithm::RoundRobin => Box::new(RoundRobin::default()),
             Algorithm::MinRtt => Box::new(MinRtt::default()),
             Algorithm::Redundant => Box::new(Redundant),
+            Algorithm::EarliestDelivery => Box::new(EarliestDelivery::new(self.earliest_delivery)),
+            Algorithm::CheapestFirst => Box::new(CheapestFirst::default()),
+            Algorithm::Blest => Box::new(Blest::new(self.blest)),
+            Algorithm::Ecf => Box::new(Ecf::new(self.ecf)),
         }
     }
 }

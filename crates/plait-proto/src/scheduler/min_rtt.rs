@@ -1,19 +1,14 @@
-//! An open-loop minRTT: the path on which the next packet would come back first.
+//! minRTT. With congestion windows, as Linux has it: the lowest smoothed round-trip time among the
+//! paths with room. Without, the path on which the next packet would come back first.
 //!
 //! Linux's minRTT leaves the quickest path when its congestion window is full. The open loop has no
 //! window, so the queue that a path's bytes in flight imply takes its place: when it has made the
 //! quickest path as slow as the next, traffic spills over. `docs/algorithms/min-rtt.md`.
 
+use super::delivery::{ACK_INTERVAL_MIN, FREE_BYTES_MIN};
 use super::{Decision, PacketInfo, PathId, PathView, Scheduler, View};
 use crate::time::Duration;
 use crate::units::Rate;
-
-/// Bytes in flight that never count as a queue: four full packets. Without them a path that was
-/// never loaded, whose delivery rate is low for that reason, would look full at its first packet.
-const FREE_BYTES_MIN: u64 = 4 * 1500;
-/// Acknowledgements come at least so far apart (or an eighth of a round trip); what was delivered
-/// since the last one still counts as in flight.
-const ACK_INTERVAL_MIN: Duration = Duration::from_millis(5);
 
 /// What a queue delay costs: its time, and a quarter more because a fuller queue is nearer to loss.
 fn queue_cost(delay: Duration) -> Duration {
@@ -52,8 +47,22 @@ fn queue_delay(path: &PathView, base: Duration, in_flight_bytes: u64) -> Duratio
     }
 }
 
+/// Linux's rule. A path without a sample comes last: it is about to get one.
+fn lowest_srtt_with_room(view: &View<'_>, bytes: u64) -> Decision {
+    let with_room = view.paths.iter().filter(|path| path.has_room(view.now, bytes));
+    let lowest = with_room.min_by_key(|path| path.srtt.unwrap_or(Duration::MAX));
+    lowest.map_or(Decision::Blocked, |path| Decision::Send(path.id))
+}
+
 impl Scheduler for MinRtt {
+    fn minds_windows(&self) -> bool {
+        true
+    }
+
     fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        if view.paths.iter().any(|path| path.window_bytes.is_some()) {
+            return lowest_srtt_with_room(view, packet.bytes);
+        }
         if view.paths.is_empty() {
             return Decision::Blocked;
         }

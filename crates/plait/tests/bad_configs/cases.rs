@@ -258,7 +258,8 @@ pub(crate) const CASES: &[Case] = &[
         "an unknown algorithm", "[scheduler]\nalgorithm = \"wrr\"\n" after good,
         [
             "gw.toml:9: [scheduler] algorithm: \"wrr\" is not one of the choices",
-            "choose one of: adaptive-wrr, fixed, round-robin, min-rtt, redundant"
+            "choose one of: adaptive-wrr, fixed, round-robin, min-rtt, redundant, \
+             earliest-delivery, cheapest-first, blest, ecf"
         ]
     ),
     case!(

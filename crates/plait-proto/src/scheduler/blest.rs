@@ -1,0 +1,105 @@
+//! BLEST (Ferlin et al., IFIP Networking 2016): a slower path is used only if the quickest one
+//! would not run out of send window meanwhile. `docs/algorithms/blest.md`.
+
+use serde::{Deserialize, Serialize};
+
+use super::delivery::{smoothed_rtt, wait_for};
+use super::{Decision, PacketInfo, PathId, PathView, Scheduler, View};
+
+/// Parameters of BLEST.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct BlestConfig {
+    /// λ: scales the estimate of what the quickest path could send meanwhile.
+    pub lambda: f64,
+    /// |M|: the send window of the whole bond.
+    pub send_window_bytes: u64,
+}
+
+impl Default for BlestConfig {
+    /// λ = 1.2 as Linux starts with; |M| is the largest send buffer that Linux gives a TCP socket
+    /// by default.
+    fn default() -> Self {
+        Self { lambda: 1.2, send_window_bytes: 4 << 20 }
+    }
+}
+
+/// Why a [`BlestConfig`] cannot be used.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+pub enum InvalidBlest {
+    /// `lambda` is no factor.
+    #[error("blest: `lambda` is {0}; use a number above 0, to 100, such as 1.2")]
+    Lambda(f64),
+    /// `send-window-bytes` is zero.
+    #[error("blest: `send-window-bytes` is 0; use 65536 or more, such as 4194304")]
+    SendWindow,
+}
+
+impl BlestConfig {
+    /// Whether the parameters make sense; to be called where a configuration is read.
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that does not.
+    pub fn check(&self) -> Result<(), InvalidBlest> {
+        if !(self.lambda > 0.0 && self.lambda <= 100.0) {
+            Err(InvalidBlest::Lambda(self.lambda))
+        } else if self.send_window_bytes == 0 {
+            Err(InvalidBlest::SendWindow)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Estimates whether the quickest path would be blocked by what a slower one has not delivered.
+#[derive(Debug)]
+pub struct Blest {
+    config: BlestConfig,
+}
+
+impl Blest {
+    /// A new scheduler.
+    pub const fn new(config: BlestConfig) -> Self {
+        Self { config }
+    }
+
+    /// Section III, λ·X ≤ |M| − MSS·(inflight_S + 1), in bytes.
+    fn slow_path_blocks_nothing(&self, fast: &PathView, slow: &PathView, bytes: u64) -> bool {
+        let outstanding = slow.in_flight_bytes.saturating_add(bytes);
+        let left = self.config.send_window_bytes.saturating_sub(outstanding);
+        self.config.lambda * sent_meanwhile(fast, slow, bytes) <= left as f64
+    }
+}
+
+/// X: bytes that the quick path sends in a round trip of the slow one, its window growing by a
+/// segment each round: MSS·(cwnd_F + (rtts − 1)/2)·rtts, rtts = RTT_S / RTT_F.
+fn sent_meanwhile(fast: &PathView, slow: &PathView, segment_bytes: u64) -> f64 {
+    let rtts = smoothed_rtt(slow).as_secs_f64() / smoothed_rtt(fast).as_secs_f64().max(1e-6);
+    let window = fast.window_bytes.unwrap_or(u64::MAX) as f64;
+    (window + segment_bytes as f64 * (rtts - 1.0) / 2.0) * rtts
+}
+
+impl Scheduler for Blest {
+    fn minds_windows(&self) -> bool {
+        true
+    }
+
+    fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        let has_room = |path: &&PathView| path.has_room(view.now, packet.bytes);
+        let Some(slow) = view.paths.iter().filter(has_room).min_by_key(|path| smoothed_rtt(path))
+        else {
+            return Decision::Blocked;
+        };
+        let fast = view.paths.iter().min_by_key(|path| smoothed_rtt(path)).unwrap_or(slow);
+        if fast.id == slow.id || self.slow_path_blocks_nothing(fast, slow, packet.bytes) {
+            return Decision::Send(slow.id);
+        }
+        wait_for(fast, view, packet.bytes)
+    }
+
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+}
+
+#[cfg(test)]
+mod tests;

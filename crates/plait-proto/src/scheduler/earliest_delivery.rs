@@ -1,0 +1,315 @@
+//! Earliest delivery: plait's own candidate for the default. Bulk traffic fills every path that
+//! makes the bond faster; interactive traffic takes the path on which it arrives first.
+//! `docs/algorithms/earliest-delivery.md`.
+
+use serde::{Deserialize, Serialize};
+
+use super::by_path::ByPath;
+use super::delivery::{
+    FREE_BYTES_MIN, INTERACTIVE_WAIT_MAX, Preferred, SPILL_BACKLOG, any_has_room, delivery_delay,
+    price_classes, time_to_room, wait_for,
+};
+use super::stall::Stalls;
+use super::{
+    COPIES_LOSS_PERMILLE, Decision, FlowClass, PacketInfo, PathId, PathSet, PathView, Scheduler,
+    View,
+};
+use crate::time::{Duration, Instant};
+use health::Health;
+use members::Members;
+use trial::Trial;
+
+mod health;
+mod members;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+/// Among paths of one price the slower one is used when this much of the quicker ones' time waits:
+/// a packet alone does not take a detour because the pacer lets the next go in a moment.
+const DETOUR_BACKLOG: Duration = Duration::from_millis(2);
+/// An interactive packet waits only if it arrives so much earlier.
+const WORTH_WAITING: Duration = Duration::from_millis(1);
+
+/// Parameters of earliest delivery.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct EarliestDeliveryConfig {
+    /// The share of the bond's rate that a bulk flow loses when its round trip becomes many times
+    /// longer: a path whose delay does so must add at least as much.
+    pub delay_cost: f64,
+}
+
+impl Default for EarliestDeliveryConfig {
+    /// A quarter: after a loss Reno's window is half, on average three quarters of the largest.
+    fn default() -> Self {
+        Self { delay_cost: 0.25 }
+    }
+}
+
+/// Why an [`EarliestDeliveryConfig`] cannot be used.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+pub enum InvalidEarliestDelivery {
+    /// `delay-cost` is no share.
+    #[error("earliest-delivery: `delay-cost` is {0}; use a number from 0 to 1, such as 0.25")]
+    DelayCost(f64),
+}
+
+impl EarliestDeliveryConfig {
+    /// Whether the parameters make sense; to be called where a configuration is read.
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that does not.
+    pub fn check(&self) -> Result<(), InvalidEarliestDelivery> {
+        let valid = (0.0..=1.0).contains(&self.delay_cost);
+        if valid { Ok(()) } else { Err(InvalidEarliestDelivery::DelayCost(self.delay_cost)) }
+    }
+}
+
+/// What is known of one path beyond its view.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathState {
+    health: Health,
+    trial: Trial,
+    /// Whether it is neither bad nor stalled; as of the last choice.
+    may_join: bool,
+    /// Whether it belongs to the set that carries bulk traffic.
+    is_member: bool,
+}
+
+/// Sends each packet so that it, or what waits with it, arrives first.
+#[derive(Debug)]
+pub struct EarliestDelivery {
+    paths: ByPath<PathState>,
+    stalls: Stalls,
+    members: Members,
+}
+
+impl EarliestDelivery {
+    /// A new scheduler.
+    pub fn new(config: EarliestDeliveryConfig) -> Self {
+        Self {
+            paths: ByPath::default(),
+            stalls: Stalls::default(),
+            members: Members::new(config.delay_cost),
+        }
+    }
+
+    fn state(&self, path: &PathView) -> PathState {
+        self.paths.get(path.id).copied().unwrap_or_default()
+    }
+
+    /// Follows windows, health and trials, and chooses the bulk set again when it is time.
+    fn observe(&mut self, view: &View<'_>, bytes: u64) {
+        self.stalls.watch(view, bytes);
+        let mut changed = self.judge_health(view);
+        for path in view.paths {
+            let state = self.paths.touch(path.id);
+            changed |= state.trial.follow(path, view.now, state.is_member);
+        }
+        if self.members.are_due(view, changed) {
+            self.members.choose(view, &mut self.paths, &self.stalls);
+        }
+    }
+
+    /// Takes paths out that have become bad beside another one. Returns whether any changed.
+    fn judge_health(&mut self, view: &View<'_>) -> bool {
+        let in_use = |path: &&PathView| {
+            !self.state(path).health.is_out() && !self.stalls.is_stalled(path, view.now)
+        };
+        let Some(reference) = health::Reference::of(view.paths.iter().filter(in_use)) else {
+            return self.readmit_all(view);
+        };
+        let mut changed = false;
+        for path in view.paths {
+            let health = &mut self.paths.touch(path.id).health;
+            changed |= health.follow(path, view.now, &reference);
+        }
+        changed
+    }
+
+    /// No path is good: the bad ones are all there is.
+    fn readmit_all(&mut self, view: &View<'_>) -> bool {
+        let mut changed = false;
+        for path in view.paths {
+            let health = &mut self.paths.touch(path.id).health;
+            changed |= health.is_out();
+            *health = Health::default();
+        }
+        changed
+    }
+
+    fn has_room(&self, path: &PathView, now: Instant, bytes: u64) -> bool {
+        path.has_room(now, bytes) && self.state(path).health.lets(path, bytes)
+    }
+
+    fn bulk(&self, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        let bytes = packet.bytes;
+        let backlog_bytes = packet.queued_bytes.saturating_add(bytes);
+        let mut cheaper = Preferred::default();
+        for class in price_classes(view) {
+            let members = || {
+                let alive = |path: &&PathView| !self.stalls.is_stalled(path, view.now);
+                class.iter().filter(|path| self.state(path).is_member).filter(alive)
+            };
+            let with_room = members().filter(|path| self.has_room(path, view.now, bytes));
+            let Some(best) = with_room.min_by_key(|path| delivery_delay(path, bytes)) else {
+                members().for_each(|path| cheaper.add(path, view, bytes));
+                continue;
+            };
+            if let Some(soonest) = cheaper.keeping_up(backlog_bytes, SPILL_BACKLOG) {
+                return wait_for(soonest, view, bytes);
+            }
+            let quicker = self.quicker_soon(members(), best, view, bytes);
+            if let Some(soonest) = quicker.keeping_up(backlog_bytes, DETOUR_BACKLOG) {
+                return wait_for(soonest, view, bytes);
+            }
+            return self.send_and_probe(best, view, packet);
+        }
+        self.without_members(cheaper.soonest, view, bytes)
+    }
+
+    /// Members that have no room now, but soon, and would deliver earlier than `best` all the same.
+    fn quicker_soon<'a>(
+        &self,
+        members: impl Iterator<Item = &'a PathView>,
+        best: &PathView,
+        view: &View<'_>,
+        bytes: u64,
+    ) -> Preferred<'a> {
+        let mut quicker = Preferred::default();
+        let now = view.now;
+        for path in members.filter(|path| !self.has_room(path, now, bytes)) {
+            let wait = time_to_room(path, now, bytes);
+            let delivery = wait.saturating_add(delivery_delay(path, bytes));
+            if wait <= DETOUR_BACKLOG && delivery < delivery_delay(best, bytes) {
+                quicker.add(path, view, bytes);
+            }
+        }
+        quicker
+    }
+
+    /// No member of the bulk set has room. They are waited for; when none is left, any path will do.
+    fn without_members(&self, soonest: Option<&PathView>, view: &View<'_>, bytes: u64) -> Decision {
+        if let Some(soonest) = soonest
+            && any_has_room(view, bytes)
+        {
+            return wait_for(soonest, view, bytes);
+        }
+        let with_room = view.paths.iter().filter(|path| path.has_room(view.now, bytes));
+        let best = with_room.min_by_key(|path| delivery_delay(path, bytes));
+        best.map_or(Decision::Blocked, |best| Decision::Send(best.id))
+    }
+
+    /// A path outside the bulk set gets copies: it is measured, and nothing waits for it.
+    fn send_and_probe(&self, best: &PathView, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        let overflows = packet.queued_bytes.saturating_add(packet.bytes)
+            > best.capacity.bytes_in(SPILL_BACKLOG);
+        let probed = view.paths.iter().find(|path| {
+            let state = self.state(path);
+            let few = path.in_flight_bytes + packet.bytes <= FREE_BYTES_MIN;
+            let may_be_probed = few || state.trial.is_on() && !state.health.is_out();
+            path.id != best.id
+                && !state.is_member
+                && (path.price <= best.price || overflows)
+                && may_be_probed
+                && path.has_room(view.now, packet.bytes)
+        });
+        probed.map_or(Decision::Send(best.id), |probed| copies(best, probed))
+    }
+
+    fn interactive(&self, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        let (now, bytes) = (view.now, packet.bytes);
+        for class in price_classes(view) {
+            let sound = || class.iter().filter(|path| !self.state(path).health.is_out());
+            let with_room = sound().filter(|path| path.has_room(now, bytes));
+            let best = with_room.min_by_key(|path| delivery_delay(path, bytes));
+            if let Some(better) = self.better_soon(sound(), best, now, bytes)
+                && any_has_room(view, bytes)
+            {
+                return wait_for_briefly(better, view, bytes);
+            }
+            if let Some(best) = best {
+                return self.send_or_double(best, view, bytes);
+            }
+        }
+        let with_room = view.paths.iter().filter(|path| path.has_room(now, bytes));
+        let best = with_room.min_by_key(|path| delivery_delay(path, bytes));
+        best.map_or(Decision::Blocked, |best| self.send_or_double(best, view, bytes))
+    }
+
+    /// A path without room that is going to have it within a few milliseconds and then delivers
+    /// earlier than `best` would.
+    fn better_soon<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a PathView>,
+        best: Option<&PathView>,
+        now: Instant,
+        bytes: u64,
+    ) -> Option<&'a PathView> {
+        let delivery = |path: &PathView| {
+            time_to_room(path, now, bytes).saturating_add(delivery_delay(path, bytes))
+        };
+        let soon = paths.filter(|path| {
+            !path.has_room(now, bytes)
+                && time_to_room(path, now, bytes) <= INTERACTIVE_WAIT_MAX
+                && !self.stalls.is_slow_to_open(path, now)
+        });
+        let better = soon.min_by_key(|path| delivery(path))?;
+        let is_worth_it =
+            best.is_none_or(|best| delivery(better) + WORTH_WAITING < delivery_delay(best, bytes));
+        is_worth_it.then_some(better)
+    }
+
+    /// While the chosen path is bad, a copy goes over the next best one.
+    fn send_or_double(&self, best: &PathView, view: &View<'_>, bytes: u64) -> Decision {
+        let is_bad = best.loss_permille >= COPIES_LOSS_PERMILLE
+            || self.state(best).health != Health::default();
+        if !is_bad {
+            return Decision::Send(best.id);
+        }
+        let others = view.paths.iter().filter(|path| path.id != best.id);
+        let with_room = others.filter(|path| path.has_room(view.now, bytes));
+        let second = with_room
+            .min_by_key(|path| (self.state(path).health.is_out(), delivery_delay(path, bytes)));
+        second.map_or(Decision::Send(best.id), |second| copies(best, second))
+    }
+}
+
+fn copies(first: &PathView, second: &PathView) -> Decision {
+    let mut paths = PathSet::default();
+    paths.insert(first.id);
+    paths.insert(second.id);
+    Decision::Copies(paths)
+}
+
+fn wait_for_briefly(path: &PathView, view: &View<'_>, bytes: u64) -> Decision {
+    match wait_for(path, view, bytes) {
+        Decision::Wait { until } => {
+            Decision::Wait { until: until.min(view.now + INTERACTIVE_WAIT_MAX) }
+        }
+        other => other,
+    }
+}
+
+impl Scheduler for EarliestDelivery {
+    fn minds_windows(&self) -> bool {
+        true
+    }
+
+    fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        self.observe(view, packet.bytes);
+        match packet.class {
+            FlowClass::Bulk => self.bulk(view, packet),
+            FlowClass::Interactive => self.interactive(view, packet),
+        }
+    }
+
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+
+    fn on_path_gone(&mut self, path: PathId) {
+        self.paths.forget(path);
+        self.stalls.forget(path);
+    }
+}

@@ -1,0 +1,115 @@
+//! Paths that have become bad beside another one: late or lossy. Such a path leaves the bulk set at
+//! once, is measured with copies, and comes back by doubling what it may have in flight.
+
+use super::super::PathView;
+use super::super::delivery::{FREE_BYTES_MIN, base_rtt, one_way_delay, seen_excess, smoothed_rtt};
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// A queue shorter than this is no reason to leave a path.
+const LATE_MIN: Duration = Duration::from_millis(50);
+/// So many bytes may always queue, however slow the path.
+const LATE_BYTES: u64 = 8 * 1500;
+/// A path that loses so many of a thousand is left: every tenth packet would wait for its repair.
+const LOSSY_PERMILLE: u16 = 100;
+/// It is taken back below this.
+const LOSSY_NO_MORE_PERMILLE: u16 = 50;
+
+/// How much a path may be trusted with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Health {
+    /// All that its controller allows.
+    #[default]
+    Good,
+    /// It was bad: so many bytes in flight, doubled with each round trip that shows no queue.
+    Recovering { limit_bytes: u64, doubles_at: Instant },
+    /// It is bad: copies only.
+    Out,
+}
+
+/// What the other paths offer.
+#[derive(Debug)]
+pub(super) struct Reference {
+    /// One-way delay of the quickest path in use.
+    delay: Duration,
+    /// The smallest loss of a path in use.
+    loss_permille: u16,
+}
+
+impl Reference {
+    /// Of the paths in use; `None` when there is none.
+    pub(super) fn of<'a>(paths: impl Iterator<Item = &'a PathView> + Clone) -> Option<Self> {
+        let delay = paths.clone().map(one_way_delay).min()?;
+        let loss_permille = paths.map(|path| path.loss_permille).min()?;
+        Some(Self { delay, loss_permille })
+    }
+}
+
+impl Health {
+    pub(super) fn is_out(self) -> bool {
+        self == Self::Out
+    }
+
+    /// Whether the path may carry `bytes` more as far as its health goes.
+    pub(super) fn lets(self, path: &PathView, bytes: u64) -> bool {
+        match self {
+            Self::Good => true,
+            Self::Recovering { limit_bytes, .. } => {
+                path.in_flight_bytes == 0 || path.in_flight_bytes + bytes <= limit_bytes
+            }
+            Self::Out => false,
+        }
+    }
+
+    /// Follows the path's latest figures. Returns whether it went out or came back.
+    pub(super) fn follow(&mut self, path: &PathView, now: Instant, others: &Reference) -> bool {
+        let before = self.is_out();
+        let is_bad = is_late(path, others) || is_lossy(path, others);
+        match *self {
+            Self::Good | Self::Recovering { .. } if is_bad => *self = Self::Out,
+            Self::Recovering { limit_bytes, doubles_at } => {
+                if limit_bytes >= path.window_bytes.unwrap_or(u64::from(u32::MAX)) {
+                    *self = Self::Good;
+                } else if now >= doubles_at && is_on_time(path) {
+                    *self = Self::recovering(limit_bytes * 2, path, now);
+                }
+            }
+            Self::Out if is_on_time(path) && path.loss_permille < LOSSY_NO_MORE_PERMILLE => {
+                *self = Self::recovering(2 * FREE_BYTES_MIN, path, now);
+            }
+            Self::Good | Self::Out => {}
+        }
+        before != self.is_out()
+    }
+
+    fn recovering(limit_bytes: u64, path: &PathView, now: Instant) -> Self {
+        Self::Recovering { limit_bytes, doubles_at: now + smoothed_rtt(path) }
+    }
+}
+
+/// The queue with which a path counts as late: as long as its base round trip, or what few packets
+/// make on a slow path.
+fn late_excess(path: &PathView) -> Duration {
+    let few_packets = match path.capacity {
+        Rate::ZERO => Duration::ZERO,
+        rate => rate.time_for(LATE_BYTES),
+    };
+    base_rtt(path).max(LATE_MIN).max(few_packets)
+}
+
+/// With next to nothing in flight the round trips are old and say nothing.
+fn is_late(path: &PathView, others: &Reference) -> bool {
+    path.in_flight_bytes > FREE_BYTES_MIN
+        && seen_excess(path) > late_excess(path)
+        && one_way_delay(path) > others.delay * 2
+}
+
+/// The latest round trip shows at most half of what would be late. The smoothed one remembers too
+/// long.
+fn is_on_time(path: &PathView) -> bool {
+    path.latest_rtt.is_some_and(|rtt| rtt <= base_rtt(path) + late_excess(path) / 2)
+}
+
+fn is_lossy(path: &PathView, others: &Reference) -> bool {
+    path.loss_permille >= LOSSY_PERMILLE && others.loss_permille < LOSSY_NO_MORE_PERMILLE
+}

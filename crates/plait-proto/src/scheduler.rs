@@ -12,6 +12,8 @@ mod earliest_delivery;
 mod ecf;
 mod fixed;
 mod min_rtt;
+#[cfg(test)]
+mod random_views;
 mod redundant;
 mod round_robin;
 #[cfg(test)]

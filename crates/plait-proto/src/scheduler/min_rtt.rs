@@ -82,7 +82,7 @@ impl Scheduler for MinRtt {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{PACKET, path, pick, picks, plain_paths, view};
+    use super::super::testing::{PACKET, decide, path, pick, picks, plain_paths, view};
     use super::*;
 
     /// 50 Mbit/s at 20 ms beside 10 Mbit/s at 60 ms, with these bytes in flight on the first.
@@ -140,5 +140,24 @@ mod tests {
     fn unmeasured_paths_take_turns_when_there_is_no_other() {
         assert_eq!(picks(&mut MinRtt::default(), &plain_paths(2), 4), [0, 1, 0, 1]);
         assert_eq!(MinRtt::default().pick(&view(&[]), &PACKET), Decision::Blocked);
+    }
+
+    #[test]
+    fn with_windows_the_lowest_smoothed_time_with_room_is_taken() {
+        let quick = || path(0).rtt_ms(20).srtt_ms(30).closed(50, 125_000);
+        let slow = path(1).rtt_ms(25).srtt_ms(60).closed(10, 75_000).build();
+        let unmeasured = path(2).closed(10, 15_000).build();
+        for (first, expected) in [
+            (quick().in_flight(123_500).build(), "0"),
+            (quick().in_flight(123_501).build(), "1"),
+            (quick().ready_in_us(1).build(), "1"),
+        ] {
+            let paths = [first, slow, unmeasured];
+            assert_eq!(decide(&mut MinRtt::default(), &paths, PACKET), expected);
+        }
+        let full = path(1).rtt_ms(60).closed(10, 75_000).full().build();
+        let paths = [quick().full().build(), full, unmeasured];
+        assert_eq!(decide(&mut MinRtt::default(), &paths, PACKET), "2");
+        assert_eq!(decide(&mut MinRtt::default(), &paths[..2], PACKET), "blocked");
     }
 }

@@ -58,6 +58,46 @@ impl PathBuilder {
         self
     }
 
+    /// The path carries so much, and its controller allows so many bytes in flight.
+    pub(super) fn closed(mut self, mbit: u64, window_bytes: u64) -> Self {
+        self.0.delivery_rate = Rate::from_mbit(mbit);
+        self.0.capacity = Rate::from_mbit(mbit);
+        self.0.window_bytes = Some(window_bytes);
+        self
+    }
+
+    /// The window is full.
+    pub(super) fn full(mut self) -> Self {
+        self.0.in_flight_bytes = self.0.window_bytes.expect("a closed-loop path has a window");
+        self
+    }
+
+    /// When the pacer lets the next packet go, from time zero.
+    pub(super) fn ready_in_us(mut self, us: u64) -> Self {
+        self.0.ready_at = Instant::ZERO + Duration::from_micros(us);
+        self
+    }
+
+    pub(super) fn variation_ms(mut self, ms: u64) -> Self {
+        self.0.rtt_variation = Some(Duration::from_millis(ms));
+        self
+    }
+
+    pub(super) fn latest_rtt_ms(mut self, ms: u64) -> Self {
+        self.0.latest_rtt = Some(Duration::from_millis(ms));
+        self
+    }
+
+    pub(super) fn price(mut self, price: u8) -> Self {
+        self.0.price = price;
+        self
+    }
+
+    pub(super) fn loss_permille(mut self, permille: u16) -> Self {
+        self.0.loss_permille = permille;
+        self
+    }
+
     pub(super) fn build(self) -> PathView {
         self.0
     }
@@ -76,6 +116,51 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
 /// A full-sized packet.
 pub(super) const PACKET: PacketInfo =
     PacketInfo { bytes: 1500, class: FlowClass::Bulk, queued_bytes: 0 };
+
+/// A full-sized bulk packet with so many bytes behind it.
+pub(super) fn bulk(queued_bytes: u64) -> PacketInfo {
+    PacketInfo { queued_bytes, ..PACKET }
+}
+
+/// A full-sized packet of an interactive flow.
+pub(super) const INTERACTIVE: PacketInfo =
+    PacketInfo { bytes: 1500, class: FlowClass::Interactive, queued_bytes: 0 };
+
+/// A decision in words, as tables hold it: `0`, `0+1`, `wait 200` in microseconds, `blocked`.
+pub(super) fn words(decision: Decision) -> String {
+    match decision {
+        Decision::Send(path) => path.0.to_string(),
+        Decision::Copies(paths) => {
+            paths.iter().map(|path| path.0.to_string()).collect::<Vec<_>>().join("+")
+        }
+        Decision::Wait { until } => format!("wait {}", until.as_nanos() / 1000),
+        Decision::Blocked => "blocked".into(),
+    }
+}
+
+/// A decision at time zero, in words.
+pub(super) fn decide(
+    scheduler: &mut dyn Scheduler,
+    paths: &[PathView],
+    packet: PacketInfo,
+) -> String {
+    words(scheduler.pick(&view(paths), &packet))
+}
+
+/// Fills the last column of a table again and compares: the first line names the columns, each
+/// other line has numbers up to a `|` and then the expected result.
+pub(super) fn check_table(table: &str, result: impl Fn(&[f64]) -> String) {
+    let mut lines = table.trim().lines();
+    let names = lines.next().expect("a table has a line of names");
+    for line in lines {
+        let (numbers, expected) = line.split_once('|').expect("a line has a result");
+        let numbers: Vec<f64> = numbers
+            .split_whitespace()
+            .map(|number| number.parse().expect("columns hold numbers"))
+            .collect();
+        assert_eq!(result(&numbers), expected.trim(), "\n{names}\n{line}");
+    }
+}
 
 /// The path of the next packet.
 pub(super) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> u8 {

@@ -53,6 +53,7 @@ impl Health {
     /// Whether the path may carry `bytes` more as far as its health goes.
     pub(super) fn lets(self, path: &PathView, bytes: u64) -> bool {
         match self {
+            _ if path.window_bytes.is_none() => true,
             Self::Good => true,
             Self::Recovering { limit_bytes, .. } => {
                 path.in_flight_bytes == 0 || path.in_flight_bytes + bytes <= limit_bytes
@@ -64,11 +65,13 @@ impl Health {
     /// Follows the path's latest figures. Returns whether it went out or came back.
     pub(super) fn follow(&mut self, path: &PathView, now: Instant, others: &Reference) -> bool {
         let before = self.is_out();
-        let is_bad = is_late(path, others) || is_lossy(path, others);
+        // In an open loop nothing may be kept back.
+        let is_bad =
+            path.window_bytes.is_some() && (is_late(path, others) || is_lossy(path, others));
         match *self {
             Self::Good | Self::Recovering { .. } if is_bad => *self = Self::Out,
             Self::Recovering { limit_bytes, doubles_at } => {
-                if limit_bytes >= path.window_bytes.unwrap_or(u64::from(u32::MAX)) {
+                if path.window_bytes.is_none_or(|window| limit_bytes >= window) {
                     *self = Self::Good;
                 } else if now >= doubles_at && is_on_time(path) {
                     *self = Self::recovering(limit_bytes * 2, path, now);

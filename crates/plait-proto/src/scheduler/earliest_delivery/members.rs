@@ -15,9 +15,9 @@ const CHOSEN_EVERY: Duration = Duration::from_millis(5);
 /// The part of a longer round trip that costs nothing: the ingress queue holds about as much when
 /// it slows a flow down, and so keeps the paths busy meanwhile.
 const COVERED: Duration = Duration::from_millis(20);
-/// A set with a further path must promise so much more (a twenty-fifth), so that the round trip
-/// does not change back and forth; framing costs as much.
-const GAIN_DIVISOR: u64 = 25;
+/// Of a member's delay only so many fifths count, so that a path at the border does not change the
+/// round trip back and forth.
+const MEMBER_FIFTHS: u64 = 4;
 /// While a path's capacity is unknown it is a member if its delay costs no more than this.
 const TRIAL_COST_PER_MILLION: u64 = 100_000;
 
@@ -106,7 +106,7 @@ impl Members {
         let state = |path: &PathView| states.get(path.id).copied().unwrap_or_default();
         let known =
             || class.iter().filter(|path| state(path).may_join && is_known(path, &state(path)));
-        let mut best = (self.worth(cheaper, quickest), None);
+        let mut best = (worth(cheaper, self.cost(cheaper.delay, quickest)), None);
         for last in known() {
             let delay = bulk_delay(last);
             let within = known().filter(|path| bulk_delay(path) <= delay);
@@ -116,21 +116,13 @@ impl Members {
                     .fold(cheaper.bits_per_second, u64::saturating_add),
                 delay: delay.max(cheaper.delay),
             };
-            let mut worth = self.worth(pipe, quickest);
-            if state(last).is_member {
-                worth = worth.saturating_add(worth / GAIN_DIVISOR);
-            }
+            let fifths = if state(last).is_member { MEMBER_FIFTHS } else { 5 };
+            let worth = worth(pipe, self.cost(pipe.delay, quickest) * fifths / 5);
             if worth > best.0 {
                 best = (worth, Some(delay));
             }
         }
         best.1
-    }
-
-    /// What a set carries after the cost of its delay.
-    fn worth(&self, pipe: Pipe, quickest: Duration) -> u64 {
-        let kept = MILLION.saturating_sub(self.cost(pipe.delay, quickest));
-        (pipe.bits_per_second / 1000).saturating_mul(kept) / 1000
     }
 
     /// Millionths of the rate that a flow loses when its packets take `delay` instead of
@@ -142,6 +134,11 @@ impl Members {
         let permille = added * 1000 / round_trip.as_micros().max(1);
         self.cost_permille * u64::try_from(permille).unwrap_or(1000)
     }
+}
+
+/// What a set carries after the cost of its delay, in millionths.
+fn worth(pipe: Pipe, cost: u64) -> u64 {
+    (pipe.bits_per_second / 1000).saturating_mul(MILLION.saturating_sub(cost)) / 1000
 }
 
 /// Capacity is a guess while the trial lasts.

@@ -1,1 +1,348 @@
+use super::super::delivery::one_way_delay;
+use super::super::testing::{
+    INTERACTIVE, PACKET, PathBuilder, bulk, check_table, path, plain_paths, words,
+};
+use super::*;
+use crate::units::Rate;
 
+const PLENTY: u64 = 1 << 20;
+const HALF_SECOND: Duration = Duration::from_millis(500);
+
+/// A scheduler and its clock.
+struct Case {
+    scheduler: EarliestDelivery,
+    now: Instant,
+}
+
+impl Case {
+    fn new() -> Self {
+        let scheduler = EarliestDelivery::new(EarliestDeliveryConfig::default());
+        Self { scheduler, now: Instant::ZERO }
+    }
+
+    /// Knows the capacities of these paths: they were loaded long enough.
+    fn knowing(paths: &[PathView]) -> Self {
+        let mut case = Self::new();
+        case.load(paths);
+        case
+    }
+
+    /// Loads the paths for eight long rounds.
+    fn load(&mut self, paths: &[PathView]) {
+        let loaded: Vec<_> = paths.iter().map(|path| at_quarter(*path)).collect();
+        for _ in 0..8 {
+            self.after(HALF_SECOND, &loaded, PACKET);
+        }
+    }
+
+    /// The decision after some time; `ready_at` counts from then on.
+    fn after(&mut self, time: Duration, paths: &[PathView], packet: PacketInfo) -> String {
+        self.now += time;
+        let since = |at: Instant| at.since(Instant::ZERO);
+        let paths: Vec<_> = paths
+            .iter()
+            .map(|path| PathView { ready_at: self.now + since(path.ready_at), ..*path })
+            .collect();
+        match self.scheduler.pick(&View { now: self.now, paths: &paths }, &packet) {
+            Decision::Wait { until } => {
+                words(Decision::Wait { until: Instant::ZERO + until.since(self.now) })
+            }
+            other => words(other),
+        }
+    }
+
+    fn decide(&mut self, paths: &[PathView], packet: PacketInfo) -> String {
+        self.after(Duration::from_millis(10), paths, packet)
+    }
+}
+
+/// A quarter of the window in flight: loaded, and with room.
+fn at_quarter(path: PathView) -> PathView {
+    PathView { in_flight_bytes: path.window_bytes.unwrap_or(0) / 4, ..path }
+}
+
+/// A path whose window holds two round trips.
+fn link(id: u8, mbit: u64, rtt_ms: u64) -> PathBuilder {
+    let window = 2 * Rate::from_mbit(mbit).bytes_in(Duration::from_millis(rtt_ms));
+    path(id).rtt_ms(rtt_ms).closed(mbit, window.max(15_000))
+}
+
+/// 50 Mbit/s at 20 ms. Unqueued are 25 ms, 156250 bytes; what is beyond takes 160 ns each. A packet
+/// takes 240 us itself.
+#[test]
+fn delivery_is_half_the_base_the_queue_and_the_packet() {
+    let table = "
+        rtt  latest  srtt  in_flight | one way, delivery in us
+         20      20    20          0 | 10000 10240
+         20      20    20     156250 | 10000 10240
+         20      20    20     256250 | 26000 26240
+         20      90    50     100000 | 40000 40240
+         20      30    50     100000 | 20000 20240
+         20      90    50     256250 | 40000 40240
+         20      90    50       6000 | 10000 10240";
+    check_table(table, |row| {
+        let ms = |index: usize| row[index] as u64;
+        let path = link(0, 50, ms(0)).srtt_ms(ms(2)).latest_rtt_ms(ms(1));
+        let path = path.in_flight(row[3] as u64).build();
+        let times = [one_way_delay(&path), delivery_delay(&path, 1500)];
+        times.map(|time| time.as_micros().to_string()).join(" ")
+    });
+}
+
+/// The quick path waits for its pacer for 240 us, and 1 MB waits. The cost of the second path's
+/// delay d beside 2·q is a quarter of 1 − (2q + 20)/(q + d).
+#[test]
+fn a_path_is_used_if_its_rate_outweighs_its_delay() {
+    let table = "
+        mbit  rtt  mbit  rtt | path
+          50   20    10   60 | 1
+          64   13    60   45 | 1
+         100   10     5   50 | 1
+         100   10     5  300 | wait 240
+         100   10    40  300 | 1
+          16   30     2  100 | 1
+          50   30    10  300 | wait 240
+          50   30    15  300 | 1
+          50   30    50  300 | 1";
+    check_table(table, |row| {
+        let number = |index: usize| row[index] as u64;
+        let paths = [
+            link(0, number(0), number(1)).ready_in_us(240).build(),
+            link(1, number(2), number(3)).in_flight(7500).build(),
+        ];
+        Case::knowing(&paths).decide(&paths, bulk(PLENTY))
+    });
+}
+
+/// The pacer lets nothing go for five milliseconds.
+fn shut(path: PathBuilder) -> PathView {
+    path.ready_in_us(5000).build()
+}
+
+/// 5, 5, 5 and 1 at up to 100 ms: the last adds a sixteenth, its delay costs a twentieth.
+#[test]
+fn a_small_share_of_many_paths_is_used_too() {
+    let quick = |id| shut(link(id, 50, 33));
+    let paths = [quick(0), quick(1), quick(2), link(3, 10, 100).in_flight(7500).build()];
+    assert_eq!(Case::knowing(&paths).decide(&paths, bulk(PLENTY)), "3");
+}
+
+/// 50 Mbit/s at 30 ms and x at 300: the cost is 17.4 %. 50 < 0.826 · (50 + x) holds above 10.5; for
+/// a member four fifths of the cost count, and 50 > 0.861 · (50 + x) holds below 8.1.
+#[test]
+fn a_path_at_the_border_neither_comes_nor_goes() {
+    let paths = |mbit| [shut(link(0, 50, 30)), link(1, mbit, 300).in_flight(7500).build()];
+    let mut case = Case::knowing(&paths(10));
+    let decisions = [10, 11, 9, 8, 10].map(|mbit| case.decide(&paths(mbit), bulk(PLENTY)));
+    assert_eq!(decisions, ["wait 5000", "1", "1", "wait 5000", "wait 5000"]);
+}
+
+#[test]
+fn a_packet_alone_makes_no_detour() {
+    let paths = [link(0, 50, 20).ready_in_us(240).build(), link(1, 10, 60).build()];
+    let mut case = Case::knowing(&paths);
+    // Two milliseconds of the quick path: 12500 bytes.
+    assert_eq!(case.decide(&paths, bulk(11_000)), "wait 240");
+    assert_eq!(case.decide(&paths, bulk(11_001)), "1");
+    // Its window is shut, and opens in five milliseconds at the soonest.
+    let paths = [link(0, 50, 20).full().build(), link(1, 10, 60).build()];
+    assert_eq!(case.decide(&paths, bulk(0)), "1");
+}
+
+#[test]
+fn the_earliest_delivery_is_taken_first() {
+    let paths = [link(0, 10, 60).build(), link(1, 50, 20).build()];
+    let mut case = Case::knowing(&paths);
+    assert_eq!(case.decide(&paths, bulk(PLENTY)), "1");
+    // Beyond 25 ms of its rate, 30 ms of queue: as late as the other.
+    let queued = link(1, 50, 20).closed(50, 1 << 20).in_flight(350_000).build();
+    assert_eq!(case.decide(&[link(0, 10, 60).build(), queued], bulk(PLENTY)), "0");
+}
+
+#[test]
+fn an_unknown_capacity_is_tried_if_the_delay_is_cheap() {
+    let quick = link(0, 100, 10).full().build();
+    let mut case = Case::new();
+    let paths = [quick, link(1, 1, 50).build()];
+    assert_eq!(case.decide(&paths, bulk(PLENTY)), "1");
+    // A long way is tried with copies: only what goes the quick way too.
+    let mut case = Case::new();
+    let far = link(1, 1, 300).in_flight(9000).build();
+    assert_eq!(case.decide(&[quick, far], bulk(PLENTY)), "wait 5000");
+    let quick = link(0, 100, 10).build();
+    assert_eq!(case.decide(&[quick, far], bulk(PLENTY)), "0+1");
+    case.load(&[quick, far]);
+    assert_eq!(case.decide(&[quick, far], bulk(PLENTY)), "0", "known, and not worth it");
+}
+
+#[test]
+fn a_path_left_aside_is_tried_again_after_half_a_minute() {
+    let paths = [link(0, 100, 10).build(), link(1, 5, 300).in_flight(9000).build()];
+    let mut case = Case::knowing(&paths);
+    assert_eq!(case.decide(&paths, bulk(PLENTY)), "0");
+    assert_eq!(case.after(Duration::from_secs(30), &paths, bulk(PLENTY)), "0+1");
+}
+
+/// 30 Mbit/s at 30 ms fall: round trips of more than 30 + 50 ms make the path late.
+fn late(rtt_ms: u64) -> PathView {
+    link(0, 30, 30).srtt_ms(rtt_ms).latest_rtt_ms(rtt_ms).in_flight(100_000).build()
+}
+
+#[test]
+fn a_late_path_is_left_and_taken_back_step_by_step() {
+    let steady = link(1, 20, 30).build();
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), steady]);
+    assert_eq!(case.decide(&[late(80), shut(link(1, 20, 30))], bulk(PLENTY)), "0");
+    assert_eq!(case.decide(&[late(81), shut(link(1, 20, 30))], bulk(PLENTY)), "wait 5000");
+    assert_eq!(case.decide(&[late(900), steady], bulk(PLENTY)), "1");
+    // Drained: it gets copies, four packets at a time.
+    let drained = |bytes| PathView { in_flight_bytes: bytes, ..late(900) };
+    assert_eq!(case.decide(&[drained(4500), steady], bulk(PLENTY)), "0+1");
+    assert_eq!(case.decide(&[drained(4501), steady], bulk(PLENTY)), "1");
+    // A round trip without a queue: eight packets, sixteen a round trip later.
+    let steady = shut(link(1, 20, 30));
+    let back = |bytes| link(0, 30, 30).in_flight(bytes).build();
+    assert_eq!(case.decide(&[back(10_500), steady], bulk(PLENTY)), "0");
+    assert_eq!(case.decide(&[back(10_501), steady], bulk(PLENTY)), "wait 5000");
+    let round_trip = Duration::from_millis(30);
+    assert_eq!(case.after(round_trip, &[back(22_500), steady], bulk(PLENTY)), "0");
+    assert_eq!(case.decide(&[back(22_501), steady], bulk(PLENTY)), "wait 5000");
+    for _ in 0..5 {
+        case.after(round_trip, &[back(0), steady], bulk(PLENTY));
+    }
+    assert_eq!(case.decide(&[back(223_500), steady], bulk(PLENTY)), "0");
+}
+
+#[test]
+fn a_recovering_path_that_is_late_again_starts_over() {
+    let steady = shut(link(1, 20, 30));
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), steady]);
+    let round_trip = Duration::from_millis(30);
+    let fine = link(0, 30, 30).in_flight(1500).build();
+    case.decide(&[late(200), steady], bulk(PLENTY));
+    for _ in 0..4 {
+        case.after(round_trip, &[fine, steady], bulk(PLENTY));
+    }
+    case.decide(&[late(200), steady], bulk(PLENTY));
+    let paths = [link(0, 30, 30).in_flight(10_501).build(), steady];
+    assert_eq!(case.decide(&paths, bulk(PLENTY)), "wait 5000");
+}
+
+#[test]
+fn a_queue_on_all_paths_is_no_reason_to_leave_one() {
+    let other = link(1, 20, 30)
+        .srtt_ms(150)
+        .latest_rtt_ms(150)
+        .in_flight(140_000)
+        .ready_in_us(5000)
+        .build();
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), link(1, 20, 30).build()]);
+    assert_eq!(case.decide(&[late(200), other], bulk(PLENTY)), "0");
+    assert_eq!(Case::new().decide(&[late(900)], bulk(PLENTY)), "0", "it is the only one");
+}
+
+#[test]
+fn when_only_bad_paths_are_left_they_are_used() {
+    let steady = link(1, 20, 30).build();
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), steady]);
+    assert_eq!(case.decide(&[late(900), steady], bulk(PLENTY)), "1");
+    assert_eq!(case.decide(&[late(900)], bulk(PLENTY)), "0");
+}
+
+#[test]
+fn a_lossy_path_is_left_beside_a_sound_one() {
+    let full = shut(link(1, 50, 30));
+    let lossy = |permille| link(0, 50, 30).in_flight(9000).loss_permille(permille).build();
+    let mut case = Case::knowing(&[lossy(0), full]);
+    assert_eq!(case.decide(&[lossy(99), full], bulk(PLENTY)), "0");
+    assert_eq!(case.decide(&[lossy(100), full], bulk(PLENTY)), "wait 5000");
+    assert_eq!(case.decide(&[lossy(60), full], bulk(PLENTY)), "wait 5000");
+    assert_eq!(case.decide(&[lossy(49), full], bulk(PLENTY)), "0");
+    // Both are alike.
+    let other = shut(link(1, 50, 30).loss_permille(200));
+    assert_eq!(Case::new().decide(&[lossy(200), other], bulk(PLENTY)), "0");
+}
+
+#[test]
+fn a_path_whose_window_stays_shut_is_not_waited_for() {
+    let paths = [link(0, 100, 10).full().build(), link(1, 5, 300).in_flight(7500).build()];
+    let mut case = Case::knowing(&[link(0, 100, 10).build(), link(1, 5, 300).build()]);
+    // Its patience: 10 + 4·2.5 + 2·5 = 30 ms.
+    let ten = Duration::from_millis(10);
+    let mut decisions = [(); 5].map(|()| case.after(ten, &paths, bulk(PLENTY)));
+    assert_eq!(decisions[..4], ["wait 5000", "wait 5000", "wait 5000", "wait 5000"]);
+    assert_eq!(decisions[4], "1");
+    decisions[0] = case.decide(&[link(0, 100, 10).build(), paths[1]], bulk(PLENTY));
+    assert_eq!(decisions[0], "0");
+}
+
+/// 16 Mbit/s carry 8000 bytes in four milliseconds.
+#[test]
+fn a_dearer_class_gets_what_the_cheaper_one_cannot_carry() {
+    let cheap = |us| link(0, 16, 30).ready_in_us(us).build();
+    let dear = link(1, 50, 10).price(1).build();
+    let mut case = Case::knowing(&[cheap(0), dear]);
+    assert_eq!(case.decide(&[cheap(0), dear], bulk(PLENTY)), "0");
+    assert_eq!(case.decide(&[cheap(750), dear], bulk(6500)), "wait 750");
+    assert_eq!(case.decide(&[cheap(750), dear], bulk(6501)), "1");
+    assert_eq!(case.decide(&[cheap(0), dear], INTERACTIVE), "0");
+    let late = link(0, 16, 30).srtt_ms(500).latest_rtt_ms(500).in_flight(50_000).build();
+    assert_eq!(case.decide(&[late, dear], bulk(0)), "1", "a bad path is not cheap");
+    assert_eq!(case.decide(&[late, dear], INTERACTIVE), "1");
+}
+
+#[test]
+fn interactive_packets_take_the_earliest_delivery() {
+    let far = link(1, 50, 60).build();
+    // 125 us and 30 ms; a wait counts like delay, up to five milliseconds.
+    let near = |us| link(0, 10, 20).ready_in_us(us).build();
+    let mut case = Case::knowing(&[near(0), far]);
+    assert_eq!(case.decide(&[near(0), far], INTERACTIVE), "0");
+    assert_eq!(case.decide(&[near(5000), far], INTERACTIVE), "wait 5000");
+    assert_eq!(case.decide(&[near(5001), far], INTERACTIVE), "1");
+    // 5 ms wait for 5 ms.
+    let less_far = link(1, 50, 30).build();
+    assert_eq!(case.decide(&[near(5000), less_far], INTERACTIVE), "1");
+    assert_eq!(case.decide(&[near(2000), less_far], INTERACTIVE), "wait 2000");
+}
+
+#[test]
+fn interactive_packets_wait_for_a_window_only_at_first() {
+    let near = link(0, 50, 20).closed(50, 125_000).full().build();
+    let paths = [near, link(1, 50, 60).build()];
+    let mut case = Case::new();
+    let five = Duration::from_millis(5);
+    let decisions = [(); 4].map(|()| case.after(five, &paths, INTERACTIVE));
+    assert_eq!(decisions, ["wait 5000", "wait 5000", "wait 5000", "1"]);
+}
+
+#[test]
+fn interactive_packets_are_doubled_while_their_path_is_bad() {
+    let other = link(1, 50, 60).build();
+    let lossy = |permille| link(0, 50, 20).loss_permille(permille).build();
+    let mut case = Case::new();
+    assert_eq!(case.decide(&[lossy(9), other], INTERACTIVE), "0");
+    assert_eq!(case.decide(&[lossy(10), other], INTERACTIVE), "0+1");
+    assert_eq!(case.decide(&[lossy(10)], INTERACTIVE), "0");
+    let no_room = link(1, 50, 60).full().build();
+    assert_eq!(case.decide(&[lossy(10), no_room], INTERACTIVE), "0");
+}
+
+#[test]
+fn without_room_anywhere_it_is_blocked_and_without_windows_it_never_waits() {
+    let full = [link(0, 50, 20).full().build(), link(1, 50, 60).full().build()];
+    for packet in [bulk(PLENTY), INTERACTIVE] {
+        assert_eq!(Case::new().decide(&full, packet), "blocked");
+        assert_eq!(Case::new().decide(&plain_paths(2), packet), "0");
+    }
+}
+
+#[test]
+fn a_delay_cost_out_of_range_is_refused() {
+    assert_eq!(EarliestDeliveryConfig::default().check(), Ok(()));
+    for delay_cost in [-0.1, 1.1] {
+        let error = InvalidEarliestDelivery::DelayCost(delay_cost);
+        assert_eq!(EarliestDeliveryConfig { delay_cost }.check(), Err(error));
+    }
+    assert!(EarliestDeliveryConfig { delay_cost: f64::NAN }.check().is_err());
+}

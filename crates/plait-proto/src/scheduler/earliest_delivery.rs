@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::by_path::ByPath;
 use super::delivery::{
     FREE_BYTES_MIN, INTERACTIVE_WAIT_MAX, Preferred, SPILL_BACKLOG, any_has_room, delivery_delay,
-    price_classes, time_to_room, wait_for,
+    one_way_delay, price_classes, time_to_room, wait_for,
 };
 use super::stall::Stalls;
 use super::{
@@ -15,19 +15,22 @@ use super::{
     View,
 };
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 use health::Health;
 use members::Members;
+use overflow::Overflow;
 use trial::Trial;
 
 mod health;
 mod members;
+mod overflow;
 #[cfg(test)]
 mod tests;
 mod trial;
 
 /// Among paths of one price the slower one is used when this much of the quicker ones' time waits:
 /// a packet alone does not take a detour because the pacer lets the next go in a moment.
-const DETOUR_BACKLOG: Duration = Duration::from_millis(2);
+const DETOUR_BACKLOG: Duration = Duration::from_millis(1);
 /// An interactive packet waits only if it arrives so much earlier.
 const WORTH_WAITING: Duration = Duration::from_millis(1);
 
@@ -84,6 +87,7 @@ pub struct EarliestDelivery {
     paths: ByPath<PathState>,
     stalls: Stalls,
     members: Members,
+    overflow: Overflow,
 }
 
 impl EarliestDelivery {
@@ -93,6 +97,7 @@ impl EarliestDelivery {
             paths: ByPath::default(),
             stalls: Stalls::default(),
             members: Members::new(config.delay_cost),
+            overflow: Overflow::default(),
         }
     }
 
@@ -140,6 +145,18 @@ impl EarliestDelivery {
         changed
     }
 
+    /// Notes whether more waits than the quickest member carries in a moment.
+    fn follow_queue(&mut self, view: &View<'_>, packet: &PacketInfo) {
+        let members = view
+            .paths
+            .iter()
+            .filter(|path| self.state(path).is_member && !self.stalls.is_stalled(path, view.now));
+        let quickest = members.min_by_key(|path| (path.price, one_way_delay(path)));
+        let rate = quickest.map_or(Rate::ZERO, |path| path.capacity);
+        let waiting_bytes = packet.queued_bytes.saturating_add(packet.bytes);
+        self.overflow.follow(view.now, waiting_bytes > rate.bytes_in(DETOUR_BACKLOG));
+    }
+
     fn has_room(&self, path: &PathView, now: Instant, bytes: u64) -> bool {
         path.has_room(now, bytes) && self.state(path).health.lets(path, bytes)
     }
@@ -158,12 +175,13 @@ impl EarliestDelivery {
                 members().for_each(|path| cheaper.add(path, view, bytes));
                 continue;
             };
-            if let Some(soonest) = cheaper.keeping_up(backlog_bytes, SPILL_BACKLOG) {
-                return wait_for(soonest, view, bytes);
-            }
             let quicker = self.quicker_soon(members(), best, view, bytes);
-            if let Some(soonest) = quicker.keeping_up(backlog_bytes, DETOUR_BACKLOG) {
-                return wait_for(soonest, view, bytes);
+            for (preferred, backlog) in [(cheaper, SPILL_BACKLOG), (quicker, DETOUR_BACKLOG)] {
+                let keeping_up = preferred.keeping_up(backlog_bytes, backlog);
+                let burst = preferred.soonest.filter(|_| !self.overflow.is_on(view.now));
+                if let Some(soonest) = keeping_up.or(burst) {
+                    return wait_for(soonest, view, bytes);
+                }
             }
             return self.send_and_probe(best, view, packet);
         }
@@ -301,7 +319,10 @@ impl Scheduler for EarliestDelivery {
     fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
         self.observe(view, packet.bytes);
         match packet.class {
-            FlowClass::Bulk => self.bulk(view, packet),
+            FlowClass::Bulk => {
+                self.follow_queue(view, packet);
+                self.bulk(view, packet)
+            }
             FlowClass::Interactive => self.interactive(view, packet),
         }
     }

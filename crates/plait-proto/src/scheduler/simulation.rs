@@ -5,10 +5,12 @@
 //! delay-spread timer, gap counter, loss reports every 50 ms; acknowledgements leave every 5 ms.
 //! Nothing is random. The table documents behaviour; it is no target.
 
+mod closed;
 mod link;
 mod tcp;
 
 use core::fmt::Write;
+use std::collections::VecDeque;
 
 use super::testing::PACKET;
 use super::*;

@@ -15,7 +15,14 @@ struct Case {
 }
 
 impl Case {
+    /// A queue has lasted for long.
     fn new() -> Self {
+        let mut case = Self::fresh();
+        case.scheduler.overflow.lasts_until = Instant::FAR_FUTURE;
+        case
+    }
+
+    fn fresh() -> Self {
         let scheduler = EarliestDelivery::new(EarliestDeliveryConfig::default());
         Self { scheduler, now: Instant::ZERO }
     }
@@ -141,12 +148,34 @@ fn a_path_at_the_border_neither_comes_nor_goes() {
 fn a_packet_alone_makes_no_detour() {
     let paths = [link(0, 50, 20).ready_in_us(240).build(), link(1, 10, 60).build()];
     let mut case = Case::knowing(&paths);
-    // Two milliseconds of the quick path: 12500 bytes.
-    assert_eq!(case.decide(&paths, bulk(11_000)), "wait 240");
-    assert_eq!(case.decide(&paths, bulk(11_001)), "1");
+    // A millisecond of the quick path: 6250 bytes.
+    assert_eq!(case.decide(&paths, bulk(4750)), "wait 240");
+    assert_eq!(case.decide(&paths, bulk(4751)), "1");
     // Its window is shut, and opens in five milliseconds at the soonest.
     let paths = [link(0, 50, 20).full().build(), link(1, 10, 60).build()];
     assert_eq!(case.decide(&paths, bulk(0)), "1");
+}
+
+/// A millisecond of the quick path is 6250 bytes; more is a queue.
+#[test]
+fn a_burst_makes_no_detour_and_a_lasting_queue_does() {
+    let paths = [link(0, 50, 20).ready_in_us(240).build(), link(1, 10, 60).build()];
+    let mut case = Case::fresh();
+    let mut after = |ms, queued| case.after(Duration::from_millis(ms), &paths, bulk(queued));
+    let wait = "wait 240";
+    assert_eq!([after(0, 15_000), after(19, 15_000), after(1, 15_000)], [wait, wait, "1"]);
+    // A gap ends it only after 200 ms.
+    assert_eq!([after(100, 0), after(99, 15_000), after(199, 15_000)], [wait, "1", "1"]);
+    assert_eq!([after(200, 15_000), after(10, 0), after(10, 15_000)], [wait, wait, wait]);
+    assert_eq!([after(19, 15_000), after(1, 15_000)], [wait, "1"]);
+}
+
+#[test]
+fn a_burst_costs_no_money() {
+    let paths = [link(0, 16, 30).ready_in_us(750).build(), link(1, 50, 30).price(1).build()];
+    let mut case = Case::fresh();
+    let mut after = |ms| case.after(Duration::from_millis(ms), &paths, bulk(60_000));
+    assert_eq!([after(0), after(19), after(1)], ["wait 750", "wait 750", "1"]);
 }
 
 #[test]

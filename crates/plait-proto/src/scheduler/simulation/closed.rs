@@ -45,6 +45,12 @@ impl CoDel {
 
 struct Closed {
     world: World,
+    /// What the controllers believe the links carry.
+    believed: Vec<Rate>,
+    now: Instant,
+    ticks: u64,
+    /// Whether there is always something to send, whatever the flow's window.
+    is_endless: bool,
     ready_at: Vec<Instant>,
     codel: CoDel,
     /// The flow's packets that wait: since when, and their numbers in the flow.
@@ -59,6 +65,10 @@ impl Closed {
         let slowest = specs.iter().map(|spec| spec.rtt).max().expect("links exist");
         Self {
             world: World::new(algorithm, specs),
+            believed: specs.iter().map(|spec| spec.rate).collect(),
+            now: Instant::ZERO,
+            ticks: 0,
+            is_endless: false,
             ready_at: vec![Instant::ZERO; specs.len()],
             codel: CoDel {
                 interval: slowest.max(Duration::from_millis(100)),
@@ -71,18 +81,17 @@ impl Closed {
         }
     }
 
-    fn run(&mut self) {
-        let mut now = Instant::ZERO;
-        let mut tick = 0;
-        while now < Instant::ZERO + CLOSED_END {
-            now += TICK;
-            tick += 1;
+    fn run_until(&mut self, end: Instant) {
+        while self.now < end {
+            self.now += TICK;
+            self.ticks += 1;
+            let now = self.now;
             if now == Instant::ZERO + WARM_UP {
                 self.world.links.iter_mut().for_each(Link::start_measuring);
             }
             self.receive(now);
             let World { links, tcp, resequencer, spread, .. } = &mut self.world;
-            if tick % ACK_TICKS == 0 {
+            if self.ticks % ACK_TICKS == 0 {
                 links.iter_mut().for_each(|link| link.send_ack(now));
                 if let Some(timeout) = spread.timeout(now) {
                     resequencer.set_timeout(timeout);
@@ -90,7 +99,7 @@ impl Closed {
             }
             links.iter_mut().for_each(|link| link.receive_acks(now));
             tcp.receive_acks(now);
-            while tcp.may_send() {
+            while if self.is_endless { self.queue.len() < 40 } else { tcp.may_send() } {
                 tcp.on_sent();
                 self.queue.push_back((now, self.next_packet));
                 self.next_packet += 1;
@@ -135,7 +144,8 @@ impl Closed {
                 Decision::Wait { .. } | Decision::Blocked => return,
             };
             self.queue.pop_front();
-            if self.codel.drops(now, now.since(since), self.queue.is_empty()) {
+            let is_last = self.queue.is_empty() || self.is_endless;
+            if self.codel.drops(now, now.since(since), is_last) {
                 continue;
             }
             let seq = self.sent.len() as u64;
@@ -147,18 +157,19 @@ impl Closed {
     }
 
     fn send(&mut self, now: Instant, path: PathId, seq: u64) {
-        let (link, ready_at) =
-            (&mut self.world.links[usize::from(path.0)], &mut self.ready_at[usize::from(path.0)]);
-        link.send(now, seq);
-        let from = (*ready_at).max(now.saturating_sub(PACER_QUANTUM));
-        *ready_at = from + link.view(path.0).capacity.time_for(PACKET.bytes);
+        let index = usize::from(path.0);
+        self.world.links[index].send(now, seq);
+        let from = self.ready_at[index].max(now.saturating_sub(PACER_QUANTUM));
+        self.ready_at[index] = from + self.believed[index].time_for(PACKET.bytes);
     }
 
     fn views(&self) -> Vec<PathView> {
         let mut views = self.world.views();
-        for (view, &ready_at) in views.iter_mut().zip(&self.ready_at) {
+        let known = self.ready_at.iter().zip(&self.believed);
+        for (view, (&ready_at, &rate)) in views.iter_mut().zip(known) {
             let round_trip = view.min_rtt.unwrap_or_default() + Duration::from_millis(5);
             view.price = 0;
+            view.capacity = rate;
             view.ready_at = ready_at;
             view.window_bytes = Some(2 * view.capacity.bytes_in(round_trip).max(4 * PACKET.bytes));
         }
@@ -169,7 +180,7 @@ impl Closed {
 /// Goodput in percent of the sum, and each link's use.
 fn goodput(algorithm: Algorithm, specs: &[LinkSpec]) -> (u64, Vec<u64>) {
     let mut closed = Closed::new(algorithm, specs);
-    closed.run();
+    closed.run_until(Instant::ZERO + CLOSED_END);
     let time = CLOSED_END - WARM_UP;
     let capacity: u64 = specs.iter().map(|spec| spec.rate.bytes_in(time)).sum();
     let delivered = closed.world.tcp.delivered_since(Instant::ZERO + WARM_UP) * PACKET.bytes;
@@ -211,4 +222,35 @@ fn closed_loop_schedulers_behave_as_recorded() {
     let table = table();
     let recorded = include_str!("closed.txt");
     assert_eq!(table, recorded, "if the new behaviour is right, record this table:\n{table}");
+}
+
+/// 30 Mbit/s fall to 2 beside 20, with a second of buffer, and the controller goes on believing in
+/// 30: the worst case. There is always something to send.
+#[test]
+fn a_link_that_falls_is_left_and_taken_back() {
+    let mut closed = Closed::new(Algorithm::EarliestDelivery, &links(1000, [(30, 30), (20, 30)]));
+    closed.is_endless = true;
+    let mut until = |ms: u64, mbit: u64| {
+        closed.world.links[0].set_rate(Rate::from_mbit(mbit));
+        closed.world.links.iter_mut().for_each(Link::start_measuring);
+        let from = closed.now;
+        closed.run_until(Instant::from_millis(ms));
+        let measured = closed.world.links.iter().map(|link| {
+            let measured = link.measured(closed.now.since(from));
+            (measured.used_percent, measured.mean_queue_ms)
+        });
+        measured.collect::<Vec<_>>()
+    };
+    until(3000, 30);
+    let before = until(5000, 30);
+    let falling = until(6000, 2);
+    let fallen = until(9000, 2);
+    let returning = until(9500, 30);
+    let back = until(9990, 30);
+    let all = [before, falling, fallen, returning, back];
+    assert!(all.iter().all(|phase| phase[1].0 >= 98), "the steady link stays full: {all:?}");
+    let [before, _, fallen, returning, back] = &all;
+    assert!(before[0].0 >= 98 && back[0].0 >= 98, "the other is full around it: {all:?}");
+    assert!(fallen[0].1 <= 60, "it is not queued on: {all:?}");
+    assert!(fallen[0].0 >= 50 && returning[0].0 >= 50, "it is watched, and comes back: {all:?}");
 }

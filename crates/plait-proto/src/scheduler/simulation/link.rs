@@ -94,6 +94,11 @@ impl Link {
         }
     }
 
+    /// The link carries so much from the next packet on.
+    pub(super) fn set_rate(&mut self, rate: Rate) {
+        self.spec.rate = rate;
+    }
+
     pub(super) fn sent_packets(&self) -> u64 {
         self.sent_packets
     }

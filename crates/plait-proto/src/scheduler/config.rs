@@ -48,8 +48,8 @@ pub enum Algorithm {
     /// the slower one has delivered. Keeps unequal paths from blocking each other; may leave a
     /// slow path unused.
     Blest,
-    /// `ecf`: the quickest path, and a slower one only if what waits would not be through earlier by
-    /// waiting for the quickest. For transfers with an end: pages, chunks of video.
+    /// `ecf`: the quickest path, and a slower one only if what waits would not be through earlier
+    /// by waiting for the quickest. For transfers with an end: pages, chunks of video.
     Ecf,
 }
 

@@ -208,7 +208,8 @@ impl EarliestDelivery {
         quicker
     }
 
-    /// No member of the bulk set has room. They are waited for; when none is left, any path will do.
+    /// No member of the bulk set has room. They are waited for; when none is left, any path will
+    /// do.
     fn without_members(&self, soonest: Option<&PathView>, view: &View<'_>, bytes: u64) -> Decision {
         if let Some(soonest) = soonest
             && any_has_room(view, bytes)

@@ -1,9 +1,10 @@
 //! The closed-loop schedulers under one window-limited flow, as a table.
 //!
 //! Each link has a pacer at its rate and a window of two round trips, as if its controller knew it.
-//! In front stands one queue with CoDel (RFC 8289: target 5 ms, interval 100 ms or the slowest round
-//! trip); packets that it drops are the flow's only losses. What the scheduler makes wait, waits
-//! there. Everything else is as in the open loop. The table documents behaviour; it is no target.
+//! In front stands one queue with CoDel (RFC 8289: target 5 ms, interval 100 ms or the slowest
+//! round trip); packets that it drops are the flow's only losses. What the scheduler makes wait,
+//! waits there. Everything else is as in the open loop. The table documents behaviour; it is no
+//! target.
 
 use super::*;
 
@@ -91,7 +92,7 @@ impl Closed {
             }
             self.receive(now);
             let World { links, tcp, resequencer, spread, .. } = &mut self.world;
-            if self.ticks % ACK_TICKS == 0 {
+            if self.ticks.is_multiple_of(ACK_TICKS) {
                 links.iter_mut().for_each(|link| link.send_ack(now));
                 if let Some(timeout) = spread.timeout(now) {
                     resequencer.set_timeout(timeout);

@@ -77,7 +77,7 @@ impl Case {
                 (0..rounds).all(|_| self.pop());
             }
             12 => self.peek(),
-            13 => self.queue.set_interval(Duration::from_millis(input.u16().into())),
+            13 => self.queue.set_round_trip(Duration::from_millis(input.u16().into())),
             14 => self.now += Duration::from_millis(input.u8().into()),
             _ => self.now += Duration::from_micros(input.u16().into()),
         }

@@ -86,6 +86,7 @@ pub struct Pair {
 pub fn bond_config() -> BondConfig {
     BondConfig {
         scheduler: SchedulerConfig::default(),
+        congestion: None,
         order: Order::Flow,
         resequencer: ResequencerConfig::default(),
         loss_detection: LossDetection::Known,

@@ -19,7 +19,8 @@ mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
 pub(crate) use config::{
-    GatewayFile, GatewaySection, PathSection, PeerSection, ResequencerSection, SchedulerSection,
+    CongestionSection, GatewayFile, GatewaySection, PathSection, PeerSection, ResequencerSection,
+    SchedulerSection,
 };
 pub(crate) use status::{PeerView, Status};
 
@@ -181,6 +182,7 @@ pub(crate) fn customer_file(
             allowed_ips: provider.into_iter().chain(behind).collect(),
         }],
         scheduler: None,
+        congestion: None,
         resequencer: None,
     }
 }
@@ -207,6 +209,7 @@ pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> Gatew
         path: Vec::new(),
         peer: peer.collect(),
         scheduler: None,
+        congestion: None,
         resequencer: None,
     }
 }

@@ -31,7 +31,7 @@ use route_check::RouteChecks;
 
 use crate::allowed_ips::Prefixes;
 use crate::config::{BondConfig, LossDetection};
-use crate::drop_reason::{DropCounters, DropReason};
+use crate::drop_reason::DropReason;
 use crate::egress::{Egress, Opened, ReceiveSession};
 use crate::feedback::Feedback;
 use crate::ingress::{Ingress, SendSession};
@@ -148,12 +148,13 @@ fn split(now: Instant, established: Established) -> (SendSession, ReceiveSession
 impl Bond {
     /// A bond without paths under its first session.
     pub fn new(now: Instant, mut setup: BondSetup, established: Established) -> Self {
-        let (session, cipher) = (established.local, established.cipher);
+        let (session, cipher, peer) = (established.local, established.cipher, established.peer);
         let inner_mtu = path_mtu::agreed(setup.config.inner_mtu, established.peer.inner_mtu);
         let (send, receive) = split(now, established);
         let mut egress = Egress::new(&setup.config, setup.allowed);
         egress.add_session(receive);
         egress.set_mss_limit(inner_mtu);
+        egress.set_peer_repairs(peer.repairs);
         Self {
             ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.u64(), send),
             egress,
@@ -189,6 +190,7 @@ impl Bond {
         initiator: bool,
     ) -> Option<SessionIndex> {
         let (local, cipher) = (established.local, established.cipher);
+        self.egress.set_peer_repairs(established.peer.repairs);
         let (send, receive) = split(now, established);
         let forgotten = self.accept_session(receive, initiator);
         if initiator {
@@ -525,12 +527,12 @@ impl Bond {
         if let Some(srtt) = path.rtt.smoothed() {
             self.egress.set_rtt(id, srtt);
         }
-        if let (Some(path), Some(control)) = (self.ingress.path(id), self.paths.get_mut(id)) {
-            control.loss.record(now, &path.rtt, &outcome);
-            let is_lossy = control.loss.is_lossy() && path.state == PathState::Up;
-            if is_lossy && self.leaves_out_lossy && self.others_up(id) {
-                self.set_state(now, id, PathState::Lossy);
-            }
+        let Some(control) = self.paths.get_mut(id) else { return };
+        control.loss.record(now, &path.rtt, &outcome);
+        path.loss_permille = (control.loss.ratio() * 1000.0) as u16;
+        let is_lossy = control.loss.is_lossy(path.congestion.is_some());
+        if is_lossy && path.state == PathState::Up && self.leaves_out_lossy && self.others_up(id) {
+            self.set_state(now, id, PathState::Lossy);
         }
     }
 
@@ -763,8 +765,8 @@ impl Bond {
         self.ingress.paths().map(|path| path.sealed_in_epoch()).max().unwrap_or(0)
     }
 
-    /// Drops after opening.
-    pub const fn drops(&self) -> &DropCounters {
-        &self.egress.drops
+    /// Packets dropped after they had been taken or opened, for one reason.
+    pub fn drop_count(&self, reason: DropReason) -> u64 {
+        self.egress.drops.get(reason) + self.ingress.drop_count(reason)
     }
 }

@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::congestion::ControllerConfig;
 use crate::resequencer::ResequencerConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::session::{PresharedKey, PrivateKey, PublicKey};
@@ -51,6 +52,10 @@ pub enum LossDetection {
 pub struct BondConfig {
     /// The scheduler of this side's ingress.
     pub scheduler: SchedulerConfig,
+    /// The controller of each path over which this side sends. With it the loop is closed: packets
+    /// wait at the ingress for a path with room, and what is lost is sent again. `None`: the
+    /// scheduler alone decides, as in 002 and 000.
+    pub congestion: Option<ControllerConfig>,
     /// Ordering that this side's ingress asks of the peer's egress.
     pub order: Order,
     /// Timer, late policy and bounds of this side's egress.

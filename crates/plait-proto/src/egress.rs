@@ -42,7 +42,7 @@ const STALL_AFTER: Duration = Duration::from_millis(15);
 const STALL_UNTIL: Duration = Duration::from_millis(300);
 /// How long packets wait for those of a stalled path.
 const STALL_TIMEOUT: Duration = Duration::from_millis(250);
-/// When the datagrams of a path in one session have been silent for this long, those of another that
+/// When a path's datagrams of one session have been silent for this long, those of another that
 /// are new are no stragglers.
 const STRAGGLER_TIME: Duration = Duration::from_secs(1);
 /// Sessions under which datagrams are still accepted. Both sides may renew at the same time, which
@@ -92,6 +92,7 @@ struct ReceivePath {
     flowed_at: Option<Instant>,
     /// Acknowledgements come this far apart while nothing is missing.
     ack_interval: Duration,
+    srtt: Duration,
 }
 
 impl Default for ReceivePath {
@@ -105,6 +106,7 @@ impl Default for ReceivePath {
             ack_session: None,
             flowed_at: None,
             ack_interval: ACK_INTERVAL_MIN,
+            srtt: Duration::ZERO,
         }
     }
 }
@@ -171,7 +173,12 @@ pub struct Egress {
     gaps: PathGapCounter,
     passage: Passage,
     delay_spread: Option<DelaySpread>,
+    /// How long a gap takes to be filled by the peer.
+    repair_time: Duration,
     resequencer: Resequencer,
+    /// The peer sends again what was lost: it is waited for.
+    peer_repairs: bool,
+    loss_detection: LossDetection,
     reject_after: Duration,
     report_interval: Duration,
     report_due: Option<Instant>,
@@ -192,7 +199,7 @@ pub struct Egress {
 impl Egress {
     /// An egress that has received nothing.
     pub fn new(config: &BondConfig, allowed: Prefixes) -> Self {
-        let resequencer = resequencer_config(config);
+        let resequencer = resequencer_config(config, false);
         let delay_spread = delay_spread(config);
         Self {
             sessions: Vec::new(),
@@ -200,7 +207,10 @@ impl Egress {
             gaps: PathGapCounter::new(),
             passage: Passage::default(),
             delay_spread,
+            repair_time: Duration::ZERO,
             resequencer: Resequencer::new(resequencer),
+            peer_repairs: false,
+            loss_detection: config.loss_detection,
             reject_after: config.rekey.reject_after,
             report_interval: config.report_interval,
             report_due: None,
@@ -216,15 +226,26 @@ impl Egress {
 
     /// Goes on under another configuration; what waits goes on waiting, by the new rules.
     pub fn reconfigure(&mut self, old: &BondConfig, new: &BondConfig) {
-        let resequencer = resequencer_config(new);
-        if resequencer != resequencer_config(old) {
+        let resequencer = resequencer_config(new, self.peer_repairs);
+        if resequencer != resequencer_config(old, self.peer_repairs) {
             self.resequencer.reconfigure(resequencer);
         }
+        self.loss_detection = new.loss_detection;
         if old.resequencer.timer != new.resequencer.timer {
             self.delay_spread = delay_spread(new);
         }
         self.report_interval = new.report_interval;
         self.reject_after = new.rekey.reject_after;
+    }
+
+    /// Says whether the peer sends again what its paths lose.
+    pub fn set_peer_repairs(&mut self, peer_repairs: bool) {
+        if peer_repairs != self.peer_repairs {
+            self.peer_repairs = peer_repairs;
+            let config = self.resequencer.config();
+            let release_known_lost = releases_known_lost(self.loss_detection, peer_repairs);
+            self.resequencer.reconfigure(ResequencerConfig { release_known_lost, ..config });
+        }
     }
 
     /// Accepts other inner sources from now on.
@@ -344,7 +365,7 @@ impl Egress {
         };
         let stalled = self.paths.values().any(|path| path.has_stalled(now));
         let patience = if stalled { STALL_TIMEOUT } else { Duration::ZERO };
-        self.resequencer.set_timeout(timeout.max(patience));
+        self.resequencer.set_timeout((timeout + self.repair_time).max(patience));
     }
 
     fn resequence(
@@ -531,18 +552,37 @@ impl Egress {
         self.passage.set_rtt(path, srtt);
         if let Some(path) = self.paths.get_mut(path) {
             path.ack_interval = (srtt / 8).max(ACK_INTERVAL_MIN);
+            path.srtt = srtt;
         }
+        self.follow_repair_time();
+    }
+
+    /// A gap is known to the peer after the way back of its path, and filled after the way over
+    /// another. What is sent again may be lost again: two round trips of the slowest path, and half
+    /// of them again.
+    fn follow_repair_time(&mut self) {
+        let slowest = self.paths.values().map(|path| path.srtt).max();
+        self.repair_time = match slowest {
+            Some(srtt) if self.peer_repairs => srtt * 3,
+            _ => Duration::ZERO,
+        };
     }
 
     /// Forgets a path.
     pub fn remove_path(&mut self, path: PathId) {
         self.paths.remove(path);
+        self.follow_repair_time();
         self.find_first_ack_due();
         self.passage.remove(path);
         self.gaps.remove(path);
         if let Some(spread) = &mut self.delay_spread {
             spread.remove(path);
         }
+    }
+
+    /// How much later a path delivers than the quickest one; `None` when that is not measured.
+    pub fn delay_excess(&self, now: Instant, path: PathId) -> Option<Duration> {
+        self.delay_spread.as_ref()?.excess(now, path)
     }
 
     /// A path's counters.
@@ -564,9 +604,15 @@ impl Egress {
 }
 
 /// How losses are found decides what the resequencer does with them.
-fn resequencer_config(config: &BondConfig) -> ResequencerConfig {
-    let known = config.loss_detection == LossDetection::Known;
-    ResequencerConfig { count_known_lost: known, release_known_lost: known, ..config.resequencer }
+fn resequencer_config(config: &BondConfig, peer_repairs: bool) -> ResequencerConfig {
+    let count_known_lost = config.loss_detection == LossDetection::Known;
+    let release_known_lost = releases_known_lost(config.loss_detection, peer_repairs);
+    ResequencerConfig { count_known_lost, release_known_lost, ..config.resequencer }
+}
+
+/// What is known lost is given up, unless it comes again.
+fn releases_known_lost(detection: LossDetection, peer_repairs: bool) -> bool {
+    detection == LossDetection::Known && !peer_repairs
 }
 
 fn delay_spread(config: &BondConfig) -> Option<DelaySpread> {

@@ -299,6 +299,7 @@ impl Endpoint {
             incarnation: own_end,
             aes_is_fast: Cipher::aes_is_fast(),
             inner_mtu: self.config.bond.inner_mtu,
+            repairs: self.config.bond.congestion.is_some(),
         }
     }
 
@@ -520,7 +521,7 @@ impl Endpoint {
     /// Drops by reason, of the endpoint and all its bonds.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
         let bonds = self.peers.iter().filter_map(Peer::used_bond);
-        self.drops.get(reason) + bonds.map(|bond| bond.drops().get(reason)).sum::<u64>()
+        self.drops.get(reason) + bonds.map(|bond| bond.drop_count(reason)).sum::<u64>()
     }
 
     /// All drops.

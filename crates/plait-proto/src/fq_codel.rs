@@ -26,10 +26,13 @@ use crate::wire::ip::Inner;
 /// 10240.
 pub const QUEUE_PACKETS_MAX: usize = 8192;
 
-/// The target is this part of the interval, at least. RFC 8289 §4.4 finds 5 to 10 % best and takes
-/// 5 %; here other flows never wait behind this one, so the end that costs less throughput is the
-/// better one.
-pub const TARGET_PER_INTERVAL: u32 = 10;
+/// The target is this much of the inner flows' round trip, in hundredths, at least. A lone CUBIC
+/// flow backs off to 0.7; the path stays full if 43 % of a round trip waited. RFC 8289 §4.4 takes
+/// 5 to 10 % for many flows that share a queue; here other flows never wait behind this one.
+pub const TARGET_PERCENT_OF_RTT: u32 = 40;
+
+/// The target stays below this: what the longest paths would want is too long to wait.
+pub const TARGET_MAX: Duration = Duration::from_millis(60);
 
 /// The interval stays below this, whatever a path's round trip: a path that takes longer is full.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(1);
@@ -59,7 +62,7 @@ pub struct FqCodelConfig {
 impl Default for FqCodelConfig {
     fn default() -> Self {
         Self {
-            target: Duration::from_millis(5),
+            target: Duration::from_millis(30),
             interval: Duration::from_millis(100),
             limit_bytes: 8 << 20,
             quantum_bytes: 1500,
@@ -135,16 +138,15 @@ impl FqCodel {
             counters: FqCodelCounters::default(),
             told: FqCodelCounters::default(),
         };
-        queue.set_interval(config.interval);
+        queue.set_round_trip(Duration::ZERO);
         queue
     }
 
-    /// Sets CoDel's interval, which is to be about the longest round trip of the paths in use, as
-    /// the inner flows see it. It stays between that of the configuration and [`INTERVAL_MAX`]; the
-    /// target follows.
-    pub fn set_interval(&mut self, interval: Duration) {
-        let interval = interval.min(INTERVAL_MAX).max(self.config.interval);
-        let target = self.config.target.max(interval / TARGET_PER_INTERVAL);
+    /// Tells the longest round trip of the inner flows. CoDel's interval is that, but not less
+    /// than the configuration's and not more than [`INTERVAL_MAX`]; the target follows.
+    pub fn set_round_trip(&mut self, rtt: Duration) {
+        let target = (rtt * TARGET_PERCENT_OF_RTT / 100).clamp(self.config.target, TARGET_MAX);
+        let interval = rtt.min(INTERVAL_MAX).max(self.config.interval);
         self.parameters = Parameters { target, interval };
     }
 

@@ -1,21 +1,26 @@
 //! The ingress: takes inner packets from the host and sends them over paths.
 //!
 //! A packet's way out, stage by stage:
-//! 1. classify: which flow, which lane (`flow`);
-//! 2. schedule: which path (`scheduler`), kept for a contiguous run;
-//! 3. number: bond sequence number, predecessor, packet number — strictly in sequence;
-//! 4. seal: into the path's open run — needs nothing but the key and the numbers;
-//! 5. transmit: runs leave through `poll_transmit`.
+//! 1. classify: which flow, which lane (`flow`), which kind of flow (`fq_codel`);
+//! 2. queue: in a closed loop, while no path has room (`closed_loop`, `backlog`);
+//! 3. schedule: which path (`scheduler`), kept for a contiguous run;
+//! 4. number: bond sequence number, predecessor, packet number — strictly in sequence;
+//! 5. seal: into the path's open run — needs nothing but the key and the numbers;
+//! 6. transmit: runs leave through `poll_transmit`.
 //!
-//! What was in flight on a path that stopped answering takes the way again from stage 2
-//! (`rescue`).
+//! What was lost on a path, is overdue there, or was in flight when the path stopped answering
+//! takes the way again from stage 3 (`rescue`).
 
+mod backlog;
+mod closed_loop;
 mod rescue;
+
+use closed_loop::ClosedLoop;
 
 use rescue::Rescue;
 
 use crate::config::BondConfig;
-use crate::drop_reason::DropReason;
+use crate::drop_reason::{DropCounters, DropReason};
 use crate::feedback::Feedback;
 use crate::flow::Lanes;
 use crate::output::{Transmit, TransmitQueue};
@@ -96,6 +101,10 @@ pub struct Ingress {
     inner_mtu: u16,
     queue: TransmitQueue,
     rescue: Rescue,
+    /// Controllers, queue and repair; `None` where the scheduler alone decides (002, 000).
+    closed: Option<ClosedLoop>,
+    /// Packets that were dropped after they had been taken.
+    pub drops: DropCounters,
     /// Inner packets and bytes taken from the host and sent.
     pub sent_packets: u64,
     /// Inner bytes taken from the host and sent.
@@ -119,6 +128,8 @@ impl Ingress {
             inner_mtu,
             queue: TransmitQueue::default(),
             rescue: Rescue::default(),
+            closed: config.congestion.map(|controller| ClosedLoop::new(controller, lane_seed)),
+            drops: DropCounters::default(),
             sent_packets: 0,
             sent_bytes: 0,
         }
@@ -130,12 +141,15 @@ impl Ingress {
             self.scheduler = new.scheduler.build();
             self.run = None;
         }
+        if old.congestion != new.congestion {
+            self.set_congestion(new.congestion, lane_seed);
+        }
         if old.order != new.order {
             self.lanes = Lanes::new(new.order, lane_seed);
         }
     }
 
-    /// Takes one inner packet on its whole way.
+    /// Takes one inner packet on its whole way, or into the queue.
     ///
     /// # Errors
     /// Why the packet cannot be sent; nothing was numbered then.
@@ -145,7 +159,26 @@ impl Ingress {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
-        let decision = self.schedule(now, packet.len())?;
+        let class = match &mut self.closed {
+            None => FlowClass::default(),
+            Some(closed) => {
+                let class = closed.backlog.classify(now, inner, packet.len());
+                if !closed.backlog.is_empty() || self.rescue.is_waiting() {
+                    self.enqueue(now, inner, packet, class);
+                    return Ok(());
+                }
+                class
+            }
+        };
+        match self.schedule(now, packet.len(), class)? {
+            Chosen::Later(retry_at) => self.begin_backlog(now, inner, packet, class, retry_at),
+            chosen => self.send(now, inner, packet, now, &chosen),
+        }
+        Ok(())
+    }
+
+    /// Numbers a packet and sends it over the chosen path or paths.
+    fn send(&mut self, now: Instant, inner: &Inner, packet: &[u8], taken: Instant, over: &Chosen) {
         let seq = self.next_seq;
         let prefix = DataPrefix {
             seq: seq.truncate(),
@@ -153,28 +186,41 @@ impl Ingress {
             sent: SendTimestamp::of(now),
         };
         self.next_seq = seq.next();
-        match decision {
+        match over {
             Chosen::One(path) => {
-                self.seal_data(now, path, prefix, packet);
-                self.keep(path, prefix, now, packet);
+                self.seal_data(now, *path, prefix, packet);
+                self.keep(*path, prefix, taken, packet);
             }
             Chosen::Copies(set) => {
+                let quickest = quickest_of(&self.view, *set);
                 for at in 0..self.view.len() {
                     let path = self.view[at].id;
                     if set.contains(path) {
                         self.seal_data(now, path, prefix, packet);
+                        if Some(path) == quickest && self.closed.is_some() {
+                            self.keep(path, prefix, taken, packet);
+                        }
                     }
                 }
             }
+            Chosen::Later(_) => unreachable!("a packet that waits is not sent"),
         }
         self.sent_packets += 1;
         self.sent_bytes += packet.len() as u64;
-        Ok(())
+        if let Some(closed) = &mut self.closed {
+            closed.earn(packet.len() as u64);
+        }
+    }
+
+    /// Packets dropped after they had been taken, for one reason.
+    pub fn drop_count(&self, reason: DropReason) -> u64 {
+        let queue = self.closed.as_ref().map_or(0, |closed| closed.backlog.drop_count(reason));
+        self.drops.get(reason) + queue
     }
 
     /// Keeps what was sent just now, in case its path does not answer.
     fn keep(&mut self, path: PathId, prefix: DataPrefix, taken_at: Instant, packet: &[u8]) {
-        if self.paths.len() < 2 {
+        if self.paths.len() < 2 && self.closed.is_none() {
             return;
         }
         let kept: u64 = self.paths.values().map(|path| path.sent.kept_bytes()).sum();
@@ -188,11 +234,20 @@ impl Ingress {
 
     /// When [`Self::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.rescue.poll_timeout()
+        match &self.closed {
+            Some(closed) => closed.poll_timeout(),
+            None => self.rescue.poll_timeout(),
+        }
     }
 
-    /// Sends the next portion of what was in flight on paths that stopped answering.
+    /// Sends what could not be sent before: from the queue, or the next portion of what was in
+    /// flight on paths that stopped answering.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.closed.is_some() {
+            self.repair_overdue(now);
+            self.drain(now);
+            return;
+        }
         if self.rescue.poll_timeout().is_none_or(|due| due > now) {
             return;
         }
@@ -202,24 +257,31 @@ impl Ingress {
         }
         self.refresh_view();
         self.rescue.begin_portion(now, &self.view);
-        while let Some(KeptPacket { prefix, taken_at, bytes }) = self.rescue.next(now) {
-            if let Ok(Chosen::One(path)) = self.schedule(now, bytes.len()) {
-                let prefix = DataPrefix { sent: SendTimestamp::of(now), ..prefix };
-                self.seal_data(now, path, prefix, &bytes);
-                self.keep(path, prefix, taken_at, &bytes);
+        while let Some(packet) = self.rescue.next(now) {
+            if let Ok(Chosen::One(path)) = self.schedule(now, packet.bytes.len(), FlowClass::Bulk) {
+                self.send_again(now, path, &packet);
             }
         }
     }
 
-    fn schedule(&mut self, now: Instant, inner_bytes: usize) -> Result<Chosen, DropReason> {
+    /// Sends a packet once more, under its old place in the sequence.
+    fn send_again(&mut self, now: Instant, path: PathId, packet: &KeptPacket) {
+        let prefix = DataPrefix { sent: SendTimestamp::of(now), ..packet.prefix };
+        self.seal_data(now, path, prefix, &packet.bytes);
+        self.keep(path, prefix, packet.taken_at, &packet.bytes);
+        if let Some(path) = self.paths.get_mut(path) {
+            path.sent.note_sends(packet.sends.saturating_add(1));
+        }
+    }
+
+    fn schedule(
+        &mut self,
+        now: Instant,
+        inner_bytes: usize,
+        class: FlowClass,
+    ) -> Result<Chosen, DropReason> {
         let bytes = (inner_bytes + DATA_OVERHEAD_BYTES) as u64;
-        if let Some(run) = &mut self.run
-            && run.bytes_left >= bytes
-            && inner_bytes <= self.view_inner_max
-        {
-            run.bytes_left -= bytes;
-            let path = run.path;
-            self.scheduler.on_run(&View { now, paths: &self.view }, path);
+        if let Some(path) = self.go_on_with_run(now, inner_bytes, bytes) {
             return Ok(Chosen::One(path));
         }
         self.expire_unacknowledged(now);
@@ -234,16 +296,46 @@ impl Ingress {
             fitting = self.paths_for(inner_bytes).ok_or(DropReason::TooBigForPath)?;
             &fitting
         };
-        let packet = PacketInfo { bytes, class: FlowClass::default(), queued_bytes: 0 };
-        match self.scheduler.pick(&View { now, paths }, &packet) {
-            Decision::Send(path) => {
+        let queued_bytes = self.closed.as_ref().map_or(0, |closed| closed.backlog.bytes());
+        let packet = PacketInfo { bytes, class, queued_bytes };
+        let view = View { now, paths };
+        let decision = match &self.closed {
+            Some(_) if !self.scheduler.minds_windows() => {
+                closed_loop::pick_with_room(self.scheduler.as_mut(), &view, &packet)
+            }
+            _ => self.scheduler.pick(&view, &packet),
+        };
+        match (decision, &mut self.closed) {
+            (Decision::Send(path), _) => {
                 self.begin_run(path, bytes);
                 Ok(Chosen::One(path))
             }
-            Decision::Copies(set) => Ok(Chosen::Copies(set)),
-            // Without an ingress queue there is nothing to wait in.
-            Decision::Wait { .. } | Decision::Blocked => Err(DropReason::NoUsablePath),
+            (Decision::Copies(set), Some(closed)) if self.scheduler.minds_windows() => {
+                Ok(closed.allow_copies(set, quickest_of(&self.view, set), bytes))
+            }
+            (Decision::Copies(set), _) => Ok(Chosen::Copies(set)),
+            (Decision::Wait { until }, Some(_)) => Ok(Chosen::Later(Some(until))),
+            (Decision::Blocked, Some(_)) => Ok(Chosen::Later(closed_loop::room_at(&view, bytes))),
+            // Without a queue there is nothing to wait in.
+            (Decision::Wait { .. } | Decision::Blocked, None) => Err(DropReason::NoUsablePath),
         }
+    }
+
+    /// The path of the run in progress, if the packet may join it.
+    fn go_on_with_run(&mut self, now: Instant, inner_bytes: usize, bytes: u64) -> Option<PathId> {
+        let run = self.run.as_mut()?;
+        if run.bytes_left < bytes || inner_bytes > self.view_inner_max {
+            return None;
+        }
+        if self.closed.is_some() {
+            let path = self.view.iter().find(|view| view.id == run.path)?;
+            if self.view_is_stale || !path.has_room(now, bytes) {
+                return None;
+            }
+        }
+        run.bytes_left -= bytes;
+        self.scheduler.on_run(&View { now, paths: &self.view }, run.path);
+        Some(run.path)
     }
 
     /// What was lost last on a path must not count as in flight for ever.
@@ -252,7 +344,13 @@ impl Ingress {
             // Hardly ever is anything as old as that.
             if path.sent.oldest_at().is_some_and(|oldest| oldest + UNACKNOWLEDGED_MIN < now) {
                 let patience = path.rtt.patience().max(UNACKNOWLEDGED_MIN);
-                path.sent.expire(now.saturating_sub(patience));
+                let lost_bytes = path.sent.expire(now.saturating_sub(patience));
+                if let Some(congestion) = &mut path.congestion
+                    && lost_bytes > 0
+                {
+                    congestion.on_timeout(now, lost_bytes, &path.sent);
+                }
+                self.rescue.add(now, path.sent.take_lost());
                 path.mtu.on_large_loss(now, path.sent.large_lost());
                 self.view_is_stale = true;
             }
@@ -271,6 +369,9 @@ impl Ingress {
             let paths = self.view.iter().filter_map(|view| self.paths.get(view.id));
             self.view_inner_max = paths.map(SendPath::inner_max).min().unwrap_or(0);
             self.view_is_stale = false;
+            if let Some(closed) = &mut self.closed {
+                closed.follow(&self.view);
+            }
         }
         debug_assert_eq!(self.view, self.usable_paths(), "the view follows the paths");
     }
@@ -300,15 +401,14 @@ impl Ingress {
         let Some(path) = self.paths.get_mut(path) else { return };
         let length = packet.len() + DATA_OVERHEAD_BYTES;
         let bytes = path.route.ip_bytes(length);
-        path.sent.sent(now, bytes);
-        path.mtu.on_data(now);
-        path.sent_packets += 1;
-        path.sent_bytes += u64::from(bytes);
-        path.last_data_at = Some(now);
-        path.await_answer(now);
+        let queue_is_empty = self.closed.as_ref().is_none_or(|closed| closed.backlog.is_empty());
+        path.on_sent(now, bytes, queue_is_empty);
         if let Some(view) = self.view.iter_mut().find(|view| view.id == path.id) {
             view.in_flight_bytes = path.sent.in_flight_bytes();
             view.sent_packets = path.sent_packets;
+            if let Some(congestion) = &path.congestion {
+                view.ready_at = congestion.ready_at();
+            }
         }
         let out = self.queue.append(path.id, path.route, Ecn::of(packet), length);
         seal(path, Kind::Data, out, &prefix.to_bytes(), packet);
@@ -368,7 +468,14 @@ impl Ingress {
     /// of its path.
     pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) -> AckOutcome {
         match feedback {
-            Feedback::Ack(ack) => self.handle_ack(now, &ack).unwrap_or_default(),
+            Feedback::Ack(ack) => {
+                let outcome = self.handle_ack(now, &ack).unwrap_or_default();
+                if self.closed.is_some() {
+                    self.repair_overdue(now);
+                    self.drain(now);
+                }
+                outcome
+            }
             Feedback::LossReports(reports) => {
                 self.handle_reports(now, &reports);
                 AckOutcome::default()
@@ -398,6 +505,10 @@ impl Ingress {
         if let Some(elapsed) = outcome.elapsed {
             let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
             path.rtt.sample(now, elapsed.saturating_sub(delay));
+        }
+        if let Some(congestion) = &mut path.congestion {
+            congestion.on_ack(now, &outcome, &path.sent, &path.rtt);
+            self.rescue.add(now, path.sent.take_lost());
         }
         Some(outcome)
     }
@@ -432,7 +543,10 @@ impl Ingress {
     /// Adds a path that is to be validated.
     pub fn add_path(&mut self, id: PathId, route: Route, info: PathInfo) {
         let key = self.session.secret.path_key(self.session.cipher, id);
-        let path = SendPath::new(id, route, info, self.session.remote, key, self.inner_mtu);
+        let mut path = SendPath::new(id, route, info, self.session.remote, key, self.inner_mtu);
+        if let Some(closed) = &self.closed {
+            path.close_loop(&closed.controller);
+        }
         self.paths.insert(id, path);
         self.view_is_stale = true;
     }
@@ -445,6 +559,7 @@ impl Ingress {
         self.scheduler.on_path_gone(id);
         self.run = None;
         self.view_is_stale = true;
+        self.drain(now);
     }
 
     /// Changes whether a path may carry data. What was in flight on one that may no longer is sent
@@ -459,6 +574,7 @@ impl Ingress {
         }
         self.run = None;
         self.view_is_stale = true;
+        self.drain(now);
     }
 
     fn rescue_from(&mut self, now: Instant, id: PathId) {
@@ -529,9 +645,18 @@ fn standing(path: &SendPath) -> Option<u8> {
     }
 }
 
+#[derive(Debug)]
 enum Chosen {
     One(PathId),
     Copies(PathSet),
+    /// No path has room before then, or before an acknowledgement comes.
+    Later(Option<Instant>),
+}
+
+/// The member of `set` with the shortest round trip.
+fn quickest_of(view: &[PathView], set: PathSet) -> Option<PathId> {
+    let members = view.iter().filter(|path| set.contains(path.id));
+    members.min_by_key(|path| path.srtt.unwrap_or(Duration::MAX)).map(|path| path.id)
 }
 
 /// Seals a datagram at the end of `out`; its plain text is `prefix`, then `body`.

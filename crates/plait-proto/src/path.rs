@@ -1,25 +1,30 @@
 //! A path as its sender sees it: where it leads, how far it can be trusted, what it carries.
 
+pub mod congestion;
 pub mod gaps;
 pub mod kept;
 pub(crate) mod map;
 pub mod mtu;
+pub mod pacer;
 pub mod received;
 pub mod rtt;
 pub mod sent;
 
 use core::net::{IpAddr, SocketAddr};
 
+use congestion::PathCongestion;
 use mtu::PathMtu;
 use rtt::RttEstimator;
 use sent::SentDatagrams;
 
 use crate::config::SocketId;
+use crate::congestion::ControllerConfig;
 use crate::scheduler::PathView;
 use crate::seq::{PacketNumber, PathId};
 use crate::session::PathKey;
 use crate::stats::PathState;
 use crate::time::Instant;
+use crate::units::Rate;
 use crate::wire::control::PathInfo;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::sealed::DATA_OVERHEAD_BYTES;
@@ -71,6 +76,10 @@ pub struct SendPath {
     pub rtt: RttEstimator,
     /// What is on its way.
     pub sent: SentDatagrams,
+    /// Its congestion controller and pacer; `None` in an open loop.
+    pub congestion: Option<PathCongestion>,
+    /// Share of what it carries that was lost lately, in thousandths.
+    pub loss_permille: u16,
     /// How large a datagram it carries.
     pub mtu: PathMtu,
     /// Data packets sent.
@@ -119,6 +128,8 @@ impl SendPath {
             state: PathState::Validating,
             rtt: RttEstimator::default(),
             sent: SentDatagrams::default(),
+            congestion: None,
+            loss_permille: 0,
             mtu,
             sent_packets: 0,
             sent_bytes: 0,
@@ -135,6 +146,23 @@ impl SendPath {
             next_number: PacketNumber(0),
             epoch_base: 0,
             past: None,
+        }
+    }
+
+    /// The path leads elsewhere from now on. Another address, rather than another port of a NAT, is
+    /// another way: what was learned of its size and rate counts no more (RFC 9000 section 9.4).
+    pub fn move_to(&mut self, route: Route) {
+        let same_way = route.remote.ip() == self.route.remote.ip()
+            && route.socket == self.route.socket
+            && route.local == self.route.local;
+        self.route = route;
+        if !same_way {
+            self.mtu.forget();
+            self.mtu.on_use(matches!(self.state, PathState::Up | PathState::Lossy));
+            self.rtt = RttEstimator::default();
+            if let Some(congestion) = &mut self.congestion {
+                congestion.begin_anew();
+            }
         }
     }
 
@@ -213,6 +241,7 @@ impl SendPath {
 
     /// What a scheduler may see.
     pub fn view(&self) -> PathView {
+        let congestion = self.congestion.as_ref();
         PathView {
             id: self.id,
             price: self.info.price,
@@ -225,10 +254,52 @@ impl SendPath {
             delivery_rate: self.sent.delivery_rate(),
             sent_packets: self.sent_packets,
             rtt_variation: self.rtt.variation(),
-            window_bytes: None,
-            capacity: self.sent.delivery_rate(),
-            ready_at: Instant::ZERO,
-            loss_permille: 0,
+            window_bytes: congestion.map(PathCongestion::window),
+            capacity: congestion
+                .and_then(PathCongestion::bandwidth)
+                .unwrap_or_else(|| self.sent.delivery_rate()),
+            ready_at: congestion.map_or(Instant::ZERO, PathCongestion::ready_at),
+            loss_permille: self.loss_permille,
         }
+    }
+
+    /// From now on a congestion controller and a pacer decide what may leave, and what is lost is
+    /// to be sent again.
+    pub fn close_loop(&mut self, controller: &ControllerConfig) {
+        self.congestion = Some(PathCongestion::new(controller));
+        self.sent.collect_lost();
+    }
+
+    /// From now on the scheduler alone decides.
+    pub fn open_loop(&mut self) {
+        self.congestion = None;
+        self.sent.leave_lost();
+    }
+
+    /// The rate at which it sends while there is something to send; `None` in an open loop.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.congestion.as_ref()?.pacing_rate(&self.rtt)
+    }
+
+    /// Notes a datagram of data that left, `bytes` long at the IP layer.
+    pub fn on_sent(&mut self, now: Instant, bytes: u32, queue_is_empty: bool) {
+        if let Some(congestion) = &self.congestion
+            && queue_is_empty
+            && congestion.is_starved(now)
+        {
+            self.sent.note_app_limited();
+        }
+        self.sent.sent(now, bytes);
+        if let Some(congestion) = &mut self.congestion {
+            let in_flight = self.sent.in_flight_bytes();
+            let packet =
+                congestion.on_sent(now, bytes.into(), in_flight, &self.rtt, !queue_is_empty);
+            self.sent.note_packet_state(packet);
+        }
+        self.mtu.on_data(now);
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(bytes);
+        self.last_data_at = Some(now);
+        self.await_answer(now);
     }
 }

@@ -131,6 +131,11 @@ impl Resequencer {
         }
     }
 
+    /// The configuration in force.
+    pub const fn config(&self) -> ResequencerConfig {
+        self.config
+    }
+
     /// Goes on under another configuration; what waits keeps its place. The ring keeps its span.
     pub fn reconfigure(&mut self, config: ResequencerConfig) {
         if config.timer != self.config.timer {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::congestion::Algorithm;
 use crate::resequencer::ResequencerStats;
 
 /// State of one path.
@@ -77,6 +78,12 @@ pub struct PathStatus {
     pub control_packets: u64,
     /// Data packets that were sent again over another path because this one did not answer.
     pub rescued_packets: u64,
+    /// Bytes that its congestion controller allows on their way; `None` in an open loop.
+    pub window_bytes: Option<u64>,
+    /// Rate at which it sends while there is something to send, in bits per second.
+    pub pacing_rate_bps: Option<u64>,
+    /// What it is believed to carry in bits per second at the IP layer; 0 when unknown.
+    pub capacity_bps: u64,
     /// Highest recent delivery rate in bits per second at the IP layer.
     pub delivery_rate_bps: u64,
     /// Data packets sent.
@@ -93,6 +100,23 @@ pub struct PathStatus {
     pub late_packets: u64,
     /// Data packets of this side that the peer reported lost on this path.
     pub reported_lost_packets: u64,
+}
+
+/// The queue at the ingress.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct BacklogStatus {
+    /// The paths' congestion controller.
+    pub congestion: Algorithm,
+    /// Packets that wait.
+    pub packets: u64,
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// How long the packet that left last had waited, in microseconds.
+    pub waited_us: u64,
+    /// Packets sent again because their path had lost them, kept them too long or died.
+    pub repaired_packets: u64,
+    /// Bytes of copies sent beside the first over another path.
+    pub copied_bytes: u64,
 }
 
 /// The bond with one peer.
@@ -118,6 +142,8 @@ pub struct PeerStatus {
     pub inner_delivered_packets: u64,
     /// Inner bytes given to the host.
     pub inner_delivered_bytes: u64,
+    /// What waits at the ingress for a path with room; `None` in an open loop.
+    pub backlog: Option<BacklogStatus>,
     /// The paths, cheapest first.
     pub paths: Vec<PathStatus>,
     /// What waited at the egress, how long, and why it was released.
@@ -138,6 +164,7 @@ impl PeerStatus {
             inner_sent_bytes: 0,
             inner_delivered_packets: 0,
             inner_delivered_bytes: 0,
+            backlog: None,
             paths: Vec::new(),
             resequencer: ResequencerStats::default(),
         }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use plait_proto::config::{LossDetection, Order};
+use plait_proto::congestion::{Algorithm as Controller, ControllerConfig, SlowStart};
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{
     AdaptiveWrrConfig, Algorithm, BlestConfig, DwdMode, EarliestDeliveryConfig, EcfConfig,
@@ -17,6 +18,8 @@ use crate::{Bounds, Section};
 pub struct Tuning {
     /// Picks the path of each packet that this gateway sends.
     pub scheduler: SchedulerConfig,
+    /// The controller of each path over which this gateway sends; `None` in an open loop.
+    pub congestion: Option<ControllerConfig>,
     /// Which packets wait for which at the peer's egress.
     pub order: Order,
     /// How long they wait at this side's egress, and how many.
@@ -47,12 +50,13 @@ const PARAMETERS: [(Algorithm, &[&str], &str); 4] = [
     (Algorithm::Ecf, &["beta"], "algorithm = \"ecf\""),
 ];
 
-/// Reads both sections. What it returns is of use only when no problem was noted.
-pub fn read(scheduler: Section<'_>, resequencer: Section<'_>) -> Tuning {
+/// Reads the sections. What it returns is of use only when no problem was noted.
+pub fn read(scheduler: Section<'_>, congestion: Section<'_>, resequencer: Section<'_>) -> Tuning {
     let scheduler = read_scheduler(scheduler);
+    let congestion = read_congestion(congestion, scheduler.algorithm);
     let (order, loss_detection, resequencer) = read_resequencer(resequencer);
     let report_interval = Duration::from_millis(scheduler.adaptive_wrr.t_report_ms.into());
-    Tuning { scheduler, order, resequencer, loss_detection, report_interval }
+    Tuning { scheduler, congestion, order, resequencer, loss_detection, report_interval }
 }
 
 fn read_scheduler(mut section: Section<'_>) -> SchedulerConfig {
@@ -88,6 +92,37 @@ fn read_closed_loop(section: &mut Section<'_>) -> (EarliestDeliveryConfig, Blest
         blest.send_window_bytes = bytes;
     }
     (earliest_delivery, blest, ecf)
+}
+
+/// `None` is the open loop.
+fn read_congestion(mut section: Section<'_>, scheduler: Algorithm) -> Option<ControllerConfig> {
+    const NONE: &str = "none";
+    let names = Controller::ALL.map(|algorithm| (algorithm.name(), Some(algorithm)));
+    let names: Vec<_> = [(NONE, None)].into_iter().chain(names).collect();
+    let chosen = section.choice("algorithm", &names);
+    let mut config = match chosen {
+        None => scheduler.default_congestion(),
+        Some(algorithm) => algorithm.map(ControllerConfig::from),
+    };
+    let forms = SlowStart::ALL.map(|form| (form.name(), form));
+    let slow_start = section.choice("slow_start", &forms);
+    let window = section.integer("window_bytes", (1500, 1 << 30), "bytes");
+    if let Some(config) = &mut config {
+        config.slow_start = slow_start.or(config.slow_start);
+        config.fixed_window_bytes = window.unwrap_or(config.fixed_window_bytes);
+    }
+    if let Some(Some(algorithm)) = chosen
+        && algorithm != Controller::Fixed
+    {
+        let setting = format!("algorithm = \"{algorithm}\"");
+        section.no_effect(&["window_bytes"], &setting, "algorithm = \"fixed\"");
+    }
+    if config.is_none() {
+        let setting = "no congestion control";
+        section.no_effect(&["slow_start", "window_bytes"], setting, "algorithm = \"cubic\"");
+    }
+    section.finish();
+    config
 }
 
 fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {

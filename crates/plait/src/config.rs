@@ -136,7 +136,8 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let paths: Vec<_> = top.many("path").into_iter().enumerate().map(gateway::read_path).collect();
     let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
     let scheduler = top.single("scheduler");
-    let tuning = tuning::read(scheduler, top.single("resequencer"));
+    let resequencer = top.single("resequencer");
+    let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
     top.finish();
     if !problems.none_found() {
         return None;

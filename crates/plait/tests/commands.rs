@@ -177,6 +177,9 @@ fn path(name: &str, state: PathState, reason: &str) -> PathStatus {
         weight: None,
         srtt_us: None,
         min_rtt_us: None,
+        window_bytes: None,
+        pacing_rate_bps: None,
+        capacity_bps: 0,
         delivery_rate_bps: 0,
         jitter_us: None,
         delay_excess_us: None,
@@ -220,6 +223,7 @@ fn peer(state: &str) -> PeerStatus {
     let lte = path("lte", PathState::Silent, "no answer for 2 s");
     let lte = PathStatus { standby: true, ..lte };
     PeerStatus {
+        backlog: None,
         public_key: BOB_PUBLIC.into(),
         state: state.into(),
         scheduler: "min-rtt".into(),

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
 
 use super::{
-    Gateway, GatewayFile, PathSection, PeerView, ResequencerSection, SchedulerSection, Status,
-    customer_file, endpoint_v4, make_key, provider_file,
+    CongestionSection, Gateway, GatewayFile, PathSection, PeerView, ResequencerSection,
+    SchedulerSection, Status, customer_file, endpoint_v4, make_key, provider_file,
 };
 use crate::process::wait_until;
 use crate::scratch::Scratch;
@@ -23,6 +23,8 @@ pub(crate) struct BondSetup {
     pub(crate) endpoints: Vec<SocketAddr>,
     /// For both gateways.
     pub(crate) scheduler: Option<SchedulerSection>,
+    /// The paths' controllers; `None` leaves the default.
+    pub(crate) congestion: Option<CongestionSection>,
     /// For both gateways.
     pub(crate) resequencer: Option<ResequencerSection>,
     /// For both gateways. Below 1280 there is no IPv6 inside (RFC 8200 section 5).
@@ -36,6 +38,7 @@ impl BondSetup {
             paths: links.iter().map(|name| PathSection::over(name)).collect(),
             endpoints: vec![endpoint_v4()],
             scheduler: None,
+            congestion: None,
             resequencer: None,
             inner_mtu: None,
         }
@@ -134,6 +137,7 @@ fn files(scratch: &Scratch, setup: &BondSetup) -> Result<(GatewayFile, GatewayFi
     let mut provider = provider_file("provider.key", &[(customer_key, 2)]);
     for file in [&mut customer, &mut provider] {
         file.scheduler.clone_from(&setup.scheduler);
+        file.congestion.clone_from(&setup.congestion);
         file.resequencer.clone_from(&setup.resequencer);
         file.gateway.mtu = setup.inner_mtu;
         if setup.inner_mtu.is_some_and(|mtu| mtu < 1280) {

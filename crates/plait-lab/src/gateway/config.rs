@@ -14,6 +14,8 @@ pub(crate) struct GatewayFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) scheduler: Option<SchedulerSection>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) congestion: Option<CongestionSection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resequencer: Option<ResequencerSection>,
 }
 
@@ -68,9 +70,27 @@ pub(crate) struct PeerSection {
     pub(crate) allowed_ips: Vec<String>,
 }
 
+/// `[congestion]`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct CongestionSection {
+    pub(crate) algorithm: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) slow_start: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) window_bytes: Option<u64>,
+}
+
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SchedulerSection {
     pub(crate) algorithm: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) delay_cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lambda: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) send_window_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) beta: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) k: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

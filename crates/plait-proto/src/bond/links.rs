@@ -116,7 +116,7 @@ impl Bond {
     pub(super) fn confirm_route(&mut self, id: PathId, token: Token, seen: &Route) -> bool {
         let Some(route) = self.route_checks.confirm(id, token, seen) else { return false };
         if let Some(path) = self.ingress.path_mut(id) {
-            path.route = route;
+            path.move_to(route);
             self.events.push_back(BondEvent::PathMoved(id, route.remote));
         }
         true

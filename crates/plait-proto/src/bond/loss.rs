@@ -17,6 +17,8 @@ const OUTCOMES_MIN: u64 = 20;
 const PERIODS: usize = 3;
 /// The link's loss in each of them, as one part in so many.
 const LOSSY_PARTS: u64 = 33;
+/// The same where what is lost is sent again: such a link is still worth having.
+const LOSSY_PARTS_REPAIRED: u64 = 8;
 /// Losses in all of them together.
 const LOST_MIN: u64 = 6;
 /// A period that stood open for longer tells nothing.
@@ -38,8 +40,8 @@ impl Period {
         self.acked + self.lost
     }
 
-    fn is_lossy(&self) -> bool {
-        self.lost_unqueued * LOSSY_PARTS >= self.outcomes()
+    fn is_lossy(&self, parts: u64) -> bool {
+        self.lost_unqueued * parts >= self.outcomes()
     }
 }
 
@@ -86,9 +88,12 @@ impl Loss {
     }
 
     /// Whether the link loses too much to be of use beside another.
-    pub(super) fn is_lossy(&self) -> bool {
+    pub(super) fn is_lossy(&self, repaired: bool) -> bool {
+        let parts = if repaired { LOSSY_PARTS_REPAIRED } else { LOSSY_PARTS };
         let lost: u64 = self.closed.iter().map(|period| period.lost_unqueued).sum();
-        self.closed.len() == PERIODS && lost >= LOST_MIN && self.closed.iter().all(Period::is_lossy)
+        self.closed.len() == PERIODS
+            && lost >= LOST_MIN
+            && self.closed.iter().all(|period| period.is_lossy(parts))
     }
 
     /// Share of datagrams lost in the last periods, 0 to 1.
@@ -127,15 +132,15 @@ mod tests {
 
     #[test]
     fn a_bad_link_shows_and_a_good_one_does_not() {
-        assert!(fed(20, 0).is_lossy());
-        assert!(fed(4, 0).is_lossy());
-        assert!(!fed(1, 0).is_lossy());
+        assert!(fed(20, 0).is_lossy(false));
+        assert!(fed(4, 0).is_lossy(false));
+        assert!(!fed(1, 0).is_lossy(false));
         assert!((fed(20, 0).ratio() - 0.2).abs() < 1e-9);
     }
 
     #[test]
     fn what_a_full_queue_drops_is_not_the_links_loss() {
-        assert!(!fed(20, 40).is_lossy());
+        assert!(!fed(20, 40).is_lossy(false));
     }
 
     #[test]
@@ -144,7 +149,7 @@ mod tests {
         let rtt = RttEstimator::default();
         let burst = AckOutcome { lost_datagrams: 500, ..AckOutcome::default() };
         loss.record(Instant::from_millis(1600), &rtt, &burst);
-        assert!(!loss.is_lossy());
+        assert!(!loss.is_lossy(false));
     }
 
     #[test]
@@ -162,6 +167,6 @@ mod tests {
             };
             loss.record(Instant::from_millis(20 * n), &rtt, &outcome);
         }
-        assert!(!loss.is_lossy());
+        assert!(!loss.is_lossy(false));
     }
 }

@@ -4,8 +4,10 @@ use core::net::SocketAddr;
 
 use super::Bond;
 use super::path_mtu::remark;
+use crate::path::congestion::PathCongestion;
 use crate::stats::{PathState, PathStatus, PeerStatus};
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 
 impl Bond {
     /// Fills in what the bond knows of itself.
@@ -29,7 +31,7 @@ impl Bond {
                     srtt_us: micros(path.rtt.smoothed()),
                     min_rtt_us: micros(path.rtt.min()),
                     jitter_us: micros(path.rtt.variation()),
-                    delay_excess_us: None,
+                    delay_excess_us: micros(self.egress.delay_excess(now, path.id)),
                     loss_ratio: self.paths.get(path.id).map_or(0.0, |control| control.loss.ratio()),
                     mtu_bytes: path.mtu.known(),
                     standby: path.info.standby,
@@ -38,6 +40,9 @@ impl Bond {
                     in_flight_bytes: path.sent.in_flight_bytes(),
                     control_packets: path.control_packets,
                     rescued_packets: path.rescued_packets,
+                    window_bytes: path.congestion.as_ref().map(PathCongestion::window),
+                    pacing_rate_bps: path.pacing_rate().map(Rate::bits_per_second),
+                    capacity_bps: path.view().capacity.bits_per_second(),
                     delivery_rate_bps: path.sent.delivery_rate().bits_per_second(),
                     sent_packets: path.sent_packets,
                     sent_bytes: path.sent_bytes,
@@ -56,6 +61,7 @@ impl Bond {
             session_age_s: None,
             handshakes: 0,
             cipher: Some(self.cipher.name().to_owned()),
+            backlog: self.ingress.backlog_status(),
             inner_sent_packets: self.ingress.sent_packets,
             inner_sent_bytes: self.ingress.sent_bytes,
             inner_delivered_packets: self.egress.delivered_packets,

@@ -243,15 +243,16 @@ fn the_sparse_flow_beside_a_standing_queue_is_left_alone() {
 fn target_and_interval_follow_the_round_trip() {
     let mut queue = queue();
     let at = |queue: &mut FqCodel, rtt_ms: u64| {
-        queue.set_interval(Duration::from_millis(rtt_ms));
+        queue.set_round_trip(Duration::from_millis(rtt_ms));
         let Parameters { target, interval } = queue.parameters();
         (target.as_millis(), interval.as_millis())
     };
     let now = queue.parameters();
-    assert_eq!((now.target.as_millis(), now.interval.as_millis()), (10, 100));
-    assert_eq!(at(&mut queue, 300), (30, 300));
-    assert_eq!(at(&mut queue, 20), (10, 100), "not below the configuration's");
-    assert_eq!(at(&mut queue, 5000), (100, 1000), "nor without bound");
+    assert_eq!((now.target.as_millis(), now.interval.as_millis()), (30, 100));
+    assert_eq!(at(&mut queue, 100), (40, 100));
+    assert_eq!(at(&mut queue, 300), (60, 300), "nobody is to wait longer");
+    assert_eq!(at(&mut queue, 20), (30, 100), "not below the configuration's");
+    assert_eq!(at(&mut queue, 5000), (60, 1000), "nor without bound");
 }
 
 #[test]

@@ -69,6 +69,23 @@ impl Rescue {
         Some(packet)
     }
 
+    /// Whether something waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.packets.is_empty()
+    }
+
+    /// The oldest packet that somebody may still wait for, out of turn.
+    pub(super) fn take(&mut self, now: Instant) -> Option<KeptPacket> {
+        self.drop_old(now);
+        self.take_front()
+    }
+
+    /// Puts back what was taken and could not be sent.
+    pub(super) fn put_back(&mut self, packet: KeptPacket) {
+        self.bytes += packet.len();
+        self.packets.push_front(packet);
+    }
+
     /// Bytes that wait.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
@@ -96,7 +113,7 @@ mod tests {
         let packet = |n: u32| {
             let seq = BondSeq(n.into()).truncate();
             let prefix = DataPrefix { seq, prev: 1, sent: SendTimestamp(0) };
-            KeptPacket { prefix, taken_at, bytes: vec![0; 1500] }
+            KeptPacket { prefix, taken_at, bytes: vec![0; 1500], sends: 1 }
         };
         (0..count).map(packet).collect()
     }

@@ -15,6 +15,8 @@ pub struct KeptPacket {
     pub taken_at: Instant,
     /// The packet.
     pub bytes: Vec<u8>,
+    /// How often it was sent.
+    pub sends: u8,
 }
 
 impl KeptPacket {
@@ -42,7 +44,7 @@ impl Keeper {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(packet);
         self.bytes += packet.len() as u64;
-        KeptPacket { prefix, taken_at, bytes }
+        KeptPacket { prefix, taken_at, bytes, sends: 1 }
     }
 
     /// The packet arrived, or nobody waits for it any more.

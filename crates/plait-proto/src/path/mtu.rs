@@ -131,9 +131,9 @@ impl PathMtu {
     }
 
     /// The path leads elsewhere from now on: all that was known is forgotten.
-    pub fn restart(&mut self, max: u32) {
+    pub fn forget(&mut self) {
         // Late echoes of the old way must not be taken for answers.
-        *self = Self { next_id: self.next_id, ..Self::new(max) };
+        *self = Self { next_id: self.next_id, ..Self::new(self.max) };
     }
 
     /// The largest datagram that may be sent, in bytes.

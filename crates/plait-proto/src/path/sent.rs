@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::kept::{Keeper, KeptPacket};
+use crate::congestion::PacketState;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use crate::wire::sealed::DataPrefix;
@@ -17,6 +18,12 @@ const OUTSTANDING_MAX: usize = 1 << 16;
 const PACKET_THRESHOLD: u64 = 3;
 /// A datagram found lost is remembered so long after it was sent, in case it only was overtaken.
 const LOST_REMEMBERED: Duration = Duration::from_millis(100);
+/// The same where lost packets are sent again: whether one only was overtaken is worth knowing.
+const LOST_REMEMBERED_TO_LEARN: Duration = Duration::from_millis(500);
+/// A packet that was lost so often is not sent again.
+const SENDS_MAX: u8 = 4;
+/// A path that reorders by more is taken to lose.
+const REORDERING_MAX: Duration = Duration::from_millis(50);
 /// How long a delivery rate counts.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -39,14 +46,18 @@ struct Sent {
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    /// There was too little to send when it left.
+    app_limited: bool,
+    /// What the congestion controller wants to see again.
+    packet: PacketState,
 }
 
 impl Sent {
-    fn is_settled(&self, now: Instant) -> bool {
+    fn is_settled(&self, now: Instant, lost_remembered: Duration) -> bool {
         match self.state {
             State::Outstanding => false,
             State::Acked => true,
-            State::Lost => self.at + LOST_REMEMBERED < now,
+            State::Lost => self.at + lost_remembered < now,
         }
     }
 }
@@ -73,6 +84,25 @@ pub struct AckOutcome {
     pub recovered_datagrams: u64,
     /// It tells of a datagram that was sent later than all that were acknowledged before.
     pub is_news: bool,
+    /// Bytes of the datagrams that arrived.
+    pub acked_bytes: u64,
+    /// Bytes of those found lost.
+    pub lost_bytes: u64,
+    /// The last-sent of those that arrived.
+    pub newest: Option<Newest>,
+}
+
+/// The last-sent datagram of those that an acknowledgement showed to have arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Newest {
+    /// Its number.
+    pub number: u64,
+    /// What the congestion controller gave with it.
+    pub packet: PacketState,
+    /// The rate of delivery while it was on its way.
+    pub delivery_rate: Rate,
+    /// There was too little to send when it left: the rate may be less than the path can carry.
+    pub app_limited: bool,
 }
 
 /// The datagrams of a path that are on their way.
@@ -87,7 +117,16 @@ pub struct SentDatagrams {
     first_sent_at: Instant,
     /// Highest number that was ever acknowledged, and one more.
     acked_below: u64,
+    /// Datagrams below this number left, or were on their way, while there was too little to send.
+    app_limited_below: u64,
     keeper: Keeper,
+    /// Packets found lost, when they are to be sent again; `None` when they are not.
+    lost: Option<Vec<KeptPacket>>,
+    /// How long before the newest arrival a datagram must have been sent to count as lost: those
+    /// that were found lost and came after all had been overtaken by so much.
+    reordering: Duration,
+    /// When the last-sent datagram of all that arrived was sent.
+    newest_sent_at: Instant,
     rate: WindowedMax,
     large: LargeDatagrams,
 }
@@ -128,7 +167,11 @@ impl Default for SentDatagrams {
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
             acked_below: 0,
+            app_limited_below: 0,
             keeper: Keeper::default(),
+            lost: None,
+            reordering: Duration::ZERO,
+            newest_sent_at: Instant::ZERO,
             rate: WindowedMax::default(),
             large: LargeDatagrams { above_bytes: u32::MAX, acked_below: 0, lost: 0 },
         }
@@ -158,6 +201,8 @@ impl SentDatagrams {
             delivered_bytes: self.delivered_bytes,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
+            app_limited: self.acked_below < self.app_limited_below,
+            packet: PacketState::default(),
         });
         self.in_flight_bytes += u64::from(bytes);
     }
@@ -166,6 +211,13 @@ impl SentDatagrams {
     pub fn keep(&mut self, prefix: DataPrefix, taken_at: Instant, packet: &[u8]) {
         if let Some(sent) = self.outstanding.back_mut() {
             sent.kept = Some(self.keeper.keep(prefix, taken_at, packet));
+        }
+    }
+
+    /// The packet of the datagram sent last has been sent so often.
+    pub fn note_sends(&mut self, sends: u8) {
+        if let Some(kept) = self.outstanding.back_mut().and_then(|sent| sent.kept.as_mut()) {
+            kept.sends = sends;
         }
     }
 
@@ -191,7 +243,37 @@ impl SentDatagrams {
             delivered_bytes: 0,
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
+            app_limited: false,
+            packet: PacketState::default(),
         });
+    }
+
+    /// What the congestion controller wants to see again with the datagram sent last.
+    pub fn note_packet_state(&mut self, packet: PacketState) {
+        if let Some(sent) = self.outstanding.back_mut() {
+            sent.packet = packet;
+        }
+    }
+
+    /// There is less to send than the path would take: what it delivers until all that is on its
+    /// way now has arrived may be less than it can carry.
+    pub fn note_app_limited(&mut self) {
+        self.app_limited_below = self.next_number();
+    }
+
+    /// From now on packets that are found lost are to be sent again: [`Self::take_lost`].
+    pub fn collect_lost(&mut self) {
+        self.lost.get_or_insert_default();
+    }
+
+    /// From now on packets that are found lost are forgotten.
+    pub fn leave_lost(&mut self) {
+        self.lost = None;
+    }
+
+    /// The packets found lost since the last call, the oldest first.
+    pub fn take_lost(&mut self) -> Vec<KeptPacket> {
+        self.lost.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     fn forget_front(&mut self) {
@@ -227,15 +309,18 @@ impl SentDatagrams {
             }
             if first {
                 outcome.elapsed = self.elapsed_of(now, range.high);
+                self.note_newest(range.high);
             }
             for number in range.low.max(self.base)..=range.high {
                 self.ack_one(now, number, &mut outcome);
             }
         }
         if let Some(highest) = highest {
-            outcome.lost_datagrams = self.find_lost(highest);
+            self.find_lost(highest, &mut outcome);
         }
-        while self.outstanding.front().is_some_and(|front| front.is_settled(now)) {
+        let remembered =
+            if self.lost.is_some() { LOST_REMEMBERED_TO_LEARN } else { LOST_REMEMBERED };
+        while self.outstanding.front().is_some_and(|front| front.is_settled(now, remembered)) {
             self.forget_front();
         }
         outcome
@@ -246,6 +331,14 @@ impl SentDatagrams {
         (sent.state == State::Outstanding).then(|| now.since(sent.at))
     }
 
+    /// Takes note of when the last-sent of all that arrived was sent.
+    fn note_newest(&mut self, number: u64) {
+        let sent = number.checked_sub(self.base).and_then(|at| self.outstanding.get(at as usize));
+        if let Some(sent) = sent {
+            self.newest_sent_at = self.newest_sent_at.max(sent.at);
+        }
+    }
+
     fn ack_one(&mut self, now: Instant, number: u64, outcome: &mut AckOutcome) {
         let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { return };
         match sent.state {
@@ -254,8 +347,14 @@ impl SentDatagrams {
                 self.in_flight_bytes -= u64::from(sent.bytes);
                 outcome.acked_datagrams += 1;
             }
-            State::Lost => outcome.recovered_datagrams += 1,
+            State::Lost => {
+                outcome.recovered_datagrams += 1;
+                let overtaken = self.newest_sent_at.since(sent.at);
+                self.reordering =
+                    self.reordering.max(overtaken + overtaken / 4).min(REORDERING_MAX);
+            }
         }
+        outcome.acked_bytes += u64::from(sent.bytes);
         if let Some(kept) = sent.kept.take() {
             self.keeper.let_go(kept);
         }
@@ -267,26 +366,38 @@ impl SentDatagrams {
         let delivered = self.delivered_bytes - sent.delivered_bytes;
         // The longer of the two intervals: a burst of acknowledgements must not pass for speed.
         let interval = now.since(sent.delivered_at).max(sent.at.since(sent.first_sent_at));
-        self.rate.update(now, Rate::from_bytes_over(delivered, interval));
+        let delivery_rate = Rate::from_bytes_over(delivered, interval);
+        self.rate.update(now, delivery_rate);
+        if outcome.newest.is_none_or(|newest| newest.number < number) {
+            let (packet, app_limited) = (sent.packet, sent.app_limited);
+            outcome.newest = Some(Newest { number, packet, delivery_rate, app_limited });
+        }
     }
 
-    /// Whatever is still out three numbers below the highest that arrived is lost.
-    fn find_lost(&mut self, highest: u64) -> u64 {
-        let Some(limit) = (highest + 1).checked_sub(PACKET_THRESHOLD + self.base) else { return 0 };
-        let mut lost = 0;
+    /// Whatever is still out three numbers below the highest that arrived is lost; where packets
+    /// were seen to overtake each other, only when it is late by more than they ever were.
+    fn find_lost(&mut self, highest: u64, outcome: &mut AckOutcome) {
+        let Some(limit) = (highest + 1).checked_sub(PACKET_THRESHOLD + self.base) else { return };
+        let sent_before = match self.lost {
+            Some(_) => self.newest_sent_at.saturating_sub(self.reordering),
+            None => Instant::FAR_FUTURE,
+        };
         for (number, sent) in (self.base..).zip(self.outstanding.iter_mut()).take(limit as usize) {
-            if sent.state == State::Outstanding {
-                sent.state = State::Lost;
-                self.in_flight_bytes -= u64::from(sent.bytes);
-                self.large.lost(number, sent.bytes);
-                lost += 1;
+            if sent.state != State::Outstanding || sent.at > sent_before {
+                continue;
+            }
+            sent.state = State::Lost;
+            self.in_flight_bytes -= u64::from(sent.bytes);
+            self.large.lost(number, sent.bytes);
+            outcome.lost_datagrams += 1;
+            outcome.lost_bytes += u64::from(sent.bytes);
+            let Some(kept) = sent.kept.take() else { continue };
+            match &mut self.lost {
+                Some(lost) if kept.sends < SENDS_MAX => lost.push(self.keeper.hand_over(kept)),
                 // The peer counts it lost as well, and waits for it no longer.
-                if let Some(kept) = sent.kept.take() {
-                    self.keeper.let_go(kept);
-                }
+                _ => self.keeper.let_go(kept),
             }
         }
-        lost
     }
 
     /// Large datagrams lost since the last one that arrived.
@@ -316,17 +427,43 @@ impl SentDatagrams {
     }
 
     /// Forgets what was sent before `limit` and never acknowledged: what is lost last has no later
-    /// datagram that shows its loss.
-    pub fn expire(&mut self, limit: Instant) {
+    /// datagram that shows its loss. Gives the bytes that were on their way.
+    pub fn expire(&mut self, limit: Instant) -> u64 {
+        let before = self.in_flight_bytes;
         while self.outstanding.front().is_some_and(|front| front.at < limit) {
+            if let Some(lost) = &mut self.lost
+                && let Some(kept) = self.outstanding[0].kept.take_if(|kept| kept.sends < SENDS_MAX)
+            {
+                lost.push(self.keeper.hand_over(kept));
+            }
             self.forget_front();
         }
+        before - self.in_flight_bytes
+    }
+
+    /// Up to `bytes_max` of the packets that were sent before `limit` and are still on their way,
+    /// to be sent again over another path; the oldest first. The datagrams stay on their way. No
+    /// packet is overdue twice.
+    pub fn take_overdue(&mut self, limit: Instant, bytes_max: u64) -> Vec<KeptPacket> {
+        let mut packets = Vec::new();
+        let mut bytes = 0;
+        for sent in self.outstanding.iter_mut().take_while(|sent| sent.at < limit) {
+            if sent.state == State::Outstanding
+                && let Some(kept) =
+                    sent.kept.take_if(|kept| kept.sends == 1 && bytes + kept.len() <= bytes_max)
+            {
+                bytes += kept.len();
+                packets.push(self.keeper.hand_over(kept));
+            }
+        }
+        packets
     }
 
     /// Forgets what is on its way, since the path was found dead. Gives the packets that were
     /// kept of it, the oldest first.
     pub fn forget_all(&mut self) -> Vec<KeptPacket> {
-        let mut packets = Vec::new();
+        self.app_limited_below = self.next_number();
+        let mut packets = self.take_lost();
         for sent in &mut self.outstanding {
             packets.extend(sent.kept.take().map(|kept| self.keeper.hand_over(kept)));
         }

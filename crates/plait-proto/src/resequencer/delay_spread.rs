@@ -170,6 +170,17 @@ impl DelaySpread {
         self.paths.retain(|known| known.path != path);
     }
 
+    /// How much later a path delivers than the quickest, both without their jitter, within about
+    /// the last second; `None` when nothing came over it of late.
+    pub fn excess(&self, now: Instant, path: PathId) -> Option<Duration> {
+        let index = bucket_index(now);
+        let recent = self.paths.iter().filter(|path| !path.is_silent(now));
+        let quickest = recent.map(|path| path.extremes(index).0).min()?;
+        let own = self.paths.iter().find(|known| known.path == path && !known.is_silent(now))?;
+        let units = own.extremes(index).0.abs_diff(quickest);
+        Some(SEND_TS_UNIT * units)
+    }
+
     /// The timeout to use now; `None` while every path is silent.
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
         let index = bucket_index(now);

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use crate::congestion::{self, ControllerConfig};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -66,6 +67,19 @@ impl Algorithm {
         Self::Blest,
         Self::Ecf,
     ];
+
+    /// The controller of each path unless the configuration says otherwise: none for those that
+    /// share packets out by weights or reports (002, 000), and for `min-rtt`, which knows both.
+    pub fn default_congestion(self) -> Option<ControllerConfig> {
+        match self {
+            Self::AdaptiveWrr | Self::Fixed | Self::RoundRobin | Self::Redundant | Self::MinRtt => {
+                None
+            }
+            Self::EarliestDelivery | Self::CheapestFirst | Self::Blest | Self::Ecf => {
+                Some(congestion::Algorithm::Bbr.into())
+            }
+        }
+    }
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {

@@ -69,6 +69,8 @@ pub struct Hello {
     pub aes_is_fast: bool,
     /// Largest inner packet this side's TUN carries.
     pub inner_mtu: u16,
+    /// Whether this side sends again what its paths lose: the peer's egress waits for it.
+    pub repairs: bool,
 }
 
 impl Hello {
@@ -76,21 +78,21 @@ impl Hello {
 
     fn write(&self, out: &mut [u8]) {
         out[..8].copy_from_slice(&self.incarnation.0.to_be_bytes());
-        out[8] = u8::from(self.aes_is_fast);
+        out[8] = u8::from(self.aes_is_fast) | u8::from(self.repairs) << 1;
         out[9..11].copy_from_slice(&self.inner_mtu.to_be_bytes());
     }
 
     fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let (incarnation, rest) = bytes.split_first_chunk::<8>()?;
-        let aes_is_fast = match rest[0] {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let flags = rest[0];
+        if flags > 3 {
+            return None;
+        }
         Some(Self {
             incarnation: BondIncarnation(u64::from_be_bytes(*incarnation)),
-            aes_is_fast,
+            aes_is_fast: flags & 1 != 0,
             inner_mtu: u16::from_be_bytes([rest[1], rest[2]]),
+            repairs: flags & 2 != 0,
         })
     }
 }
@@ -487,7 +489,12 @@ mod tests {
         }
 
         fn hello() -> Hello {
-            Hello { incarnation: BondIncarnation(5), aes_is_fast: true, inner_mtu: 1440 }
+            Hello {
+                incarnation: BondIncarnation(5),
+                aes_is_fast: true,
+                inner_mtu: 1440,
+                repairs: true,
+            }
         }
 
         fn initiate(&mut self) -> (InitiatorState, ResponderState) {

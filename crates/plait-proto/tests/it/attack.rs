@@ -19,7 +19,12 @@ const COOKIE_REPLY: u8 = 0x13;
 
 /// An initiation with a right mac1 from a key that nobody knows.
 fn strangers_initiation(world: &World, to: usize) -> Vec<u8> {
-    let hello = Hello { incarnation: BondIncarnation(1), aes_is_fast: true, inner_mtu: 1440 };
+    let hello = Hello {
+        incarnation: BondIncarnation(1),
+        aes_is_fast: true,
+        inner_mtu: 1440,
+        repairs: false,
+    };
     let state = Identity::new(PrivateKey::from_bytes([77; 32])).initiate(
         &mut Rng::from_seed([78; 32]),
         &world.public_key(to),

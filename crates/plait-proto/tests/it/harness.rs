@@ -103,6 +103,7 @@ impl Default for Setup {
 pub(crate) fn bond_config(algorithm: Algorithm, order: Order) -> BondConfig {
     BondConfig {
         scheduler: SchedulerConfig { algorithm, ..SchedulerConfig::default() },
+        congestion: None,
         order,
         resequencer: ResequencerConfig::default(),
         loss_detection: LossDetection::Known,

@@ -3,6 +3,7 @@
 mod attack;
 mod bond;
 mod clock;
+mod closed_loop;
 mod ecn;
 mod handshake;
 mod harness;

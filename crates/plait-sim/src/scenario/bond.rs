@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plait_proto::config::{LossDetection, Order};
+use plait_proto::congestion::ControllerConfig;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::SchedulerConfig;
 use plait_proto::time::Duration;
@@ -20,6 +21,8 @@ pub struct BondSpec {
     pub links: Vec<String>,
     /// Picks the path of each packet.
     pub scheduler: SchedulerConfig,
+    /// The controller of each path; `None` in an open loop.
+    pub congestion: Option<ControllerConfig>,
     /// Which packets wait for which.
     pub order: Order,
     /// How losses are found.
@@ -47,8 +50,11 @@ pub(super) fn read(
         return None;
     }
     let names = read_links(&mut section, link_names);
-    let Tuning { scheduler, order, resequencer, loss_detection, report_interval } =
-        tuning::read(section.single("scheduler"), section.single("resequencer"));
+    let [scheduler, congestion, resequencer] =
+        ["scheduler", "congestion", "resequencer"].map(|name| section.single(name));
+    let tuning = tuning::read(scheduler, congestion, resequencer);
+    let Tuning { scheduler, congestion, order, resequencer, loss_detection, report_interval } =
+        tuning;
     let mtu = names.iter().filter_map(|name| link::path_mtu(links, name)).min();
     let room = mtu.map_or(INNER_MTU_BYTES, room_inside);
     let inner_mtu: u16 =
@@ -63,6 +69,7 @@ pub(super) fn read(
     Some(BondSpec {
         links,
         scheduler,
+        congestion,
         order,
         loss_detection,
         resequencer,

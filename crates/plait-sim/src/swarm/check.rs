@@ -85,7 +85,11 @@ impl Ledger {
     pub(super) fn new(from: usize, flows: usize, bonds: &[BondConfig; 2], seed: u64) -> Self {
         let mut prng = Prng::new(seed);
         let body = (0..2048).flat_map(|_| prng.next_u64().to_be_bytes()).collect();
-        let order = bonds[from].order;
+        // The ingress queue is fair: it keeps the order of a flow, and not that among flows.
+        let order = match bonds[from].order {
+            Order::Bond if bonds[from].congestion.is_some() => Order::Flow,
+            order => order,
+        };
         let is_kept = bonds[1 - from].resequencer.late == LatePolicy::Drop && order != Order::None;
         Self {
             from,
@@ -229,7 +233,7 @@ pub(super) fn check_status(
 /// What a gateway sends must come of something.
 #[derive(Debug, Default)]
 pub(super) struct Chatter {
-    /// Inner packets taken from the host.
+    /// Inner packets taken from the host, and those that waited before.
     pub(super) taken: u64,
     /// Data datagrams received.
     pub(super) data_in: u64,
@@ -239,13 +243,14 @@ pub(super) struct Chatter {
 }
 
 impl Chatter {
-    /// Closes a stretch of a second; copies of a packet, acknowledgements of data and a budget for
-    /// control are allowed.
+    /// Closes a stretch of a second at whose end `waiting` packets wait for a path with room.
+    /// Copies of a packet, acknowledgements of data and a budget for control are allowed.
     pub(super) fn close(
         &mut self,
         now: Instant,
         paths: usize,
         copies: u64,
+        waiting: u64,
     ) -> Result<(), Violation> {
         const CONTROL_PER_PATH: u64 = 120;
         // What is sent again over another path had been taken before.
@@ -257,7 +262,7 @@ impl Chatter {
             let what = format!("{out} datagrams in a second for {taken} packets, of {max} allowed");
             return violation(now, "chatter", what);
         }
-        *self = Self { last: [self.taken, self.data_in], ..Self::default() };
+        *self = Self { taken: waiting, last: [self.taken, self.data_in], ..Self::default() };
         Ok(())
     }
 }

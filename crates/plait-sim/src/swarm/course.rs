@@ -297,8 +297,25 @@ impl<'p, 't> Course<'p, 't> {
             let paths = side.paths.max(status.paths.len());
             side.paths = status.paths.len().max(self.plan.links.len());
             let is_redundant = bond.scheduler.algorithm == Algorithm::Redundant;
-            let copies = if is_redundant { paths as u64 + 1 } else { 3 };
-            side.chatter.close(self.now, paths, copies)?;
+            let copies = match &bond.congestion {
+                // Lost packets are sent four times at most, interactive ones twice each time.
+                Some(_) => {
+                    if is_redundant {
+                        paths as u64 * 4
+                    } else {
+                        8
+                    }
+                }
+                None => {
+                    if is_redundant {
+                        paths as u64 + 1
+                    } else {
+                        3
+                    }
+                }
+            };
+            let waiting = status.backlog.map_or(0, |backlog| backlog.packets);
+            side.chatter.close(self.now, paths, copies, waiting)?;
             if let Some(trace) = &mut self.trace {
                 trace(self.now, format_args!("side {at}: {}", summarize(&status)));
             }

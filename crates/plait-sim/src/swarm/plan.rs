@@ -1,6 +1,7 @@
 //! What a seed stands for: the links, the gateways' settings, the load and the faults.
 
 use plait_proto::config::{BondConfig, LossDetection, Order, RekeyLimits};
+use plait_proto::congestion;
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::time::{Duration, Instant};
@@ -237,6 +238,7 @@ fn bond(draw: &mut Draw, rekey: RekeyLimits) -> BondConfig {
     };
     BondConfig {
         scheduler: SchedulerConfig::from(draw.pick(Algorithm::ALL)),
+        congestion: draw.one_in(2).then(|| draw.pick(congestion::Algorithm::ALL).into()),
         order: draw.pick([Order::Flow, Order::Flow, Order::Bond, Order::None]),
         resequencer,
         loss_detection: draw.pick([

@@ -235,6 +235,7 @@ fn endpoint(
 fn bond_config(spec: &BondSpec) -> BondConfig {
     BondConfig {
         scheduler: spec.scheduler.clone(),
+        congestion: spec.congestion,
         order: spec.order,
         resequencer: spec.resequencer,
         loss_detection: spec.loss_detection,

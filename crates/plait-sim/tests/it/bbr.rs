@@ -39,7 +39,8 @@ fn it_shares_a_link_with_cubic() {
 #[test]
 fn it_runs_within_a_bond() {
     let links = format!("{LINK}[links.b]\nrate_mbit = 20\nrtt_ms = 50\n");
-    let bond = "[bond]\nlinks = [\"a\", \"b\"]\n";
+    let bond = "[bond]\nlinks = [\"a\", \"b\"]\n[bond.scheduler]\nalgorithm = \"min-rtt\"\n\
+                [bond.congestion]\nalgorithm = \"none\"\n";
     for (bond, low) in [(bond.replace(", \"b\"", ""), 17.5), (bond.to_owned(), 33.0)] {
         let result = run_written(&format!("{links}{bond}{}", bulk("bulk", "bbr", "")));
         assert_in(&result, "goodput_mbit.bulk", low..=37.2);

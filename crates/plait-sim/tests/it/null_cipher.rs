@@ -78,6 +78,7 @@ fn gateway(make: MakeEndpoint, side: u8) -> Endpoint {
         links: if calls { vec![link] } else { Vec::new() },
         bond: BondConfig {
             scheduler: SchedulerConfig::default(),
+            congestion: None,
             order: Order::default(),
             resequencer: ResequencerConfig::default(),
             loss_detection: LossDetection::default(),

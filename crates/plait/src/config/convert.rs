@@ -85,6 +85,7 @@ impl Config {
     pub(crate) fn bond(&self, inner_mtu: u16) -> BondConfig {
         BondConfig {
             scheduler: self.tuning.scheduler.clone(),
+            congestion: self.tuning.congestion,
             order: self.tuning.order,
             resequencer: self.tuning.resequencer,
             loss_detection: self.tuning.loss_detection,

@@ -189,6 +189,7 @@ mod tests {
             links: (0..own.len()).map(link).collect(),
             bond: BondConfig {
                 scheduler: SchedulerConfig::from(Algorithm::RoundRobin),
+                congestion: None,
                 order: Order::Flow,
                 resequencer: ResequencerConfig::default(),
                 loss_detection: LossDetection::Known,

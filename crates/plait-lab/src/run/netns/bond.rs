@@ -2,12 +2,15 @@
 //! that the gateways' defaults have no say.
 
 use plait_proto::config::{LossDetection, Order};
+use plait_proto::congestion::{Algorithm as Controller, SlowStart};
 use plait_proto::resequencer::{LatePolicy, Timer};
 use plait_proto::scheduler::{Algorithm, DwdMode, WeightRounding};
 use plait_sim::scenario::{BondSpec, Scenario};
 
 use super::site::device_of;
-use crate::gateway::{BondSetup, PathSection, ResequencerSection, SchedulerSection, endpoint_v4};
+use crate::gateway::{
+    BondSetup, CongestionSection, PathSection, ResequencerSection, SchedulerSection, endpoint_v4,
+};
 
 /// What both gateways are told.
 pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
@@ -25,18 +28,45 @@ pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
         paths: bond.links.iter().map(path).collect(),
         endpoints: vec![endpoint_v4()],
         scheduler: Some(scheduler(bond)),
+        congestion: Some(congestion(bond)),
         resequencer: Some(resequencer(bond)),
         inner_mtu: Some(bond.inner_mtu),
     }
 }
 
-/// The options of adaptive-wrr are errors with another algorithm.
+/// The options of one algorithm are errors with another.
 fn scheduler(bond: &BondSpec) -> SchedulerSection {
     let algorithm = bond.scheduler.algorithm;
     let named = SchedulerSection { algorithm: algorithm.to_string(), ..Default::default() };
-    if algorithm != Algorithm::AdaptiveWrr {
-        return named;
+    match algorithm {
+        Algorithm::AdaptiveWrr => adaptive_wrr(bond, named),
+        Algorithm::EarliestDelivery => SchedulerSection {
+            delay_cost: Some(bond.scheduler.earliest_delivery.delay_cost),
+            ..named
+        },
+        Algorithm::Blest => SchedulerSection {
+            lambda: Some(bond.scheduler.blest.lambda),
+            send_window_bytes: Some(bond.scheduler.blest.send_window_bytes),
+            ..named
+        },
+        Algorithm::Ecf => SchedulerSection { beta: Some(bond.scheduler.ecf.beta), ..named },
+        _ => named,
     }
+}
+
+fn congestion(bond: &BondSpec) -> CongestionSection {
+    match &bond.congestion {
+        None => CongestionSection { algorithm: "none", slow_start: None, window_bytes: None },
+        Some(config) => CongestionSection {
+            algorithm: config.algorithm.name(),
+            slow_start: config.slow_start.map(SlowStart::name),
+            window_bytes: (config.algorithm == Controller::Fixed)
+                .then_some(config.fixed_window_bytes),
+        },
+    }
+}
+
+fn adaptive_wrr(bond: &BondSpec, named: SchedulerSection) -> SchedulerSection {
     let config = &bond.scheduler.adaptive_wrr;
     SchedulerSection {
         k: Some(config.k),
@@ -107,9 +137,11 @@ mod tests {
         let setup = setup(&scenario, scenario.bond.as_ref().unwrap());
         assert_eq!((setup.paths[0].price, setup.paths[0].weight), (Some(3), Some(7)));
         let scheduler = toml::to_string(&setup.scheduler).unwrap();
+        let congestion = toml::to_string(&setup.congestion).unwrap();
         let resequencer = toml::to_string(&setup.resequencer).unwrap();
         format!(
-            "mtu = {}\n[bond.scheduler]\n{scheduler}[bond.resequencer]\n{resequencer}",
+            "mtu = {}\n[bond.scheduler]\n{scheduler}[bond.congestion]\n{congestion}\
+             [bond.resequencer]\n{resequencer}",
             setup.inner_mtu.unwrap()
         )
     }
@@ -119,6 +151,7 @@ mod tests {
         let bond = "[bond.scheduler]\nalgorithm = \"adaptive-wrr\"\nk = 0.1\nw_fixed = 40\n\
                     w_max = 45\ninitial_weight = 5\nt_dwd_ms = 500\nt_report_ms = 60\n\
                     dwd_mode = \"per-report\"\nweight_rounding = \"float\"\n\
+                    [bond.congestion]\nalgorithm = \"fixed\"\nwindow_bytes = 30000\n\
                     [bond.resequencer]\norder = \"bond\"\ntimer = \"fixed\"\ntimeout_ms = 70\n\
                     late = \"deliver\"\nloss_detection = \"timer\"\nbuffer_bytes_max = 100000\n";
         assert_eq!(written(bond), format!("mtu = 1500\n{bond}"));
@@ -127,6 +160,7 @@ mod tests {
     #[test]
     fn defaults_are_written_out() {
         let expected = "mtu = 1000\n[bond.scheduler]\nalgorithm = \"min-rtt\"\n\
+                        [bond.congestion]\nalgorithm = \"none\"\n\
                         [bond.resequencer]\norder = \"flow\"\ntimer = \"adaptive\"\n\
                         timeout_max_ms = 500\nlate = \"drop\"\nloss_detection = \"known\"\n\
                         buffer_bytes_max = 16777216\n";

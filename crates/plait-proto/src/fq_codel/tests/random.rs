@@ -80,7 +80,7 @@ impl Case {
                 }
             }
             Op::Wait { millis } => self.now += Duration::from_millis(millis),
-            Op::Interval { millis } => self.queue.set_interval(Duration::from_millis(millis)),
+            Op::Interval { millis } => self.queue.set_round_trip(Duration::from_millis(millis)),
         }
     }
 

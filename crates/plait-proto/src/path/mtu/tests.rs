@@ -194,8 +194,8 @@ fn a_late_echo_counts_and_a_foreign_one_does_not() {
     assert!(!path.mtu.echo(path.now, first.id + 1));
     assert!(path.mtu.echo(path.now, first.id));
     assert!(!path.mtu.echo(path.now, first.id), "once");
-    path.mtu.restart(1480);
-    assert_eq!((path.mtu.size(), path.mtu.hoped(), path.mtu.known()), (1280, 1480, None));
+    path.mtu.forget();
+    assert_eq!((path.mtu.size(), path.mtu.hoped(), path.mtu.known()), (1280, 1500, None));
     let fresh = path.mtu.due(path.now, UP).expect("it begins anew");
     assert_ne!(fresh.id, first.id);
 }

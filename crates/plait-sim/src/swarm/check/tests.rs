@@ -6,6 +6,7 @@ use plait_proto::scheduler::SchedulerConfig;
 fn bonds(order: Order, late: LatePolicy) -> [BondConfig; 2] {
     let bond = BondConfig {
         scheduler: SchedulerConfig::default(),
+        congestion: None,
         order,
         resequencer: ResequencerConfig { late, ..ResequencerConfig::default() },
         loss_detection: LossDetection::Known,
@@ -105,8 +106,8 @@ fn a_timer_that_stands_still_is_seen() {
 #[test]
 fn chatter_is_held_against_the_load() {
     let mut chatter = Chatter { taken: 100, out: 1000, ..Chatter::default() };
-    assert_eq!(checker(chatter.close(at(0), 2, 3)), "chatter");
+    assert_eq!(checker(chatter.close(at(0), 2, 3, 0)), "chatter");
     let mut chatter = Chatter { taken: 1000, out: 1000, ..Chatter::default() };
-    chatter.close(at(0), 2, 3).unwrap();
+    chatter.close(at(0), 2, 3, 0).unwrap();
     assert_eq!((chatter.out, chatter.last), (0, [1000, 0]));
 }

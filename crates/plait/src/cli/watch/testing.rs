@@ -29,6 +29,9 @@ pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> 
         in_flight_bytes: 0,
         control_packets: 0,
         rescued_packets: 0,
+        window_bytes: None,
+        pacing_rate_bps: None,
+        capacity_bps: 0,
         delivery_rate_bps: 0,
         sent_packets: 0,
         sent_bytes,
@@ -43,6 +46,7 @@ pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> 
 /// A bond that is up, with twelve packets waiting.
 pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
     PeerStatus {
+        backlog: None,
         public_key: "peer-key-in-base64-of-forty-four-characters=".into(),
         state: "up".into(),
         scheduler: "min-rtt".into(),

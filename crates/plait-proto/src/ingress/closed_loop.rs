@@ -1,0 +1,276 @@
+//! The ingress in a closed loop: packets wait for a path with room, and what a path lost or keeps
+//! too long is sent again.
+//!
+//! Room is what the paths' controllers and pacers allow. The queue is looked at when a packet
+//! comes, when an acknowledgement makes room, and when a pacer's time has come.
+
+use super::backlog::Backlog;
+use super::{Chosen, Ingress};
+use crate::congestion::ControllerConfig;
+use crate::drop_reason::DropReason;
+use crate::fq_codel::Queued;
+use crate::path::kept::KeptPacket;
+use crate::scheduler::{Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View};
+use crate::seq::PathId;
+use crate::stats::{BacklogStatus, PathState};
+use crate::time::{Duration, Instant, earlier};
+use crate::wire::ip::Inner;
+
+/// Copies and packets sent again before they are known lost use at most one part in so many of what
+/// is sent.
+const SPARE_PARTS: u64 = 10;
+/// So much of that may be saved up.
+const SPARE_BYTES_MAX: u64 = 512 * 1024;
+/// With so much loss there is mostly something to be repaired.
+const REPAIRED_PERMILLE: u16 = 2;
+/// A datagram is overdue after twice the shortest round trip of its path and this.
+const OVERDUE_MARGIN: Duration = Duration::from_millis(25);
+
+/// What a closed loop has beside its paths.
+#[derive(Debug)]
+pub(super) struct ClosedLoop {
+    /// Every path's controller.
+    pub(super) controller: ControllerConfig,
+    /// What waits.
+    pub(super) backlog: Backlog,
+    /// Bytes that may be sent twice.
+    spare_bytes: u64,
+    /// When overdue packets are looked for again.
+    overdue_at: Option<Instant>,
+    repaired_packets: u64,
+    copied_bytes: u64,
+}
+
+impl ClosedLoop {
+    pub(super) fn new(controller: ControllerConfig, seed: u64) -> Self {
+        let backlog = Backlog::new(seed);
+        Self {
+            controller,
+            backlog,
+            spare_bytes: SPARE_BYTES_MAX,
+            overdue_at: None,
+            repaired_packets: 0,
+            copied_bytes: 0,
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        earlier(self.backlog.poll_timeout(), self.overdue_at)
+    }
+
+    /// The queue's patience follows the slowest path in use. Where packets are lost an inner flow
+    /// waits for the repair, another round trip, and gets what came meanwhile in one burst.
+    pub(super) fn follow(&mut self, view: &[PathView]) {
+        let inner_rtt = |path: &PathView| {
+            let is_repaired = path.loss_permille >= REPAIRED_PERMILLE;
+            path.srtt.map(|srtt| if is_repaired { srtt * 2 } else { srtt })
+        };
+        if let Some(rtt) = view.iter().filter_map(inner_rtt).max() {
+            self.backlog.follow_rtt(rtt);
+        }
+    }
+
+    /// A packet of `bytes` is sent for the first time.
+    pub(super) fn earn(&mut self, bytes: u64) {
+        self.spare_bytes = (self.spare_bytes + bytes / SPARE_PARTS).min(SPARE_BYTES_MAX);
+    }
+
+    fn spend(&mut self, bytes: u64) -> bool {
+        let left = self.spare_bytes.checked_sub(bytes);
+        self.spare_bytes = left.unwrap_or(self.spare_bytes);
+        left.is_some()
+    }
+
+    /// All of the copies, or only the one over the quickest path when too much was sent twice of
+    /// late.
+    pub(super) fn allow_copies(
+        &mut self,
+        set: PathSet,
+        quickest: Option<PathId>,
+        bytes: u64,
+    ) -> Chosen {
+        let copies = (set.iter().count() as u64).saturating_sub(1);
+        match quickest {
+            Some(one) if !self.spend(copies * bytes) => Chosen::One(one),
+            _ => {
+                self.copied_bytes += copies * bytes;
+                Chosen::Copies(set)
+            }
+        }
+    }
+}
+
+/// Asks a scheduler that knows no windows: it sees only paths with room.
+pub(super) fn pick_with_room(
+    scheduler: &mut dyn Scheduler,
+    view: &View<'_>,
+    packet: &PacketInfo,
+) -> Decision {
+    let has_room = |path: &&PathView| path.has_room(view.now, packet.bytes);
+    let paths: Vec<PathView> = view.paths.iter().filter(has_room).copied().collect();
+    if paths.is_empty() {
+        return Decision::Blocked;
+    }
+    scheduler.pick(&View { now: view.now, paths: &paths }, packet)
+}
+
+/// When a pacer next lets a packet go whose window is open; `None` when all windows are full.
+pub(super) fn room_at(view: &View<'_>, bytes: u64) -> Option<Instant> {
+    view.paths.iter().filter(|path| path.has_window(bytes)).map(|path| path.ready_at).min()
+}
+
+impl Ingress {
+    /// Goes on with other controllers, or without. What waits in a queue that is no more is lost.
+    pub(super) fn set_congestion(&mut self, controller: Option<ControllerConfig>, seed: u64) {
+        for path in self.paths.values_mut() {
+            match &controller {
+                Some(controller) => path.close_loop(controller),
+                None => path.open_loop(),
+            }
+        }
+        if let Some(closed) = self.closed.take() {
+            let waiting = closed.backlog.packets() as usize;
+            self.drops.count_many(DropReason::NoUsablePath, waiting);
+            for (reason, count) in closed.backlog.drops() {
+                self.drops.count_many(reason, count as usize);
+            }
+        }
+        self.closed = controller.map(|controller| ClosedLoop::new(controller, seed));
+        self.run = None;
+        self.view_is_stale = true;
+    }
+
+    /// Puts a packet into the queue behind others.
+    pub(super) fn enqueue(&mut self, now: Instant, inner: &Inner, packet: &[u8], class: FlowClass) {
+        if let Some(closed) = &mut self.closed {
+            closed.backlog.push(now, inner, packet, class);
+        }
+    }
+
+    /// Puts a packet that found no room into the empty queue.
+    pub(super) fn begin_backlog(
+        &mut self,
+        now: Instant,
+        inner: &Inner,
+        packet: &[u8],
+        class: FlowClass,
+        retry_at: Option<Instant>,
+    ) {
+        if let Some(closed) = &mut self.closed {
+            closed.backlog.push(now, inner, packet, class);
+            closed.backlog.wait(now, retry_at);
+        }
+    }
+
+    /// Sends from the queue while there is room; what is to be sent again goes first.
+    pub(super) fn drain(&mut self, now: Instant) {
+        if self.closed.is_none() {
+            return;
+        }
+        if let Err(retry_at) = self.drain_rescue(now).and_then(|()| self.drain_queue(now))
+            && let Some(closed) = &mut self.closed
+        {
+            closed.backlog.wait(now, retry_at);
+            return;
+        }
+        if let Some(closed) = &mut self.closed {
+            closed.backlog.settle();
+        }
+    }
+
+    /// # Errors
+    /// When there may be room again.
+    fn drain_rescue(&mut self, now: Instant) -> Result<(), Option<Instant>> {
+        while let Some(packet) = self.rescue.take(now) {
+            match self.schedule(now, packet.bytes.len(), FlowClass::Interactive) {
+                Ok(Chosen::One(path)) => self.repair(now, path, &packet),
+                Ok(Chosen::Copies(set)) => set.iter().for_each(|path| {
+                    self.repair(now, path, &packet);
+                }),
+                Ok(Chosen::Later(retry_at)) => {
+                    self.rescue.put_back(packet);
+                    return Err(retry_at);
+                }
+                Err(DropReason::NoUsablePath) => {
+                    self.rescue.put_back(packet);
+                    return Err(None);
+                }
+                Err(reason) => self.drops.count(reason),
+            }
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, now: Instant, path: PathId, packet: &KeptPacket) {
+        self.send_again(now, path, packet);
+        if let Some(closed) = &mut self.closed {
+            closed.repaired_packets += 1;
+        }
+    }
+
+    /// # Errors
+    /// When there may be room again.
+    fn drain_queue(&mut self, now: Instant) -> Result<(), Option<Instant>> {
+        while let Some(Queued { inner, bytes, taken_at, class }) =
+            self.closed.as_mut().and_then(|closed| closed.backlog.take(now))
+        {
+            let outcome = self.schedule(now, bytes.len(), class);
+            if let Ok(chosen @ (Chosen::One(_) | Chosen::Copies(_))) = &outcome {
+                self.send(now, &inner, &bytes, now, chosen);
+            }
+            let Some(closed) = &mut self.closed else { break };
+            let packet = Queued { inner, bytes, taken_at, class };
+            match outcome {
+                Ok(Chosen::Later(retry_at)) => {
+                    closed.backlog.put_back(packet);
+                    return Err(retry_at);
+                }
+                Ok(_) => {}
+                Err(reason) => self.drops.count(reason),
+            }
+            closed.backlog.recycle(packet);
+        }
+        Ok(())
+    }
+
+    /// Packets that stay out much longer than their path needs are sent again over another, before
+    /// they are known lost: somebody waits for them.
+    pub(super) fn repair_overdue(&mut self, now: Instant) {
+        let Some(closed) = &mut self.closed else { return };
+        if closed.overdue_at.is_some_and(|at| at > now) {
+            return;
+        }
+        let up = self.paths.values().filter(|path| path.state == PathState::Up).count();
+        closed.overdue_at = None;
+        for path in self.paths.values_mut() {
+            let Some(min_rtt) = path.rtt.min().filter(|_| path.sent.in_flight_bytes() > 0) else {
+                continue;
+            };
+            let patience = min_rtt * 2 + OVERDUE_MARGIN;
+            closed.overdue_at = earlier(closed.overdue_at, Some(now + patience / 4));
+            if up < 2 {
+                continue;
+            }
+            let limit = now.saturating_sub(patience);
+            let packets = path.sent.take_overdue(limit, closed.spare_bytes);
+            for packet in &packets {
+                closed.spend(packet.len());
+            }
+            path.rescued_packets += packets.len() as u64;
+            self.rescue.add(now, packets);
+        }
+    }
+
+    /// What waits, and what was sent more than once.
+    pub fn backlog_status(&self) -> Option<BacklogStatus> {
+        let closed = self.closed.as_ref()?;
+        Some(BacklogStatus {
+            congestion: closed.controller.algorithm,
+            packets: closed.backlog.packets(),
+            bytes: closed.backlog.bytes(),
+            waited_us: closed.backlog.sojourn().as_micros() as u64,
+            repaired_packets: closed.repaired_packets,
+            copied_bytes: closed.copied_bytes,
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Bonds whose paths have congestion controllers.
+
+use plait_proto::config::{BondConfig, Order};
+use plait_proto::congestion;
+use plait_proto::drop_reason::DropReason;
+use plait_proto::scheduler::Algorithm;
+use plait_proto::time::Duration;
+
+use crate::harness::{CUSTOMER, PROVIDER, Setup, World, bond_config, number, packet};
+
+fn setup(algorithm: Algorithm, controller: congestion::Algorithm) -> Setup {
+    let bond =
+        BondConfig { congestion: Some(controller.into()), ..bond_config(algorithm, Order::Flow) };
+    Setup { bond, ..Setup::default() }
+}
+
+/// Sends `count` packets of one flow, `per_ms` a millisecond, and gives what arrived.
+fn stream(world: &mut World, count: u32, per_ms: u32) -> Vec<u32> {
+    for n in 0..count {
+        world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        if n % per_ms == per_ms - 1 {
+            world.run_for(Duration::from_millis(1));
+        }
+    }
+    world.run_for(Duration::from_secs(3));
+    world.delivered[PROVIDER].iter().map(|packet| number(packet)).collect()
+}
+
+#[test]
+fn every_scheduler_and_controller_delivers_everything_in_order() {
+    for algorithm in Algorithm::ALL {
+        for controller in congestion::Algorithm::ALL {
+            let mut world = World::connected(setup(algorithm, controller));
+            let arrived = stream(&mut world, 2000, 1);
+            assert!(
+                arrived.iter().copied().eq(0..2000),
+                "{algorithm} {controller}: {}",
+                arrived.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_burst_waits_at_the_ingress() {
+    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::NewReno));
+    let burst: Vec<Vec<u8>> = (0..1000).map(|n| packet(CUSTOMER, 1, n)).collect();
+    world.send(CUSTOMER, &burst);
+    let waiting = |world: &mut World| {
+        let status = world.sides[CUSTOMER].status(world.now);
+        status.peers[0].backlog.expect("the loop is closed").packets
+    };
+    assert!(waiting(&mut world) > 500, "two initial windows do not hold the burst");
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(waiting(&mut world), 0);
+    let arrived: Vec<u32> = world.delivered[PROVIDER].iter().map(|p| number(p)).collect();
+    assert!(arrived.iter().copied().eq(0..1000), "{} arrived", arrived.len());
+}
+
+#[test]
+fn what_a_link_loses_is_sent_again() {
+    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));
+    for link in &mut world.links {
+        link.loss_percent = 5;
+    }
+    let arrived = stream(&mut world, 5000, 2);
+    assert!(arrived.is_sorted(), "no disorder");
+    // A packet that is lost three times in a row comes too late.
+    assert!(arrived.len() >= 4995, "{} arrived", arrived.len());
+    let status = world.sides[CUSTOMER].status(world.now);
+    let repaired = status.peers[0].backlog.expect("the loop is closed").repaired_packets;
+    assert!(repaired >= 150, "{repaired} of about 250 lost packets");
+}
+
+#[test]
+fn the_last_packet_of_all_is_sent_again() {
+    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));
+    stream(&mut world, 100, 1);
+    for link in &mut world.links {
+        link.loss_percent = 100;
+    }
+    world.send(CUSTOMER, &[packet(CUSTOMER, 1, 100)]);
+    world.run_for(Duration::from_millis(20));
+    for link in &mut world.links {
+        link.loss_percent = 0;
+    }
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(world.delivered[PROVIDER].len(), 101);
+}
+
+#[test]
+fn a_full_queue_drops_and_says_so() {
+    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::NewReno));
+    for link in &mut world.links {
+        link.up = false;
+    }
+    for n in 0..20_000 {
+        world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+    }
+    world.run_for(Duration::from_millis(100));
+    let dropped = world.sides[CUSTOMER].drop_count(DropReason::QueueFull);
+    assert!(dropped > 0, "{dropped}");
+}

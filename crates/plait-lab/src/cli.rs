@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::ladder::Policy;
+
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
 /// that vanish with the program. Needs root or unprivileged user namespaces.
 ///
@@ -28,8 +30,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Print the scenarios that can be run.
     List(ListArgs),
-    /// Run a scenario: every cell of its sweep, with every seed.
-    Run(RunArgs),
+    /// Run a scenario: every cell of its sweep, with every seed; or the ladder of link conditions.
+    Run(RunCommand),
     /// Run a scenario on both back-ends, and hold each figure against its twin.
     Compare(CompareArgs),
     /// Run gateways in virtual time under random links, loads and faults, and check all the while.
@@ -121,6 +123,55 @@ impl ExperimentArgs {
     }
 }
 
+/// What to run.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct RunCommand {
+    #[command(flatten)]
+    pub(crate) scenario: Option<RunArgs>,
+    #[command(subcommand)]
+    pub(crate) set: Option<RunSet>,
+}
+
+/// Sets of scenarios that are no files.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunSet {
+    /// Run a bond on more than a hundred sets of link conditions in virtual time, each named after
+    /// the real case it stands for.
+    Ladder(LadderArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LadderArgs {
+    /// Print the rungs and run none.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// How the bond spreads its packets: `default`, SCHEDULER, SCHEDULER/CONTROLLER or
+    /// open/SCHEDULER; several are compared side by side.
+    #[arg(long = "policy", value_name = "NAME")]
+    policies: Vec<Policy>,
+    /// Run each rung this many times; medians count [default: 5, quick 1].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: Option<u64>,
+    /// Only rungs whose name holds this.
+    #[arg(long, value_name = "SUBSTRING")]
+    pub(crate) only: Option<String>,
+    /// Every fourth rung, once and shorter: for trying things out, not for a claim.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+impl LadderArgs {
+    /// The policies to compare: the default one when none is named.
+    pub(crate) fn policies(&self) -> Vec<Policy> {
+        if self.policies.is_empty() {
+            vec![Policy::default_policy()]
+        } else {
+            self.policies.clone()
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Where to run it: in virtual time, or with real processes in namespaces.
@@ -195,6 +246,24 @@ mod tests {
     #[test]
     fn command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn run_takes_a_scenario_or_the_ladder() {
+        let run = |line: &[&str]| {
+            Cli::try_parse_from(line).map(|cli| match cli.command {
+                Command::Run(command) => command,
+                other => panic!("{other:?} is no run"),
+            })
+        };
+        let scenario = run(&["plait-lab", "run", "002/tcp-k", "--on", "sim"]).unwrap();
+        assert!(scenario.scenario.is_some() && scenario.set.is_none());
+        let line = ["plait-lab", "run", "ladder", "--policy", "min-rtt", "--policy", "default"];
+        let Some(RunSet::Ladder(args)) = run(&line).unwrap().set else { panic!("no ladder") };
+        assert_eq!(args.policies().len(), 2);
+        assert!(run(&["plait-lab", "run", "ladder", "--policy", "fastest"]).is_err());
+        assert!(run(&["plait-lab", "run", "002/tcp-k"]).is_err());
+        assert!(run(&["plait-lab", "run"]).is_err());
     }
 
     #[test]

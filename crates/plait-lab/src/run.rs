@@ -21,7 +21,7 @@ mod sim;
 mod sink;
 
 use naming::Naming;
-use progress::Meter;
+pub(crate) use progress::Meter;
 use record::{
     CellRecord, CheckFigure, MachineRecord, Origin, Record, Results, RunRecord, SummaryRecord,
 };

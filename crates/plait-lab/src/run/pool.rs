@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 /// Threads for this much work: one per core, and no more than there is work.
-pub(super) fn workers(jobs: usize) -> usize {
+pub(crate) fn workers(jobs: usize) -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(jobs).max(1)
 }
 
@@ -16,7 +16,7 @@ pub(super) fn workers(jobs: usize) -> usize {
 /// # Errors
 ///
 /// The first that `take` returns; work not begun by then is left.
-pub(super) fn in_order<T: Send, E>(
+pub(crate) fn in_order<T: Send, E>(
     jobs: usize,
     work: impl Fn(usize) -> T + Sync,
     take: impl FnMut(Option<T>) -> Result<(), E>,

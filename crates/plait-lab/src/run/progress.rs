@@ -7,7 +7,7 @@ use crate::output;
 
 /// A row of runs of about the same length.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     name: String,
     jobs: usize,
     done: usize,
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
 impl Meter {
-    pub(super) fn new(name: &str, jobs: usize, workers: usize) -> Self {
+    pub(crate) fn new(name: &str, jobs: usize, workers: usize) -> Self {
         let now = Instant::now();
         let is_live = io::stderr().is_terminal();
         if !is_live {
@@ -34,7 +34,7 @@ impl Meter {
     }
 
     /// Notes that one more is done.
-    pub(super) fn finished_one(&mut self) {
+    pub(crate) fn finished_one(&mut self) {
         self.done += 1;
         self.show();
         if !self.is_live && self.told.elapsed() >= PAUSE {
@@ -60,7 +60,7 @@ impl Meter {
     }
 
     /// Wipes the line.
-    pub(super) fn close(self) {
+    pub(crate) fn close(self) {
         if self.is_live {
             let _closed = write!(io::stderr().lock(), "{CLEAR_LINE}");
         }

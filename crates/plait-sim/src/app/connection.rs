@@ -9,7 +9,8 @@ use super::tally::Tally;
 use super::{Outbox, Place};
 use crate::scenario::app::TcpKind;
 use crate::tcp::{
-    DupThreshold, ReceiverConfig, Recovery, Segment, SenderConfig, Source, TcpReceiver, TcpSender,
+    DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source, TcpReceiver,
+    TcpSender,
 };
 use crate::world::{End, Packet, Protocol, WorldError};
 
@@ -45,6 +46,7 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
             segment_bytes,
             controller,
             recovery,
+            pacing: if kind.paced { Pacing::Always } else { Pacing::Controller },
             source,
             ..SenderConfig::default()
         },

@@ -61,6 +61,9 @@ pub struct Tally {
     pub delays: Delays,
     /// Sum of all one-way delays since the start, in microseconds.
     pub delay_total_us: u64,
+    /// When payload last came into order within the span; the span's start before that.
+    goodput_at: Instant,
+    gap_max: Duration,
 }
 
 impl Tally {
@@ -80,12 +83,19 @@ impl Tally {
             measured_received_packets: 0,
             delays: Delays::default(),
             delay_total_us: 0,
+            goodput_at: span.start,
+            gap_max: Duration::ZERO,
         }
     }
 
     /// The span that metrics cover.
     pub fn span(&self) -> Span {
         self.span
+    }
+
+    /// The longest time within the span in which no payload came into order.
+    pub fn standstill(&self) -> Duration {
+        self.gap_max.max(self.span.end.since(self.goodput_at))
     }
 
     pub(super) fn on_sent(&mut self, now: Instant, payload_bytes: u64) {
@@ -112,6 +122,28 @@ impl Tally {
         self.goodput_bytes += payload_bytes;
         if self.span.holds(now) {
             self.measured_goodput_bytes += payload_bytes;
+            if payload_bytes > 0 {
+                self.gap_max = self.gap_max.max(now.since(self.goodput_at));
+                self.goodput_at = now;
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standstill_lies_within_the_span_and_ends_with_payload() {
+        let at = Instant::from_millis;
+        let standstill_ms = |arrivals: &[(u64, u64)]| {
+            let mut tally = Tally::new(Span { start: at(100), end: at(500) });
+            arrivals.iter().for_each(|(ms, bytes)| tally.on_goodput(at(*ms), *bytes));
+            tally.standstill().as_millis()
+        };
+        assert_eq!(standstill_ms(&[]), 400);
+        assert_eq!(standstill_ms(&[(50, 9), (120, 9), (250, 0), (300, 9), (490, 9)]), 190);
+        assert_eq!(standstill_ms(&[(120, 9), (200, 9), (900, 9)]), 300);
     }
 }

@@ -219,6 +219,7 @@ pub(super) fn counters(scenario: &Scenario, world: &World) -> BTreeMap<String, u
             ("received_packets", tally.received_packets),
             ("repeated_packets", tally.repeated_packets),
             ("reordered_packets", tally.reordered_packets),
+            ("standstill_us", u64::try_from(tally.standstill().as_micros()).unwrap_or(u64::MAX)),
         ] {
             counters.insert(format!("{name}.{}", spec.name), value);
         }

@@ -146,6 +146,8 @@ pub struct TcpKind {
     pub recovery: String,
     /// The largest window that the receiver offers.
     pub window_bytes_max: u64,
+    /// Whether segments leave at a rate even where the controller names none.
+    pub paced: bool,
 }
 
 /// Kinds of loss recovery: RFC 6675 with a duplicate-ACK threshold of three; the same with a
@@ -358,5 +360,6 @@ fn read_tcp(section: &mut Section<'_>) -> TcpKind {
         window_bytes_max: section
             .integer("window_bytes_max", (4096, 1 << 30), "bytes")
             .unwrap_or(ReceiverConfig::WINDOW_BYTES_MAX),
+        paced: section.boolean("paced").unwrap_or(false),
     }
 }

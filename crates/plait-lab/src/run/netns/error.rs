@@ -16,6 +16,9 @@ pub(super) enum NetnsError {
          application out"
     )]
     Kind { app: String, kind: &'static str },
+    /// A TCP sender that paces.
+    #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
+    Paced { app: String },
     /// A congestion controller that the kernel does not have.
     #[error(
         "app.{app}: the kernel has no TCP congestion controller for controller = \

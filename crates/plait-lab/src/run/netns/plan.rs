@@ -51,6 +51,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
             Traffic::Voip(_) => {}
+            Traffic::Tcp(tcp) if tcp.tcp.paced => {
+                return Err(NetnsError::Paced { app: app.name.clone() });
+            }
             Traffic::Tcp(tcp) => {
                 flows += tcp.flows;
                 kernel_controller(app, &tcp.tcp)?;
@@ -167,6 +170,7 @@ mod tests {
         for (app, expected) in [
             ("{ name = \"a\", kind = \"web\", via = \"dsl\" }", "kind = \"web\""),
             ("{ name = \"a\", kind = \"tcp\", flows = 201, via = \"dsl\" }", "201 where"),
+            ("{ name = \"a\", kind = \"tcp\", paced = true, via = \"dsl\" }", "paced = false"),
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",
                 "no TCP congestion controller",

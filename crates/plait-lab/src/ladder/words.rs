@@ -1,0 +1,153 @@
+//! Tables of rungs and of what they came to.
+
+use super::policy::Policy;
+use super::rung::Rung;
+use super::score::{Score, joined};
+use super::tally::{Sum, broken};
+use crate::output::{Align, Table};
+
+/// The rungs, as they stand.
+pub(super) fn list(rungs: &[Rung]) -> Vec<String> {
+    let columns = ["rung", "stands for", "links: Mbit/s down/up, round trip", "load", ""];
+    let mut table = Table::new(&columns.map(|column| (column, Align::Left)));
+    for rung in rungs {
+        let links: Vec<String> = rung.links.iter().map(ToString::to_string).collect();
+        let steady = if rung.is_steady() { "steady" } else { "" };
+        table.row([
+            rung.name.to_owned(),
+            rung.stands_for.to_owned(),
+            links.join(" + "),
+            rung.load.to_string(),
+            steady.to_owned(),
+        ]);
+    }
+    table.lines()
+}
+
+/// Every rung under one policy, in the order given.
+pub(super) fn scores(scores: &[&Score]) -> Vec<String> {
+    let mut table = Table::new(&[
+        ("rung", Align::Left),
+        ("A_r", Align::Right),
+        ("A_b", Align::Right),
+        ("of best", Align::Right),
+        ("Mbit/s", Align::Right),
+        ("seeds", Align::Right),
+        ("alone", Align::Right),
+        ("ping", Align::Right),
+        ("base", Align::Right),
+        ("gap ms", Align::Right),
+        ("shares %", Align::Right),
+    ]);
+    for score in scores {
+        let (low, high) = score.mbit_range;
+        table.row([
+            score.rung.to_owned(),
+            format!("{:.3}", score.ratio()),
+            format!("{:.2}", score.benefit()),
+            format!("{:.3}", score.against_best()),
+            format!("{:.1}", score.mbit),
+            format!("{low:.1}..{high:.1}"),
+            joined(&score.alone_mbit, 1),
+            ping(score),
+            score.base_rtt_ms.to_string(),
+            format!("{:.0}", score.standstill_ms),
+            joined(&score.shares, 0),
+        ]);
+    }
+    table.lines()
+}
+
+/// Several policies side by side: `rungs` has one score for each policy.
+pub(super) fn side_by_side(policies: &[Policy], rungs: &[Vec<Score>]) -> Vec<String> {
+    let mut lines: Vec<String> =
+        (1..).zip(policies).map(|(at, policy)| format!("{at}: {policy}")).collect();
+    let mut names = Vec::new();
+    for name in ["A_r", "of best", "ping", "gap ms"] {
+        names.extend((1..=policies.len()).map(|at| format!("{name} {at}")));
+    }
+    let mut columns = vec![("rung", Align::Left)];
+    columns.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
+    let mut table = Table::new(&columns);
+    for scores in rungs {
+        let column = |of: &dyn Fn(&Score) -> String| scores.iter().map(of).collect::<Vec<_>>();
+        let name = scores.first().map_or("", |score| score.rung);
+        let cells = [
+            vec![name.to_owned()],
+            column(&|score| format!("{:.3}", score.ratio())),
+            column(&|score| format!("{:.3}", score.against_best())),
+            column(&ping),
+            column(&|score| format!("{:.0}", score.standstill_ms)),
+        ];
+        table.row(cells.concat());
+    }
+    lines.extend(table.lines());
+    lines
+}
+
+/// What each kind of rungs comes to, and all together.
+pub(super) fn sums(rungs: &[Rung], scores: &[&Score]) -> Vec<String> {
+    let mut table = Table::new(&[
+        ("kind", Align::Left),
+        ("rungs", Align::Right),
+        ("A_r lowest", Align::Right),
+        ("median", Align::Right),
+        ("mean", Align::Right),
+        ("of best lowest", Align::Right),
+        ("kept", Align::Right),
+        ("ping above base, median", Align::Right),
+        ("most", Align::Right),
+        ("gap most", Align::Right),
+    ]);
+    let mut row = |name: &str, sum: &Sum| {
+        table.row([
+            name.to_owned(),
+            sum.rungs.to_string(),
+            format!("{:.3}", sum.ratio_min),
+            format!("{:.3}", sum.ratio_median),
+            format!("{:.3}", sum.ratio_mean),
+            format!("{:.3}", sum.against_best_min),
+            sum.kept.to_string(),
+            format!("{:.0}", sum.ping_above_base_median_ms),
+            format!("{:.0}", sum.ping_above_base_max_ms),
+            format!("{:.0}", sum.standstill_max_ms),
+        ]);
+    };
+    let mut kinds: Vec<&str> = rungs.iter().map(Rung::kind).collect();
+    kinds.dedup();
+    for kind in kinds {
+        let of_kind =
+            |score: &&&Score| score.rung.split_once('/').is_some_and(|(its, _)| its == kind);
+        let own: Vec<&Score> = scores.iter().filter(of_kind).copied().collect();
+        row(kind, &Sum::of(&own));
+    }
+    let steady: Vec<&Score> = scores.iter().filter(|score| score.steady).copied().collect();
+    row("steady", &Sum::of(&steady));
+    row("all", &Sum::of(scores));
+    table.lines()
+}
+
+/// The promise in words, with the rungs that break it and what was measured there.
+pub(super) fn promise(scores: &[&Score]) -> Vec<String> {
+    let sum = Sum::of(scores);
+    let mut lines = vec![format!(
+        "at least 0.98 of the best link on {} of {} rungs ({:.1} %)",
+        sum.kept,
+        sum.rungs,
+        100.0 * sum.kept_share()
+    )];
+    if let Some((ratio, rung)) = sum.steady_lowest {
+        lines.push(format!(
+            "A_r of {} steady rungs: lowest {ratio:.3} ({rung}), {} below 0.95",
+            sum.steady, sum.steady_below
+        ));
+    }
+    for (score, what) in broken(scores) {
+        lines.push(format!("  {}: {what}: {}", score.rung, score.reason()));
+    }
+    lines
+}
+
+fn ping(score: &Score) -> String {
+    score.ping_ms.map_or_else(|| "-".to_owned(), |ping| format!("{ping:.0}"))
+}

@@ -3,45 +3,33 @@
 use std::fmt;
 use std::str::FromStr;
 
+use plait_proto::congestion::{self, ControllerConfig};
 use plait_proto::scheduler::{self, SchedulerConfig};
-use plait_sim::scenario::BondSpec;
 use thiserror::Error;
 
 /// A scheduler with what controls the paths.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Policy {
     name: String,
-    /// `None` for the bond's default.
-    scheduler: Option<SchedulerConfig>,
-    /// `None` for the bond's default.
-    control: Option<Control>,
-}
-
-/// What controls the paths.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Control {
-    /// Nothing: an open loop.
-    Open,
+    pub(super) scheduler: SchedulerConfig,
+    /// `None` for an open loop.
+    pub(super) congestion: Option<ControllerConfig>,
 }
 
 impl Policy {
     /// What bonds do that are told nothing.
     pub(crate) fn default_policy() -> Self {
-        Self { name: DEFAULT.to_owned(), scheduler: None, control: None }
+        Self::new(DEFAULT, SchedulerConfig::default())
+    }
+
+    /// A scheduler with the control that is its own.
+    fn new(name: &str, scheduler: SchedulerConfig) -> Self {
+        let congestion = scheduler.algorithm.default_congestion();
+        Self { name: name.to_owned(), scheduler, congestion }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Tells a bond that knows the defaults.
-    pub(super) fn apply(&self, bond: &mut BondSpec) {
-        if let Some(scheduler) = &self.scheduler {
-            bond.scheduler = scheduler.clone();
-        }
-        match self.control {
-            None | Some(Control::Open) => {}
-        }
     }
 }
 
@@ -57,12 +45,10 @@ const OPEN: &str = "open";
 /// The name of no policy.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(crate) enum UnknownPolicy {
-    #[error(
-        "{name}: {cause}; a policy is `default`, SCHEDULER, SCHEDULER/CONTROLLER or open/SCHEDULER"
-    )]
-    Scheduler { name: String, cause: scheduler::UnknownAlgorithm },
-    #[error("{name}: the paths of this build have no congestion control; use open/{scheduler}")]
-    Controller { name: String, scheduler: String },
+    #[error("{0}; a policy is `default`, SCHEDULER, SCHEDULER/CONTROLLER or open/SCHEDULER")]
+    Scheduler(scheduler::UnknownAlgorithm),
+    #[error("{0}; for paths without one write open/SCHEDULER")]
+    Controller(congestion::UnknownAlgorithm),
 }
 
 impl FromStr for Policy {
@@ -72,45 +58,49 @@ impl FromStr for Policy {
         if name == DEFAULT {
             return Ok(Self::default_policy());
         }
-        let (scheduler, control) = match name.split_once('/') {
-            Some((OPEN, scheduler)) => (scheduler, Some(Control::Open)),
-            Some((scheduler, controller)) => {
-                (scheduler, Some(read_control(name, scheduler, controller)?))
+        let scheduler = |word: &str| word.parse().map_err(UnknownPolicy::Scheduler);
+        match name.split_once('/') {
+            None => Ok(Self::new(name, scheduler(name)?)),
+            Some((OPEN, word)) => {
+                Ok(Self { congestion: None, ..Self::new(name, scheduler(word)?) })
             }
-            None => (name, None),
-        };
-        let scheduler = scheduler
-            .parse()
-            .map_err(|cause| UnknownPolicy::Scheduler { name: name.to_owned(), cause })?;
-        Ok(Self { name: name.to_owned(), scheduler: Some(scheduler), control })
+            Some((word, controller)) => {
+                let policy = Self::new(name, scheduler(word)?);
+                let controller = controller.parse::<congestion::Algorithm>();
+                let congestion = controller.map_err(UnknownPolicy::Controller)?.into();
+                Ok(Self { congestion: Some(congestion), ..policy })
+            }
+        }
     }
-}
-
-fn read_control(name: &str, scheduler: &str, controller: &str) -> Result<Control, UnknownPolicy> {
-    if controller == "none" {
-        return Ok(Control::Open);
-    }
-    Err(UnknownPolicy::Controller { name: name.to_owned(), scheduler: scheduler.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn policy(name: &str) -> Policy {
+        name.parse().unwrap()
+    }
+
     #[test]
     fn policies_are_read_by_name() {
-        for name in ["default", "min-rtt", "open/adaptive-wrr", "round-robin/none"] {
-            assert_eq!(name.parse::<Policy>().unwrap().name(), name);
+        for name in ["default", "min-rtt", "ecf/bbr", "earliest-delivery/cubic", "open/fixed"] {
+            assert_eq!(policy(name).name(), name);
         }
-        let open: Policy = "open/adaptive-wrr".parse().unwrap();
-        let scheduler = open.scheduler.unwrap().algorithm;
-        assert_eq!(scheduler, scheduler::Algorithm::AdaptiveWrr);
+        let controller = |name| policy(name).congestion.map(|config| config.algorithm);
+        assert_eq!(controller("blest/cubic"), Some(congestion::Algorithm::Cubic));
+        assert_eq!(controller("open/min-rtt"), None);
+        assert_eq!(controller("adaptive-wrr"), None);
+        let default = scheduler::Algorithm::default();
+        assert_eq!(controller("default"), default.default_congestion().map(|own| own.algorithm));
+        assert_eq!(policy("default").scheduler, default.into());
+        assert_eq!(policy("ecf/bbr").scheduler.algorithm, scheduler::Algorithm::Ecf);
     }
 
     #[test]
     fn what_is_no_policy_says_what_would_be() {
         let error = |name: &str| name.parse::<Policy>().unwrap_err().to_string();
         assert!(error("open/fastest").contains("unknown scheduler `fastest`"));
-        assert!(error("min-rtt/best").contains("min-rtt"));
+        assert!(error("min-rtt/best").contains("`best`"));
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::resequencer::ResequencerConfig;
-use plait_proto::scheduler::SchedulerConfig;
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
 use plait_sim::ratio::Ratio;
@@ -195,19 +194,18 @@ fn mean(series: &BTreeMap<String, Vec<f64>>, link: &str, times: Times) -> f64 {
     if counted.is_empty() { 0.0 } else { counted.iter().sum::<f64>() / counted.len() as f64 }
 }
 
-/// A bond under a policy; what the policy leaves open is the bond's default.
+/// A bond under a policy; the rest is the bond's default.
 fn bond(links: Vec<String>, policy: &Policy) -> BondSpec {
-    let mut bond = BondSpec {
+    BondSpec {
         links,
-        scheduler: SchedulerConfig::default(),
+        scheduler: policy.scheduler.clone(),
+        congestion: policy.congestion,
         order: Order::default(),
         loss_detection: LossDetection::default(),
         resequencer: ResequencerConfig::default(),
         report_interval: REPORT_INTERVAL,
         inner_mtu: INNER_MTU_BYTES,
-    };
-    policy.apply(&mut bond);
-    bond
+    }
 }
 
 fn traffic(load: Load) -> Traffic {

@@ -87,6 +87,7 @@ pub(crate) fn run(args: &LadderArgs, output: &Output) -> Result<Verdict> {
     let policies = args.policies();
     let mut effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     effort.seeds = args.seeds.unwrap_or(effort.seeds);
+    effort.with_bare = output.is_json();
     let mut scores = climb(&selected, &policies, effort)?;
     scores.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
     for (at, policy) in policies.iter().enumerate() {

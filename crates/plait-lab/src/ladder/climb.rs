@@ -20,6 +20,8 @@ pub(crate) struct Effort {
     pub(crate) times: Times,
     /// Of the others.
     pub(crate) times_of_events: Times,
+    /// Whether each link is run without plait too, to stand beside the figures.
+    pub(crate) with_bare: bool,
 }
 
 impl Effort {
@@ -28,12 +30,14 @@ impl Effort {
         seeds: 5,
         times: Times { whole_s: 30, warmup_s: 10 },
         times_of_events: Times { whole_s: 45, warmup_s: 10 },
+        with_bare: false,
     };
     /// For trying things out.
     pub(crate) const QUICK: Self = Self {
         seeds: 1,
         times: Times { whole_s: 16, warmup_s: 6 },
         times_of_events: Times { whole_s: 40, warmup_s: 10 },
+        with_bare: false,
     };
 }
 
@@ -96,7 +100,7 @@ impl Plan {
             links.map(|link| place(carrier, std::slice::from_ref(link))).collect()
         };
         let alone = each(Carrier::Bond(policy));
-        let bare = each(Carrier::Bare);
+        let bare = if effort.with_bare { each(Carrier::Bare) } else { Vec::new() };
         Places { bond, alone, bare }
     }
 
@@ -151,6 +155,7 @@ mod tests {
         seeds: 2,
         times: Times { whole_s: 6, warmup_s: 2 },
         times_of_events: Times { whole_s: 6, warmup_s: 2 },
+        with_bare: true,
     };
 
     #[test]

@@ -156,6 +156,9 @@ pub(crate) struct LadderArgs {
     /// Only rungs whose name holds this.
     #[arg(long, value_name = "SUBSTRING")]
     pub(crate) only: Option<String>,
+    /// Run only the bond, once, and print what happens second by second.
+    #[arg(long, requires = "only")]
+    pub(crate) over_time: bool,
     /// Every fourth rung, once and shorter: for trying things out, not for a claim.
     #[arg(long)]
     pub(crate) quick: bool,

@@ -6,6 +6,7 @@
 //! - [`policy`]: how the bond spreads its packets.
 //! - [`course`], [`trial`]: a rung as scenarios, and what a run of one found.
 //! - [`climb`], [`score`], [`tally`]: all runs, and what they come to.
+//! - [`over_time`]: one run second by second.
 //! - [`words`]: the tables that people read.
 
 use std::time::Instant;
@@ -20,6 +21,7 @@ use crate::output::{self, Output, Verdict};
 
 mod climb;
 mod course;
+mod over_time;
 mod policy;
 mod rung;
 mod rungs;
@@ -88,6 +90,12 @@ pub(crate) fn run(args: &LadderArgs, output: &Output) -> Result<Verdict> {
     let mut effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     effort.seeds = args.seeds.unwrap_or(effort.seeds);
     effort.with_bare = output.is_json();
+    if args.over_time {
+        over_time::tell(&selected, &policies, effort, output)?;
+        let more = serde_json::json!({ "rungs": selected.len() });
+        output.record("summary", &Summary::new("ladder", &[], more))?;
+        return Ok(Verdict::Good);
+    }
     let mut scores = climb(&selected, &policies, effort)?;
     scores.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
     for (at, policy) in policies.iter().enumerate() {

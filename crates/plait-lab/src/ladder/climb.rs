@@ -39,6 +39,10 @@ impl Effort {
         times_of_events: Times { whole_s: 40, warmup_s: 10 },
         with_bare: false,
     };
+
+    pub(super) fn times_of(&self, rung: &Rung) -> Times {
+        if rung.has_events() { self.times_of_events } else { self.times }
+    }
 }
 
 /// Runs every rung under every policy: scores by rung, then by policy.
@@ -89,7 +93,7 @@ impl Plan {
     }
 
     fn add(&mut self, rung: &Rung, policy: usize, effort: Effort) -> Places {
-        let times = if rung.has_events() { effort.times_of_events } else { effort.times };
+        let times = effort.times_of(rung);
         let mut place = |carrier: Carrier, links: &[Link]| {
             let links = links.to_vec();
             self.place(Trial { carrier, links, load: rung.load, times })

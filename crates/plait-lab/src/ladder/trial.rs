@@ -35,6 +35,9 @@ const LOADS: [(&str, Direction); 2] = [("down", Direction::Down), ("up", Directi
 /// Seeds begin at different moments, by steps of this.
 const SEED_STEP: Duration = Duration::from_millis(37);
 const SEED_STEPS: u64 = 16;
+/// What is told of a run over time.
+const SERIES: [&str; 7] =
+    ["goodput", "cwnd", "link_throughput", "drops", "queue_ms", "rtt_ms", "waiting"];
 const SAMPLE: Duration = Duration::from_millis(100);
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -100,6 +103,14 @@ impl Trial {
         Ok(self.found(&result))
     }
 
+    /// A run with its course, one sample a second.
+    pub(super) fn run_over_time(&self, policies: &[Policy], seed: u64) -> Result<RunResult> {
+        let mut scenario = self.scenario(policies, seed);
+        let series = SERIES.iter().map(|series| (*series).to_owned());
+        scenario.capture = Capture { interval: Duration::from_secs(1), series: series.collect() };
+        Ok(run::run(&scenario, seed)?)
+    }
+
     fn scenario(&self, policies: &[Policy], seed: u64) -> Scenario {
         let seconds = |s: u32| Duration::from_secs(s.into());
         let duration = seconds(self.times.whole_s);
@@ -132,7 +143,7 @@ impl Trial {
     }
 
     /// Links are sorted by their names, and must keep their order.
-    fn link_name(&self, at: usize) -> String {
+    pub(super) fn link_name(&self, at: usize) -> String {
         format!("{at}-{}", self.links[at].name)
     }
 

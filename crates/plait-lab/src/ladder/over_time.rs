@@ -1,0 +1,79 @@
+//! A rung second by second: to see why it comes to what it does.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::climb::Effort;
+use super::policy::Policy;
+use super::rung::Rung;
+use super::trial::{Carrier, Trial};
+use crate::output::{Align, Output, Table};
+
+const OF_RUN: [(&str, &str); 3] =
+    [("goodput.down", "Mbit/s"), ("cwnd.down", "cwnd"), ("waiting", "waiting")];
+const OF_LINK: [(&str, &str); 4] =
+    [("link_throughput", "Mbit/s"), ("drops", "drops"), ("queue_ms", "queue"), ("rtt_ms", "srtt")];
+
+/// Prints the bond's first seed on each rung, under each policy.
+pub(super) fn tell(
+    rungs: &[Rung],
+    policies: &[Policy],
+    effort: Effort,
+    output: &Output,
+) -> Result<()> {
+    for rung in rungs {
+        for (at, policy) in policies.iter().enumerate() {
+            let trial = Trial {
+                carrier: Carrier::Bond(at),
+                links: rung.links.to_vec(),
+                load: rung.load,
+                times: effort.times_of(rung),
+            };
+            let series = trial.run_over_time(policies, 1)?.series;
+            output.line(format!("{}: {}, {policy}", rung.name, rung.load))?;
+            for line in table(&trial, &series) {
+                output.line(line)?;
+            }
+            let (rung, policy) = (rung.name, policy.name());
+            output.record("course", &Course { rung, policy, interval_s: 1, series: &series })?;
+            output.line("")?;
+        }
+    }
+    Ok(())
+}
+
+type Series = BTreeMap<String, Vec<f64>>;
+
+#[derive(Serialize)]
+struct Course<'a> {
+    rung: &'a str,
+    policy: &'a str,
+    interval_s: u32,
+    series: &'a Series,
+}
+
+fn table(trial: &Trial, found: &Series) -> Vec<String> {
+    let mut series = Vec::new();
+    for (name, head) in OF_RUN {
+        series.push((name.to_owned(), head.to_owned()));
+    }
+    for link in 0..trial.links.len() {
+        let link = trial.link_name(link);
+        let of_link =
+            OF_LINK.map(|(name, head)| (format!("{name}.{link}"), format!("{head} {link}")));
+        series.extend(of_link);
+    }
+    let known: Vec<_> =
+        series.iter().filter_map(|(name, head)| Some((head.as_str(), found.get(name)?))).collect();
+    let columns = known.iter().map(|(head, _)| (*head, Align::Right));
+    let columns: Vec<_> = [("s", Align::Right)].into_iter().chain(columns).collect();
+    let mut table = Table::new(&columns);
+    for second in 0..trial.times.whole_s as usize {
+        let values = known.iter().map(|(_, series)| series.get(second).copied().unwrap_or(0.0));
+        let cells = values.map(|value| format!("{value:.1}"));
+        table.row([(second + 1).to_string()].into_iter().chain(cells));
+    }
+    table.lines()
+}

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::ladder::Policy;
 
@@ -123,22 +123,45 @@ impl ExperimentArgs {
     }
 }
 
-/// What to run.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct RunCommand {
-    #[command(flatten)]
-    pub(crate) scenario: Option<RunArgs>,
-    #[command(subcommand)]
-    pub(crate) set: Option<RunSet>,
+/// What to run: a scenario, or a set of link conditions that is no file. Written by hand, because a
+/// derived form cannot leave a scenario's required options out.
+#[derive(Debug)]
+pub(crate) enum RunCommand {
+    Scenario(RunArgs),
+    Ladder(LadderArgs),
 }
 
-/// Sets of scenarios that are no files.
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunSet {
-    /// Run a bond on more than a hundred sets of link conditions in virtual time, each named after
-    /// the real case it stands for.
-    Ladder(LadderArgs),
+const LADDER: &str = "ladder";
+
+impl Args for RunCommand {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let ladder = LadderArgs::augment_args(clap::Command::new(LADDER)).about(
+            "Run a bond on more than a hundred sets of link conditions in virtual time, each named \
+             after the real case it stands for",
+        );
+        RunArgs::augment_args(command)
+            .args_conflicts_with_subcommands(true)
+            .subcommand_negates_reqs(true)
+            .subcommand(ladder)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for RunCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.subcommand() {
+            Some((LADDER, ladder)) => LadderArgs::from_arg_matches(ladder).map(Self::Ladder),
+            _ => RunArgs::from_arg_matches(matches).map(Self::Scenario),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -260,9 +283,9 @@ mod tests {
             })
         };
         let scenario = run(&["plait-lab", "run", "002/tcp-k", "--on", "sim"]).unwrap();
-        assert!(scenario.scenario.is_some() && scenario.set.is_none());
+        assert!(matches!(scenario, RunCommand::Scenario(RunArgs { on: On::Sim, .. })));
         let line = ["plait-lab", "run", "ladder", "--policy", "min-rtt", "--policy", "default"];
-        let Some(RunSet::Ladder(args)) = run(&line).unwrap().set else { panic!("no ladder") };
+        let RunCommand::Ladder(args) = run(&line).unwrap() else { panic!("no ladder") };
         assert_eq!(args.policies().len(), 2);
         assert!(run(&["plait-lab", "run", "ladder", "--policy", "fastest"]).is_err());
         assert!(run(&["plait-lab", "run", "002/tcp-k"]).is_err());

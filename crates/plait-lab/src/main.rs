@@ -33,7 +33,7 @@ use anyhow::Result;
 use clap::Parser;
 use plait_net::netns::{self, Isolation};
 
-use crate::cli::{Cli, Command, On, RunCommand, RunSet};
+use crate::cli::{Cli, Command, On, RunCommand};
 use crate::output::{Output, Verdict};
 
 fn main() -> ExitCode {
@@ -53,10 +53,8 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     let outside = match &cli.command {
         Command::Clean => Some(clean::run(&output)),
         Command::List(args) => Some(list::run(args, &output)),
-        Command::Run(RunCommand { set: Some(RunSet::Ladder(args)), .. }) => {
-            Some(ladder::run(args, &output))
-        }
-        Command::Run(RunCommand { scenario: Some(args), .. }) if args.on == On::Sim => {
+        Command::Run(RunCommand::Ladder(args)) => Some(ladder::run(args, &output)),
+        Command::Run(RunCommand::Scenario(args)) if args.on == On::Sim => {
             Some(run::run(args, &output))
         }
         Command::Report(args) => Some(report::run(args, &output)),
@@ -67,7 +65,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     if let Some(verdict) = outside {
         return verdict.map(Verdict::exit_code);
     }
-    if let Command::Run(RunCommand { scenario: Some(args), .. }) = &cli.command {
+    if let Command::Run(RunCommand::Scenario(args)) = &cli.command {
         run::check(args)?;
     }
     if let Command::Compare(args) = &cli.command {
@@ -86,13 +84,14 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Demo(args) => demo::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),
-        Command::Run(RunCommand { scenario: Some(args), .. }) => run::run(args, &output),
+        Command::Run(RunCommand::Scenario(args)) => run::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
-        Command::Run(RunCommand { scenario: None, .. }) => {
-            unreachable!("the command line asks for a scenario or a set")
-        }
-        Command::Clean | Command::List(_) | Command::Report(_) | Command::Swarm(_) => {
+        Command::Run(RunCommand::Ladder(_))
+        | Command::Clean
+        | Command::List(_)
+        | Command::Report(_)
+        | Command::Swarm(_) => {
             unreachable!("these work outside and have returned")
         }
     };

@@ -28,7 +28,9 @@ use crate::topology::PROVIDER_V4;
 mod lateness;
 mod nat;
 
-pub(crate) use lateness::{Lateness, LatenessSummary};
+pub(crate) use lateness::{
+    LATE_P99_MAX, Lateness, LatenessSummary, VERY_LATE, VERY_LATE_SHARE_MAX,
+};
 use nat::Nat;
 
 /// Longest packet that a link carries: above any device's MTU.

@@ -20,8 +20,8 @@ pub(crate) use beat::{BEAT_INTERVAL, Beat};
 pub(crate) use curl::{WebServer, download};
 pub(crate) use deliveries::Deliveries;
 pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
-pub(crate) use pings::Pinging;
-pub(crate) use stream::Stream;
+pub(crate) use pings::{PingAnswers, Pinging};
+pub(crate) use stream::{Stream, Transport};
 
 /// How long to send, the first part not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

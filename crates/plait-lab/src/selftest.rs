@@ -25,6 +25,7 @@ const TESTS: &[(&str, Test)] = &[
     ("topology", base::topology),
     ("measurements", base::measurements),
     ("reconfiguration", base::reconfiguration),
+    ("mptcp", base::mptcp),
     ("stand", bond::stand),
     ("bond", bond::carries_ping_and_tcp),
     ("ipv6", bond::carries_ipv6_inside_and_outside),

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use anyhow::Result;
 
-use crate::emulator::Lateness;
+use crate::emulator::{Lateness, Way};
 use crate::gateway::{Bond, BondSetup};
-use crate::measure::{IperfServer, Target};
+use crate::measure::{IperfServer, Stream, Target, Transport};
 use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology};
 
 /// What carries the traffic.
@@ -14,6 +14,8 @@ use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology};
 pub(crate) enum Carrier {
     /// A link without plait.
     Bare(&'static str),
+    /// The kernel's MPTCP over all links without plait.
+    Mptcp,
     /// plait, with the paths of this setup.
     Plait(Box<BondSetup>),
 }
@@ -31,17 +33,22 @@ pub(crate) struct Site<'a> {
     pub(crate) topology: &'a Topology,
     /// The two gateways, when plait is the carrier.
     pub(crate) bond: Option<Bond<'a>>,
-    bare: Option<IpAddr>,
+    transport: Transport,
+    server: IpAddr,
+    /// The address of the link to use, where it matters.
+    source: Option<IpAddr>,
 }
 
 impl Site<'_> {
     /// The download that measurements use.
     pub(crate) fn target(&self) -> Target<'_> {
         let client = &self.topology.customer().netns;
-        match self.bare {
-            Some(address) => Target { client, server: SERVER_BARE_V4.into(), bind: Some(address) },
-            None => Target { client, server: SERVER_V4.into(), bind: None },
-        }
+        Target { client, server: self.server, bind: self.source }
+    }
+
+    /// Begins a download of one CUBIC flow.
+    pub(crate) fn download(&self) -> Result<Stream> {
+        Stream::start_to(self.target(), &self.topology.server, self.transport, Way::Down)
     }
 }
 
@@ -55,11 +62,24 @@ pub(crate) fn on_site<T>(
 ) -> Result<T> {
     let topology = Topology::build(links)?;
     let customer = &topology.customer().netns;
-    let (bond, bare) = match carrier {
-        Carrier::Bare(name) => (None, Some(topology.link(name)?.customer_address())),
-        Carrier::Plait(setup) => (Some(Bond::start(customer, &topology.provider, setup)?), None),
+    let mut site = Site {
+        topology: &topology,
+        bond: None,
+        transport: Transport::Tcp,
+        server: SERVER_BARE_V4.into(),
+        source: None,
     };
-    let mut site = Site { topology: &topology, bond, bare };
+    match carrier {
+        Carrier::Bare(name) => site.source = Some(topology.link(name)?.customer_address()),
+        Carrier::Mptcp => {
+            topology.enable_mptcp()?;
+            site.transport = Transport::Mptcp;
+        }
+        Carrier::Plait(setup) => {
+            site.bond = Some(Bond::start(customer, &topology.provider, setup)?);
+            site.server = SERVER_V4.into();
+        }
+    }
     let _iperf = IperfServer::start(&topology.server, site.target().server)?;
     let result = work(&mut site)?;
     if let Some(bond) = &mut site.bond {

@@ -16,13 +16,14 @@ use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
 use plait_net::tun::Tun;
 use plait_proto::units::Rate;
-use plait_sim::link::LinkConfig;
+use plait_sim::link::{DEFAULT_QUEUE_TIME, LinkConfig};
 
 use crate::emulator::Emulator;
 
 mod addresses;
 mod interface;
 mod ip;
+mod multipath;
 mod veth;
 
 pub(crate) use addresses::*;
@@ -43,6 +44,8 @@ pub(crate) struct LinkSpec {
     pub(crate) rate_mbit: u64,
     pub(crate) rtt_min_ms: u64,
     pub(crate) rtt_max_ms: u64,
+    /// Time that its drop-tail queues hold at its rate.
+    pub(crate) queue_time: Duration,
     /// MTU of the devices at its ends, in bytes.
     pub(crate) mtu: u32,
 }
@@ -53,22 +56,23 @@ impl LinkSpec {
     /// 002's LTE link.
     pub(crate) const LTE: Self = Self::new("lte", 60, 25, 45);
 
-    /// A link of `rate_mbit` megabits per second whose empty round trip takes this long.
+    /// A link of `rate_mbit` megabits per second whose empty round trip takes this long, with
+    /// queues of 50 ms.
     pub(crate) const fn new(
         name: &'static str,
         rate_mbit: u64,
         rtt_min_ms: u64,
         rtt_max_ms: u64,
     ) -> Self {
-        Self { name, rate_mbit, rtt_min_ms, rtt_max_ms, mtu: DEFAULT_MTU }
+        let queue_time = DEFAULT_QUEUE_TIME;
+        Self { name, rate_mbit, rtt_min_ms, rtt_max_ms, queue_time, mtu: DEFAULT_MTU }
     }
 
     pub(crate) fn config(&self) -> LinkConfig {
-        LinkConfig::with_rtt(
-            Rate::from_mbit(self.rate_mbit),
-            Duration::from_millis(self.rtt_min_ms),
-            Duration::from_millis(self.rtt_max_ms),
-        )
+        let rate = Rate::from_mbit(self.rate_mbit);
+        let [rtt_min, rtt_max] = [self.rtt_min_ms, self.rtt_max_ms].map(Duration::from_millis);
+        let queue_bytes = rate.bytes_in(self.queue_time);
+        LinkConfig { queue_bytes, ..LinkConfig::with_rtt(rate, rtt_min, rtt_max) }
     }
 
     /// For people: `dsl 64 Mbit/s 13 ms`.

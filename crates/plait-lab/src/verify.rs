@@ -137,6 +137,26 @@ const PROMISES: &[Promise] = &[
         claim: "the bond is never slower than its best link, and has nearly the sum of steady ones",
         check: promise::ladder::check,
     },
+    Promise {
+        name: "promise.2",
+        claim: "without typed rates one TCP flow gets nearly the sum, as with the kernel's MPTCP",
+        check: promise::sum::check,
+    },
+    Promise {
+        name: "promise.3",
+        claim: "a download leaves the ping beside it short, also with a second of modem buffer",
+        check: promise::latency::check,
+    },
+    Promise {
+        name: "promise.4",
+        claim: "random loss neither spoils the good link nor starves one TCP flow",
+        check: promise::lossy::check,
+    },
+    Promise {
+        name: "promise.5",
+        claim: "a link that falls to a fifteenth does not take the steady one with it",
+        check: promise::falling::check,
+    },
 ];
 
 #[derive(Serialize)]

@@ -62,6 +62,7 @@ tests! { selftest:
     topology => "topology",
     measurements => "measurements",
     reconfiguration => "reconfiguration",
+    mptcp => "mptcp",
     a_tcp_scenario_runs => "scenario-tcp",
 }
 

@@ -8,6 +8,12 @@ const BUCKET: Duration = Duration::from_micros(10);
 /// The last bucket takes everything from 50 ms on.
 const BUCKETS: usize = 5_000;
 
+/// Most that the 99th percentile of a link may be in a run that is to give figures.
+pub(crate) const LATE_P99_MAX: Duration = Duration::from_millis(2);
+/// A release later than this is very late, and so many may be.
+pub(crate) const VERY_LATE: Duration = Duration::from_millis(10);
+pub(crate) const VERY_LATE_SHARE_MAX: f64 = 0.002;
+
 /// A histogram of lateness in steps of 10 us.
 #[derive(Clone, Debug)]
 pub(crate) struct Lateness {
@@ -56,6 +62,12 @@ impl Lateness {
         above as f64 / packets.max(1) as f64
     }
 
+    /// Whether the machine was so busy that the links were not what they should have been.
+    pub(crate) fn is_too_late(&self) -> bool {
+        let p99 = Duration::from_micros(self.summary().p99_us);
+        p99 > LATE_P99_MAX || self.share_above(VERY_LATE) > VERY_LATE_SHARE_MAX
+    }
+
     pub(crate) fn summary(&self) -> LatenessSummary {
         let packets: u64 = self.counts.iter().sum();
         let mean = self.sum.as_micros() / u128::from(packets.max(1));
@@ -94,6 +106,19 @@ mod tests {
         assert_eq!(lateness.summary(), expected);
         let shares = [305, 310, 50_000].map(|us| lateness.share_above(Duration::from_micros(us)));
         assert_eq!(shares, [0.02, 0.01, 0.01]);
+    }
+
+    #[test]
+    fn a_busy_machine_is_noticed() {
+        let mut lateness = Lateness::default();
+        (0..1000).for_each(|_| lateness.record(Duration::from_micros(500)));
+        (0..2).for_each(|_| lateness.record(Duration::from_millis(11)));
+        assert!(!lateness.is_too_late());
+        lateness.record(Duration::from_millis(11));
+        assert!(lateness.is_too_late(), "three in a thousand very late");
+        let mut lateness = Lateness::default();
+        (0..100).for_each(|_| lateness.record(Duration::from_micros(2500)));
+        assert!(lateness.is_too_late(), "all late");
     }
 
     #[test]

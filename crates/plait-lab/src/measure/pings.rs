@@ -1,15 +1,40 @@
-//! A dense row of pings: which stay unanswered.
+//! A dense row of pings: which stay unanswered, and how long the others take.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use plait_net::netns::NetNs;
 
+use super::Target;
 use crate::process;
 
 /// An answer later than this counts as none.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// What a row of pings gave.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct PingAnswers {
+    sent: u32,
+    /// Of the pings that were answered, sorted.
+    rtts_ms: Vec<f64>,
+}
+
+impl PingAnswers {
+    /// How many were not answered within a second.
+    pub(crate) fn unanswered(&self) -> u32 {
+        let is_in_time = |ms: &&f64| **ms <= milliseconds(ANSWER_MAX);
+        let in_time = self.rtts_ms.iter().filter(is_in_time).count();
+        self.sent.saturating_sub(u32::try_from(in_time).unwrap_or(u32::MAX))
+    }
+
+    /// The round-trip time, in milliseconds, that `percent` per cent of the pings were not above. A
+    /// ping without an answer counts as one of a second at least.
+    pub(crate) fn percentile_ms(&self, percent: u32) -> f64 {
+        let rank = u64::from(self.sent) * u64::from(percent) / 100;
+        let rtt_ms = usize::try_from(rank).ok().and_then(|rank| self.rtts_ms.get(rank));
+        let slowest_ms = self.rtts_ms.last().copied().unwrap_or_default();
+        rtt_ms.copied().unwrap_or_else(|| slowest_ms.max(milliseconds(ANSWER_MAX)))
+    }
+}
 
 /// A row of pings under way, on a thread of its own.
 #[derive(Debug)]
@@ -20,11 +45,14 @@ pub(crate) struct Pinging {
 
 impl Pinging {
     /// Sends `count` pings, one each `interval`.
-    pub(crate) fn start(netns: &NetNs, to: IpAddr, interval: Duration, count: u32) -> Result<Self> {
-        let mut command = netns.command("ping");
+    pub(crate) fn start(target: Target<'_>, interval: Duration, count: u32) -> Result<Self> {
+        let mut command = target.client.command("ping");
         let seconds = interval.as_secs_f64().to_string();
         command.args(["-n", "-W", "1", "-i", &seconds, "-c", &count.to_string()]);
-        command.arg(to.to_string());
+        if let Some(source) = target.bind {
+            command.args(["-I", &source.to_string()]);
+        }
+        command.arg(target.server.to_string());
         let limit = interval * count + Duration::from_secs(15);
         let thread = std::thread::Builder::new()
             .name("pings".into())
@@ -32,26 +60,29 @@ impl Pinging {
         Ok(Self { count, thread })
     }
 
-    /// Waits for the last; returns how many stayed unanswered after a second.
-    pub(crate) fn unanswered(self) -> Result<u32> {
+    /// Waits for the last.
+    pub(crate) fn answers(self) -> Result<PingAnswers> {
         let text = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         anyhow::ensure!(text.contains("packets transmitted"), "unknown form of pings: {text}");
-        let answered = answered_in_time(&text)?;
-        Ok(self.count.saturating_sub(answered))
+        answers(&text, self.count)
     }
 }
 
-/// Pings answered in time, each once.
-fn answered_in_time(text: &str) -> Result<u32> {
-    let mut answered = 0;
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// Reads what ping(8) printed of `sent` pings; an answer that came twice counts once.
+fn answers(text: &str, sent: u32) -> Result<PingAnswers> {
+    let mut rtts_ms = Vec::new();
     let is_first = |line: &&str| line.contains(" icmp_seq=") && !line.ends_with("(DUP!)");
     for line in text.lines().filter(is_first) {
         let Some((_, time)) = line.split_once(" time=") else { continue };
         let ms = time.trim_end_matches(" ms").parse::<f64>();
-        let ms = ms.with_context(|| format!("unknown form of a ping's answer: {line}"))?;
-        answered += u32::from(ms <= ANSWER_MAX.as_secs_f64() * 1000.0);
+        rtts_ms.push(ms.with_context(|| format!("unknown form of a ping's answer: {line}"))?);
     }
-    Ok(answered)
+    rtts_ms.sort_by(f64::total_cmp);
+    Ok(PingAnswers { sent, rtts_ms })
 }
 
 #[cfg(test)]
@@ -65,7 +96,17 @@ mod tests {
                     64 bytes from 10.0.0.1: icmp_seq=2 ttl=64 time=1200 ms\n\
                     From 10.0.0.9 icmp_seq=3 Destination Net Unreachable\n\
                     64 bytes from 10.0.0.1: icmp_seq=4 ttl=64 time=999 ms\n";
-        assert_eq!(answered_in_time(text).unwrap(), 2);
-        assert!(answered_in_time("64 bytes: icmp_seq=1 time=soon ms").is_err());
+        assert_eq!(answers(text, 4).unwrap().unanswered(), 2);
+        assert!(answers("64 bytes: icmp_seq=1 time=soon ms", 1).is_err());
+    }
+
+    #[test]
+    fn a_ping_without_an_answer_is_a_slow_one() {
+        let row = PingAnswers { sent: 4, rtts_ms: vec![10.0, 20.0, 30.0] };
+        assert_eq!((row.percentile_ms(50), row.percentile_ms(95)), (30.0, 1000.0));
+        let silent = PingAnswers { sent: 4, rtts_ms: Vec::new() };
+        assert_eq!(silent.percentile_ms(50), 1000.0);
+        let late = PingAnswers { sent: 2, rtts_ms: vec![1500.0] };
+        assert_eq!((late.unanswered(), late.percentile_ms(95)), (2, 1500.0));
     }
 }

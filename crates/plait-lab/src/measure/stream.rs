@@ -2,17 +2,17 @@
 //! notes when data arrives.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use plait_net::netns::NetNs;
-use socket2::SockRef;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::Deliveries;
+use super::{Deliveries, Target};
 use crate::emulator::Way;
 use crate::topology::{SERVER_V4, Topology};
 
@@ -20,6 +20,32 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const CHUNK_BYTES: usize = 64 * 1024;
 /// The sender's congestion control (RFC 9438).
 const CONGESTION: &[u8] = b"cubic";
+
+/// What carries a connection's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transport {
+    Tcp,
+    /// Multipath TCP (RFC 8684): one connection of several TCP subflows, each with the congestion
+    /// control asked for. Which they are is the namespaces' matter.
+    Mptcp,
+}
+
+impl Transport {
+    fn open(self, netns: &NetNs) -> Result<Socket> {
+        let protocol = match self {
+            Self::Tcp => Protocol::TCP,
+            Self::Mptcp => Protocol::MPTCP,
+        };
+        match netns.run_in(|| Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)))? {
+            Ok(socket) => Ok(socket),
+            Err(error) if self == Self::Mptcp => bail!(
+                "the kernel opens no MPTCP socket: {error}; use a kernel that was built with \
+                 CONFIG_MPTCP (Linux 5.16 or later)"
+            ),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
 
 /// A running connection; it is closed when it is dropped.
 #[derive(Debug)]
@@ -57,7 +83,20 @@ impl Shared {
 impl Stream {
     /// Connects the customer to the server through the bond; data flows `way`.
     pub(crate) fn start(topology: &Topology, way: Way) -> Result<Self> {
-        let (customer, server) = connect(&topology.customer().netns, &topology.server)?;
+        let client = &topology.customer().netns;
+        let target = Target { client, server: SERVER_V4.into(), bind: None };
+        Self::start_to(target, &topology.server, Transport::Tcp, way)
+    }
+
+    /// Connects the target's client to the target's address, which is one of `server`'s; data flows
+    /// `way`.
+    pub(crate) fn start_to(
+        target: Target<'_>,
+        server: &NetNs,
+        transport: Transport,
+        way: Way,
+    ) -> Result<Self> {
+        let (customer, server) = connect(target, server, transport)?;
         let (sender, receiver) = match way {
             Way::Up => (customer, server),
             Way::Down => (server, customer),
@@ -107,14 +146,26 @@ impl Drop for Stream {
 }
 
 /// The customer's and the server's end of a new connection.
-fn connect(customer: &NetNs, server: &NetNs) -> Result<(TcpStream, TcpStream)> {
-    let listener = server.run_in(|| TcpListener::bind((SERVER_V4, 0)))??;
+fn connect(
+    target: Target<'_>,
+    server: &NetNs,
+    transport: Transport,
+) -> Result<(TcpStream, TcpStream)> {
+    let listener = transport.open(server)?;
+    listener.bind(&SocketAddr::new(target.server, 0).into())?;
+    listener.listen(1)?;
     let address = listener.local_addr()?;
-    let at_customer = customer
-        .run_in(|| TcpStream::connect_timeout(&address, CONNECT_LIMIT))?
-        .with_context(|| format!("cannot connect to {address} through the bond"))?;
+    let at_customer = transport.open(target.client)?;
+    if let Some(source) = target.bind {
+        at_customer.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    let connected = at_customer.connect_timeout(&address, CONNECT_LIMIT);
+    connected.with_context(|| {
+        let address = address.as_socket().map(|address| address.to_string()).unwrap_or_default();
+        format!("cannot connect to {address}")
+    })?;
     let (at_server, _) = listener.accept()?;
-    Ok((at_customer, at_server))
+    Ok((at_customer.into(), at_server.into()))
 }
 
 fn send_all(mut socket: TcpStream, shared: &Shared) {

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
 use plait_net::tun::Tun;
 
 use super::ping::ping;
-use crate::emulator::Lateness;
+use crate::emulator::{Lateness, Way};
 use crate::measure::{self, IperfServer, Span, Target, WebServer, mbit};
 use crate::output::Output;
 use crate::process;
@@ -148,7 +148,7 @@ pub(super) fn reconfiguration(_output: &Output) -> Result<()> {
     });
     let slower = ping(&customer.netns, link_v4(1, 2), None, 3)?;
     ensure!(slower.mean_rtt_us.is_some_and(|rtt| rtt >= 60_000), "60 ms round trip: {slower:?}");
-    let captured = emulator.captured(crate::emulator::Way::Up);
+    let captured = emulator.captured(Way::Up);
     ensure!(captured.len() == 3, "three pings were captured, not {}", captured.len());
     ensure!(captured.iter().all(|packet| packet[0] >> 4 == 4), "they are IPv4");
     emulator.set_cut(true);
@@ -156,4 +156,26 @@ pub(super) fn reconfiguration(_output: &Output) -> Result<()> {
     emulator.set_cut(false);
     ensure!(ping(&customer.netns, link_v4(1, 2), None, 2)?.received == 2, "a joined link carries");
     Ok(())
+}
+
+/// A connection of the kernel's MPTCP fills every link.
+pub(super) fn mptcp(output: &Output) -> Result<()> {
+    const TIME: Duration = Duration::from_secs(4);
+    if !Path::new("/proc/sys/net/mptcp").exists() {
+        output.line("mptcp: skipped, this kernel has none")?;
+        return Ok(());
+    }
+    let links = [LinkSpec::new("first", 20, 20, 20), LinkSpec::new("second", 10, 40, 40)];
+    on_site(&links, &Carrier::Mptcp, &mut Lateness::default(), |site| {
+        let stream = site.download()?;
+        std::thread::sleep(TIME);
+        let now = Instant::now();
+        let rate = stream.deliveries().rate_bps(now - TIME / 2, now);
+        let links = site.topology.customer().links.iter();
+        let bytes: Vec<_> = links.map(|link| link.emulator.delivered_bytes(Way::Down)).collect();
+        output.line(format!("{} Mbit/s; {bytes:?} bytes over the links", mbit(rate)))?;
+        ensure!(rate > 21_000_000, "more than the first link can carry: {rate}");
+        ensure!(bytes.iter().all(|bytes| *bytes > 1_000_000), "both were used: {bytes:?}");
+        Ok(())
+    })
 }

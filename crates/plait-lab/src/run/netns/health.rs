@@ -7,13 +7,8 @@ use plait_net::netns::NetNs;
 
 use super::error::NetnsError;
 use super::site::Site;
-use crate::emulator::{Lateness, LatenessSummary};
+use crate::emulator::{LATE_P99_MAX, Lateness, LatenessSummary, VERY_LATE, VERY_LATE_SHARE_MAX};
 
-/// Most that the links' 99th percentile of lateness may be, and the senders'.
-const LATE_P99_MAX: Duration = Duration::from_millis(2);
-/// A release later than this is very late, and so many may be.
-const VERY_LATE: Duration = Duration::from_millis(10);
-const VERY_LATE_SHARE_MAX: f64 = 0.002;
 /// Most that the 99th percentile of an ordinary thread's oversleeping may be: gateways are such.
 const ORDINARY_P99_MAX: Duration = Duration::from_millis(10);
 /// Most packets that devices and sockets may lose, of those that the links carried, and so many

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::emulator::Way;
 use crate::gateway::{Bond, BondSetup};
-use crate::measure::{Deliveries, Pinging, Stream};
+use crate::measure::{Deliveries, Pinging, Stream, Target};
 use crate::output::Progress;
 use crate::topology::{AttachedLink, SERVER_V4, Topology};
 
@@ -123,10 +123,11 @@ fn while_idle(cut: &str, what: &str, cuts: u32) -> Result<Vec<Figure>> {
     let mut unanswered = Vec::new();
     for _ in 0..cuts {
         std::thread::sleep(HEALED);
-        let pings = Pinging::start(customer, SERVER_V4.into(), PING_INTERVAL, PINGS)?;
+        let target = Target { client: customer, server: SERVER_V4.into(), bind: None };
+        let pings = Pinging::start(target, PING_INTERVAL, PINGS)?;
         std::thread::sleep(PINGS_BEFORE);
         emulator.set_cut(true);
-        unanswered.push(pings.unanswered()?);
+        unanswered.push(pings.answers()?.unanswered());
         emulator.set_cut(false);
     }
     bond.stop()?;

@@ -1,0 +1,37 @@
+//! What the kernel's MPTCP needs to use every link of the first customer.
+
+use anyhow::{Context, Result};
+use plait_net::netns::NetNs;
+
+use super::{Topology, ip_batch};
+
+/// Subflows that a connection may have beside its first: more than any topology has links.
+const SUBFLOWS_MAX: usize = 8;
+
+impl Topology {
+    /// Lets the customer's MPTCP connections take a subflow over each of its links (RFC 8684
+    /// section 3.2). The first subflow goes over the first link, which routes prefer.
+    pub(crate) fn enable_mptcp(&self) -> Result<()> {
+        for netns in [&self.customer().netns, &self.server] {
+            allow_mptcp(netns)?;
+        }
+        let others = self.customer().links.iter().skip(1);
+        let endpoints: Vec<_> = others
+            .map(|link| {
+                let (address, device) = (link.customer_address(), link.spec.name);
+                format!("mptcp endpoint add {address} dev {device} subflow")
+            })
+            .collect();
+        ip_batch(&self.customer().netns, "", &endpoints)
+    }
+}
+
+fn allow_mptcp(netns: &NetNs) -> Result<()> {
+    netns.set_sysctl("net.mptcp.enabled", "1").context(
+        "the kernel has no MPTCP, beside which plait is to be measured; use one that was built \
+         with CONFIG_MPTCP (Linux 5.16 or later)",
+    )?;
+    let limits =
+        format!("mptcp limits set subflows {SUBFLOWS_MAX} add_addr_accepted {SUBFLOWS_MAX}");
+    ip_batch(netns, "", &[limits]).context("`ip mptcp` is in iproute2 5.8 or later")
+}

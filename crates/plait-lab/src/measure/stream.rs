@@ -165,7 +165,18 @@ fn connect(
         format!("cannot connect to {address}")
     })?;
     let (at_server, _) = listener.accept()?;
-    Ok((at_customer.into(), at_server.into()))
+    let (mut at_customer, mut at_server) = (at_customer.into(), at_server.into());
+    request(&mut at_customer, &mut at_server).context("while asking for a transfer")?;
+    Ok((at_customer, at_server))
+}
+
+/// As in any download, the customer speaks first: the kernel's MPTCP sends over one subflow only
+/// until it has heard data from the end that connected (RFC 8684 section 3.1).
+fn request(customer: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
+    server.set_read_timeout(Some(CONNECT_LIMIT))?;
+    customer.write_all(b"?")?;
+    server.read_exact(&mut [0])?;
+    Ok(server.set_read_timeout(None)?)
 }
 
 fn send_all(mut socket: TcpStream, shared: &Shared) {

@@ -51,6 +51,8 @@ impl Transport {
 #[derive(Debug)]
 pub(crate) struct Stream {
     shared: Arc<Shared>,
+    /// A later subflow of MPTCP is taken only where somebody listens.
+    _listener: Socket,
     ends: [TcpStream; 2],
     threads: Vec<JoinHandle<()>>,
 }
@@ -96,7 +98,7 @@ impl Stream {
         transport: Transport,
         way: Way,
     ) -> Result<Self> {
-        let (customer, server) = connect(target, server, transport)?;
+        let Connected { listener, customer, server } = Connected::open(target, server, transport)?;
         let (sender, receiver) = match way {
             Way::Up => (customer, server),
             Way::Down => (server, customer),
@@ -104,7 +106,8 @@ impl Stream {
         SockRef::from(&sender).set_tcp_congestion(CONGESTION)?;
         let ends = [sender.try_clone()?, receiver.try_clone()?];
         let shared = Arc::new(Shared::default());
-        let mut stream = Self { shared: Arc::clone(&shared), ends, threads: Vec::new() };
+        let mut stream =
+            Self { shared: Arc::clone(&shared), _listener: listener, ends, threads: Vec::new() };
         let for_sender = Arc::clone(&shared);
         stream.spawn("sender", move || send_all(sender, &for_sender))?;
         stream.spawn("receiver", move || receive_all(receiver, &shared))?;
@@ -145,38 +148,43 @@ impl Drop for Stream {
     }
 }
 
-/// The customer's and the server's end of a new connection.
-fn connect(
-    target: Target<'_>,
-    server: &NetNs,
-    transport: Transport,
-) -> Result<(TcpStream, TcpStream)> {
-    let listener = transport.open(server)?;
-    listener.bind(&SocketAddr::new(target.server, 0).into())?;
-    listener.listen(1)?;
-    let address = listener.local_addr()?;
-    let at_customer = transport.open(target.client)?;
-    if let Some(source) = target.bind {
-        at_customer.bind(&SocketAddr::new(source, 0).into())?;
-    }
-    let connected = at_customer.connect_timeout(&address, CONNECT_LIMIT);
-    connected.with_context(|| {
-        let address = address.as_socket().map(|address| address.to_string()).unwrap_or_default();
-        format!("cannot connect to {address}")
-    })?;
-    let (at_server, _) = listener.accept()?;
-    let (mut at_customer, mut at_server) = (at_customer.into(), at_server.into());
-    request(&mut at_customer, &mut at_server).context("while asking for a transfer")?;
-    Ok((at_customer, at_server))
+/// A new connection.
+#[derive(Debug)]
+struct Connected {
+    listener: Socket,
+    customer: TcpStream,
+    server: TcpStream,
 }
 
-/// As in any download, the customer speaks first: the kernel's MPTCP sends over one subflow only
-/// until it has heard data from the end that connected (RFC 8684 section 3.1).
-fn request(customer: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
-    server.set_read_timeout(Some(CONNECT_LIMIT))?;
-    customer.write_all(b"?")?;
-    server.read_exact(&mut [0])?;
-    Ok(server.set_read_timeout(None)?)
+impl Connected {
+    fn open(target: Target<'_>, server: &NetNs, transport: Transport) -> Result<Self> {
+        let listener = transport.open(server)?;
+        listener.bind(&SocketAddr::new(target.server, 0).into())?;
+        listener.listen(1)?;
+        let address = listener.local_addr()?;
+        let customer = transport.open(target.client)?;
+        if let Some(source) = target.bind {
+            customer.bind(&SocketAddr::new(source, 0).into())?;
+        }
+        let connected = customer.connect_timeout(&address, CONNECT_LIMIT);
+        connected.with_context(|| {
+            let address = address.as_socket().map(|address| address.to_string());
+            format!("cannot connect to {}", address.unwrap_or_default())
+        })?;
+        let server = TcpStream::from(listener.accept()?.0);
+        let mut connected = Self { listener, customer: customer.into(), server };
+        connected.request().context("while asking for a transfer")?;
+        Ok(connected)
+    }
+
+    /// As in any download, the customer speaks first: the kernel's MPTCP sends over one subflow
+    /// only until it has heard data from the end that connected (RFC 8684 section 3.1).
+    fn request(&mut self) -> Result<()> {
+        self.server.set_read_timeout(Some(CONNECT_LIMIT))?;
+        self.customer.write_all(b"?")?;
+        self.server.read_exact(&mut [0])?;
+        Ok(self.server.set_read_timeout(None)?)
+    }
 }
 
 fn send_all(mut socket: TcpStream, shared: &Shared) {

@@ -1,10 +1,11 @@
 //! promise.5: a link whose rate falls to a fifteenth for a while, beside a steady one.
 //!
-//! The bond is "below" while the rate over 200 ms is: several round trips, so that neither a single
-//! late packet counts nor a burst that ends a standstill hides it. A standstill of D is seen as about
-//! D + 160 ms against nine tenths. A bond that flickers around the mark is never below it for long,
-//! so the mean counts too, from the end of the time allowed on. The link "is back" from the start of
-//! the first second in which the bond has nine tenths of what it had before the fall.
+//! The bond is "below" while the rate over 200 ms is: several round trips, so that neither a
+//! single late packet counts nor a burst that ends a standstill hides it. A standstill of D is
+//! seen as about D + 160 ms against nine tenths. A bond that flickers around the mark is never
+//! below it for long, so the mean counts too, from the end of the time allowed on. The link "is
+//! back" from the start of the first second in which the bond has nine tenths of what it had
+//! before the fall.
 
 use std::time::{Duration, Instant};
 

@@ -88,8 +88,8 @@ fn mobile(number: u32, steps: u32) -> Vec<u32> {
     shares
 }
 
-/// A level for each 15 s, from 0.6 to 1.4 of the nominal rate, a tenth of noise on it, and 100 ms of
-/// silence at each change: what users of low satellites see when they are given another one.
+/// A level for each 15 s, from 0.6 to 1.4 of the nominal rate, a tenth of noise on it, and 100 ms
+/// of silence at each change: what users of low satellites see when they are given another one.
 fn satellite(number: u32, steps: u32) -> Vec<u32> {
     let mut prng = Prng::new(0x4c45_4f00 + u64::from(number));
     let (epoch, silence) = (15 * STEPS_PER_S, STEPS_PER_S / 10);

@@ -18,6 +18,7 @@ mod probes;
 mod reconfigure;
 mod route_check;
 mod silence;
+mod sleep;
 mod status;
 
 use core::net::SocketAddr;
@@ -36,8 +37,8 @@ use crate::egress::{Egress, Opened, ReceiveSession};
 use crate::feedback::Feedback;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
+use crate::path::Route;
 use crate::path::map::PathMap;
-use crate::path::{Route, SendPath};
 use crate::rng::Rng;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
@@ -199,6 +200,9 @@ impl Bond {
                 Some(one) => vec![one],
                 None => self.ids_awake(),
             };
+            if self.is_asleep() {
+                self.wake_all(now);
+            }
             for id in ids {
                 self.probe(now, id);
             }
@@ -344,13 +348,7 @@ impl Bond {
         if self.is_up() && self.trickle.1 < WAKING_PACKETS {
             return;
         }
-        let is_asleep = |path: &&SendPath| path.state == PathState::Asleep;
-        let asleep: Vec<PathId> =
-            self.ingress.paths().filter(is_asleep).map(|path| path.id).collect();
-        for id in asleep {
-            self.wake(now, id);
-        }
-        self.any_asleep = false;
+        self.wake_all(now);
     }
 
     /// Checks a sleeping path again; it carries data when the check is passed.

@@ -15,6 +15,7 @@ mod links;
 mod peer;
 mod reach;
 mod reconfigure;
+mod renewal;
 mod standby;
 mod waiting;
 
@@ -162,6 +163,9 @@ impl Endpoint {
         let (_, at) = matches.max().ok_or(DropReason::NoPeer)?;
         if self.peers[at].attempts.next_at.is_some() {
             self.hasten(now, at);
+        }
+        if self.sleeps_too_long(now, at) {
+            return self.await_path(now, at, packet);
         }
         match self.peers[at].used_bond_mut() {
             Some(bond) => match bond.handle_packet(now, &inner, packet) {
@@ -409,18 +413,8 @@ impl Endpoint {
 
     fn peer_timeout(&self, now: Instant, peer: &Peer) -> Option<Instant> {
         let bond = peer.used_bond().and_then(|bond| bond.poll_timeout(now));
-        let session = peer.session.map(|session| self.session_timeout(peer, session));
+        let session = peer.session.and_then(|session| self.session_timeout(peer, session));
         earlier(earlier(bond, session), peer.attempts.next_at)
-    }
-
-    /// When the session is to be renewed, or refused.
-    fn session_timeout(&self, peer: &Peer, session: SessionAge) -> Instant {
-        let limits = &self.config.bond.rekey;
-        if session.initiator && peer.attempts.next_at.is_none() {
-            session.made_at + limits.rekey_after
-        } else {
-            session.made_at + limits.reject_after
-        }
     }
 
     /// Does what is due.
@@ -434,25 +428,6 @@ impl Endpoint {
             if self.peers[at].attempts.next_at.is_some_and(|next| next <= now) {
                 self.retry(now, at);
             }
-        }
-    }
-
-    fn mind_session(&mut self, now: Instant, at: usize) {
-        let limits = self.config.bond.rekey;
-        let peer = &self.peers[at];
-        let Some(session) = peer.session else { return };
-        if now >= session.made_at + limits.reject_after {
-            self.forget_bond(at);
-            if self.peers[at].is_sought() {
-                self.initiate(now, at);
-            }
-            return;
-        }
-        let old = session.initiator && now >= session.made_at + limits.rekey_after;
-        let used_up =
-            peer.used_bond().is_some_and(|bond| bond.sealed_max() >= limits.rekey_after_packets);
-        if (old || used_up) && peer.attempts.next_at.is_none() {
-            self.initiate(now, at);
         }
     }
 

@@ -154,8 +154,10 @@ impl PathControl {
         earlier(regular, asked.map(|asked| asked + silence::probe_after(path)))
     }
 
-    fn sleep_at(path: &SendPath, situation: &Situation) -> Option<Instant> {
-        path.info.metered.then_some(situation.last_data_at + SLEEP_AFTER)
+    /// Whoever had a path checked has a use for it, though data may take some time to come.
+    fn sleep_at(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
+        let needed_at = situation.last_data_at.max(self.challenged_at);
+        path.info.metered.then_some(needed_at + SLEEP_AFTER)
     }
 
     /// When [`Self::due`] has something to say.
@@ -172,7 +174,7 @@ impl PathControl {
             _ => {
                 let ends = earlier(
                     silence::begins_at(path, situation.others_up),
-                    Self::sleep_at(path, situation),
+                    self.sleep_at(path, situation),
                 );
                 earlier(self.probe_at(path, situation), ends)
             }
@@ -238,7 +240,7 @@ impl PathControl {
         if is_due(silence::begins_at(path, situation.others_up)) {
             return Some(Due::Silence);
         }
-        if is_due(Self::sleep_at(path, situation)) {
+        if is_due(self.sleep_at(path, situation)) {
             return Some(Due::Sleep);
         }
         is_due(self.probe_at(path, situation)).then(|| Due::Probe(self.start_probe(now)))

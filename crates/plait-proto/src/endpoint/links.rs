@@ -98,8 +98,12 @@ impl Endpoint {
     }
 
     /// Opens a path over every link that has none to the peer. When the path ids of the epoch run
-    /// short, a new session brings new ones (spec K-5).
+    /// short, a new session brings new ones (spec K-5). A bond that sleeps under a session too old
+    /// gets its paths with the next.
     pub(super) fn open_missing_paths(&mut self, now: Instant, at: usize) {
+        if self.sleeps_too_long(now, at) {
+            return;
+        }
         let Some(mut named) = self.peers[at].bond.take() else { return };
         self.open_paths(now, at, &mut named.bond);
         let runs_short = named.bond.runs_short_of_path_ids();

@@ -67,6 +67,8 @@ pub(super) struct Attempts {
     /// Where its initiation went.
     pub(super) asked: AskedRoutes,
     pub(super) count: usize,
+    /// When the first of them began.
+    pub(super) since: Option<Instant>,
     pub(super) next_at: Option<Instant>,
 }
 
@@ -76,6 +78,7 @@ impl Attempts {
     pub(super) fn schedule(&mut self, now: Instant, only_called: bool) {
         let wait = RETRY[self.count.min(RETRY.len() - 1)];
         self.count += 1;
+        self.since.get_or_insert(now);
         self.next_at = (!only_called || self.count < CALLS_MAX).then(|| now + wait);
     }
 
@@ -162,6 +165,11 @@ impl Peer {
     /// The bond in use.
     pub(super) fn used_bond_mut(&mut self) -> Option<&mut Bond> {
         self.bond.as_mut().map(|named| &mut named.bond)
+    }
+
+    /// Whether every path of the bond in use sleeps.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.used_bond().is_some_and(Bond::is_asleep)
     }
 
     /// Whether this side reaches out to the peer by itself.

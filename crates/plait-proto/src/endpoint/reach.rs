@@ -58,12 +58,13 @@ impl Endpoint {
         at: usize,
         packet: &[u8],
     ) -> Result<(), DropReason> {
+        let sleeps = self.sleeps_too_long(now, at);
         let peer = &mut self.peers[at];
         let (kept, expired) = peer.waiting.push(now, packet);
         self.drops.count_many(DropReason::NoSession, expired);
-        let idle = peer.attempts.next_at.is_none() && peer.bond.is_none();
+        let needs_session = sleeps || (peer.bond.is_none() && peer.can_be_called());
         let rested = peer.initiated_at.is_none_or(|last| now.since(last) >= RETRY_MAX);
-        if idle && rested && peer.can_be_called() {
+        if needs_session && rested && peer.attempts.next_at.is_none() {
             peer.attempts.count = 0;
             self.initiate(now, at);
         }

@@ -15,3 +15,4 @@ mod operations;
 mod rekey;
 mod reload;
 mod restart;
+mod sleep;

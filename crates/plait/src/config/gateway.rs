@@ -51,7 +51,7 @@ pub(crate) struct Gateway {
 }
 
 /// One `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct PathConfig {
     /// The section's line.
     pub(crate) line: usize,

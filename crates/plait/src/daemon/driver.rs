@@ -224,8 +224,11 @@ impl Driver {
         let endpoints: Vec<SocketAddr> =
             reload.resolved.peers.iter().flat_map(|peer| peer.endpoints.clone()).collect();
         operations.reload(now, &mut self.pump.endpoint, links, reload);
-        links.reconfigure(operations.paths(), endpoints.iter());
+        let differs = links.reconfigure(operations.paths(), endpoints.iter());
         self.pump.flush();
+        if !differs {
+            return self.carry_out(now, Vec::new());
+        }
         self.look_at = Some(now);
         self.look_at_interfaces(now)
     }

@@ -92,14 +92,18 @@ impl Links {
     }
 
     /// Other paths are configured, or other endpoints of peers. What stays the same keeps its
-    /// socket; [`Self::refresh`] gives what changes, and must follow.
+    /// socket. Says whether there is a difference: then [`Self::refresh`] gives what changes, and
+    /// must follow.
     pub(super) fn reconfigure<'a>(
         &mut self,
         paths: &[PathConfig],
         endpoints: impl Iterator<Item = &'a SocketAddr>,
-    ) {
+    ) -> bool {
+        let families = Families::of(endpoints);
+        let differs = self.paths != paths || self.families != families;
         self.paths = paths.to_vec();
-        self.families = Families::of(endpoints);
+        self.families = families;
+        differs
     }
 
     /// The sockets that are open, each with the name of its configured path.
@@ -118,7 +122,9 @@ impl Links {
         !self.refused.is_empty()
     }
 
-    /// Looks at the machine's interfaces and says what has to be done.
+    /// Looks at the machine's interfaces and says what has to be done. The kernel makes whoever
+    /// looks wait while interfaces change, in any network namespace, and no packet moves meanwhile:
+    /// a gateway without configured paths does not look.
     pub(super) fn refresh(&mut self) -> anyhow::Result<Vec<Change>> {
         self.refresh_noting(&mut Vec::new())
     }
@@ -127,7 +133,11 @@ impl Links {
         &mut self,
         failed: &mut Vec<(usize, BindError)>,
     ) -> anyhow::Result<Vec<Change>> {
-        let interfaces = self.netlink.interfaces().context("cannot look at the interfaces")?;
+        let interfaces = if self.paths.is_empty() {
+            Vec::new()
+        } else {
+            self.netlink.interfaces().context("cannot look at the interfaces")?
+        };
         let plan = plan::plan(&self.paths, &interfaces, self.families, &self.own_tun);
         self.status = plan.status;
         let mut changes = self.remove_unwanted(&plan.wanted);
@@ -245,4 +255,38 @@ fn list(wanted: &Wanted) -> String {
         let _ = write!(text, "{comma}{address}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::testing::path;
+
+    fn links(paths: &[PathConfig]) -> Links {
+        Links {
+            file: "plait0.toml".into(),
+            paths: paths.to_vec(),
+            families: Families::default(),
+            own_tun: "plait0".into(),
+            first_socket: 0,
+            netlink: Netlink::open().expect("a socket needs no right"),
+            live: Vec::new(),
+            status: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_other_paths_or_address_families_are_a_difference() {
+        let both = ["dsl", "lte"].map(|name| path(name, Some(name), None));
+        let mut links = links(&both);
+        assert!(!links.reconfigure(&both, [].iter()));
+        let v4: [SocketAddr; 2] = [([192, 0, 2, 1], 1).into(), ([192, 0, 2, 2], 2).into()];
+        assert!(links.reconfigure(&both, v4[..1].iter()));
+        assert!(!links.reconfigure(&both, v4[1..].iter()));
+        assert!(links.reconfigure(&both[..1], v4.iter()));
+        let mut dearer = both[0].clone();
+        dearer.price += 1;
+        assert!(links.reconfigure(&[dearer], v4.iter()));
+    }
 }

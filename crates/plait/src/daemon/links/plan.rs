@@ -39,7 +39,7 @@ pub(crate) struct LinkStatus {
 }
 
 /// Address families of the peers' endpoints. Without endpoints any will do.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Families {
     ipv4: bool,
     ipv6: bool,

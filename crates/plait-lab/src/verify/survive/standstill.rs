@@ -40,6 +40,9 @@ const OTHER_PORTS: u16 = 0x0155;
 /// Something that happens to a bond that carries a download.
 #[derive(Clone, Copy, Debug)]
 enum Event {
+    /// The control: TCP makes a download stand still now and then by itself, and so does a machine
+    /// that has other work.
+    Nothing,
     InterfaceRemoved(&'static str),
     InterfaceBack(&'static str),
     AddressChanged(&'static str),
@@ -50,7 +53,7 @@ enum Event {
     ProviderReloads,
 }
 
-const EVENTS: [Event; 12] = [
+const EVENTS: [Event; 13] = [
     Event::InterfaceRemoved(LINKS[0].name),
     Event::InterfaceRemoved(LINKS[1].name),
     Event::InterfaceBack(LINKS[0].name),
@@ -61,6 +64,7 @@ const EVENTS: [Event; 12] = [
     Event::NatRebinds(LINKS[1].name),
     Event::CustomerKilled,
     Event::ProviderKilled,
+    Event::Nothing,
     Event::CustomerReloads,
     Event::ProviderReloads,
 ];
@@ -68,6 +72,7 @@ const EVENTS: [Event; 12] = [
 impl Event {
     fn name(self) -> String {
         match self {
+            Self::Nothing => "no event".into(),
             Self::InterfaceRemoved(link) => format!("interface {link} removed"),
             Self::InterfaceBack(link) => format!("interface {link} back"),
             Self::AddressChanged(link) => format!("address of {link} changed"),
@@ -104,6 +109,7 @@ impl Event {
 
     fn happen(self, topology: &Topology, bond: &mut Bond<'_>) -> Result<()> {
         match self {
+            Self::Nothing => Ok(()),
             Self::InterfaceRemoved(link) => topology.remove_interface(link),
             Self::InterfaceBack(link) => topology.return_interface(link),
             Self::AddressChanged(link) => topology.change_address(link),
@@ -169,6 +175,12 @@ impl Found {
             // TCP repeats at growing intervals, so a download goes on later than the bond.
             figures.push(Figure::number(standstill, self.standstill.worst_ms(), "ms"));
             figures.extend(self.silence.figures(&silence, BACK_MS_MAX, SOURCE));
+        } else if matches!(event, Event::Nothing) {
+            let worst = format!("{standstill}, worst of {runs}");
+            figures.push(Figure::number(worst, self.standstill.worst_ms(), "ms"));
+            let median = format!("{standstill}, median");
+            figures.push(Figure::number(median, self.standstill.median_ms(), "ms"));
+            figures.push(Figure::number(silence, self.silence.worst_ms(), "ms"));
         } else {
             let (most, source) = match event {
                 Event::CustomerReloads | Event::ProviderReloads => {

@@ -1,5 +1,7 @@
 //! Seeds of the swarm. `plait-lab swarm` runs more of them, and repeats one.
 
+use std::time::Duration;
+
 use plait_sim::swarm::{self, FaultKinds};
 
 #[test]
@@ -37,5 +39,15 @@ fn regression_every_path_comes_back() {
     for seed in [1209, 1716, 2954, 3021, 5785, 9543] {
         let outcome = swarm::run(seed, FaultKinds::STANDARD, None);
         assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
+    }
+}
+
+/// An idle bond whose links are all metered was renewed every two minutes, and woken for it.
+#[test]
+fn regression_an_idle_metered_bond_is_nearly_silent() {
+    let paths = swarm::idle::measure(true, Duration::from_secs(3600)).expect("the checkers hold");
+    assert_eq!(paths.len(), 2);
+    for path in paths {
+        assert!(path.packets <= 20, "{} packets in an hour", path.packets);
     }
 }

@@ -370,6 +370,7 @@ impl Bond {
         self.ingress.set_state(now, id, state);
         // A lossy path may well bring what the peer sends.
         self.egress.set_live(now, id, matches!(state, PathState::Up | PathState::Lossy));
+        let is_repaired = self.ingress.path(id).is_some_and(|path| path.congestion.is_some());
         let Some(control) = self.paths.get_mut(id) else { return };
         match state {
             PathState::Up => {
@@ -378,7 +379,7 @@ impl Bond {
                 self.events.push_back(BondEvent::PathUp(id));
             }
             PathState::Silent => {
-                control.silence.begin(now);
+                control.silence.begin(now, is_repaired);
                 self.events.push_back(BondEvent::PathSilent(id));
             }
             PathState::Lossy => {

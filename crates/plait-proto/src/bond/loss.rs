@@ -15,6 +15,9 @@ const PERIOD_MIN: Duration = Duration::from_millis(250);
 const OUTCOMES_MIN: u64 = 20;
 /// Periods in a row that show the link's loss.
 const PERIODS: usize = 3;
+/// The same where what is lost is sent again. A run of losses slows its path down, so that one run
+/// spans several periods of few outcomes; it does not span so many.
+const PERIODS_REPAIRED: usize = 8;
 /// The link's loss in each of them, as one part in so many.
 const LOSSY_PARTS: u64 = 33;
 /// The same where what is lost is sent again: such a link is still worth having.
@@ -79,7 +82,7 @@ impl Loss {
         }
         open.lost_unqueued = open.lost_unqueued.min(open.lost);
         if now >= open.since + PERIOD_MIN && open.outcomes() >= OUTCOMES_MIN {
-            if self.closed.len() == PERIODS {
+            if self.closed.len() == PERIODS_REPAIRED {
                 self.closed.pop_front();
             }
             self.closed.push_back(*open);
@@ -89,17 +92,24 @@ impl Loss {
 
     /// Whether the link loses too much to be of use beside another.
     pub(super) fn is_lossy(&self, repaired: bool) -> bool {
-        let parts = if repaired { LOSSY_PARTS_REPAIRED } else { LOSSY_PARTS };
-        let lost: u64 = self.closed.iter().map(|period| period.lost_unqueued).sum();
-        self.closed.len() == PERIODS
+        let (parts, periods) = match repaired {
+            true => (LOSSY_PARTS_REPAIRED, PERIODS_REPAIRED),
+            false => (LOSSY_PARTS, PERIODS),
+        };
+        let lost: u64 = self.latest(periods).map(|period| period.lost_unqueued).sum();
+        self.closed.len() >= periods
             && lost >= LOST_MIN
-            && self.closed.iter().all(|period| period.is_lossy(parts))
+            && self.latest(periods).all(|period| period.is_lossy(parts))
+    }
+
+    fn latest(&self, periods: usize) -> impl Iterator<Item = &Period> {
+        self.closed.iter().rev().take(periods)
     }
 
     /// Share of datagrams lost in the last periods, 0 to 1.
     pub(super) fn ratio(&self) -> f64 {
-        let lost: u64 = self.closed.iter().map(|period| period.lost).sum();
-        let outcomes: u64 = self.closed.iter().map(Period::outcomes).sum();
+        let lost: u64 = self.latest(PERIODS).map(|period| period.lost).sum();
+        let outcomes: u64 = self.latest(PERIODS).map(Period::outcomes).sum();
         if outcomes == 0 { 0.0 } else { lost as f64 / outcomes as f64 }
     }
 
@@ -150,6 +160,31 @@ mod tests {
         let burst = AckOutcome { lost_datagrams: 500, ..AckOutcome::default() };
         loss.record(Instant::from_millis(1600), &rtt, &burst);
         assert!(!loss.is_lossy(false));
+    }
+
+    /// 20 outcomes each 250 ms, as on a path slowed down by a run of losses.
+    fn lossy_after(lost: &[u64], repaired: bool) -> bool {
+        let mut loss = Loss::default();
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Instant::ZERO, Duration::from_millis(40));
+        for (half, lost) in (0_u64..).zip(lost.iter().flat_map(|lost| [0, *lost])) {
+            let outcome = AckOutcome {
+                acked_datagrams: 10 - lost.min(10),
+                lost_datagrams: lost,
+                ..AckOutcome::default()
+            };
+            loss.record(Instant::from_millis(250 * half), &rtt, &outcome);
+        }
+        loss.is_lossy(repaired)
+    }
+
+    #[test]
+    fn a_run_of_losses_that_slowed_its_path_is_no_bad_link_where_it_is_repaired() {
+        let run = [10, 10, 10];
+        assert!(lossy_after(&run, false));
+        assert!(!lossy_after(&run, true));
+        assert!(!lossy_after(&[10; 7], true));
+        assert!(lossy_after(&[3; 8], true));
     }
 
     #[test]

@@ -26,6 +26,10 @@ const PROBE_INTERVAL_RETURN: Duration = Duration::from_millis(100);
 const DAMPING_TIME: Duration = Duration::from_secs(30);
 const HOLD_FIRST: Duration = Duration::from_millis(200);
 const HOLD_MAX: Duration = Duration::from_secs(5);
+/// Where what is lost is sent again: a run of losses silences a path that little is sent on, and a
+/// rare probe finds the run's end late. A path trusted too soon costs a repair.
+const PROBE_INTERVAL_REPAIRED_MAX: Duration = Duration::from_millis(50);
+const HOLD_REPAIRED_MAX: Duration = Duration::from_millis(200);
 
 /// How long data may stay without an answer before a probe asks.
 pub(super) fn probe_after(path: &SendPath) -> Duration {
@@ -63,11 +67,14 @@ pub(super) struct Silence {
     answered_since: Option<Instant>,
     last_answer_at: Option<Instant>,
     probes: u32,
+    /// What is lost on the path is sent again over another.
+    is_repaired: bool,
 }
 
 impl Silence {
-    /// The path went silent.
-    pub(super) fn begin(&mut self, now: Instant) {
+    /// The path went silent; what is lost on it is sent again or not.
+    pub(super) fn begin(&mut self, now: Instant, is_repaired: bool) {
+        self.is_repaired = is_repaired;
         let again = self.began_at.is_some_and(|before| now < before + DAMPING_TIME);
         self.repeated = if again { self.repeated + 1 } else { 0 };
         self.began_at = Some(now);
@@ -80,7 +87,8 @@ impl Silence {
         if self.repeated == 0 {
             Duration::ZERO
         } else {
-            (HOLD_FIRST * (1 << (self.repeated - 1).min(8))).min(HOLD_MAX)
+            let longest = if self.is_repaired { HOLD_REPAIRED_MAX } else { HOLD_MAX };
+            (HOLD_FIRST * (1 << (self.repeated - 1).min(8))).min(longest)
         }
     }
 
@@ -100,7 +108,11 @@ impl Silence {
             return PROBE_INTERVAL_RETURN;
         }
         let doubled = PROBE_INTERVAL_FIRST * (1 << self.probes.min(16));
-        doubled.min(if active { PROBE_INTERVAL_ACTIVE_MAX } else { longest })
+        doubled.min(match (active, self.is_repaired) {
+            (false, _) => longest,
+            (true, true) => PROBE_INTERVAL_REPAIRED_MAX,
+            (true, false) => PROBE_INTERVAL_ACTIVE_MAX,
+        })
     }
 
     /// A probe went out.
@@ -129,31 +141,31 @@ mod tests {
     #[test]
     fn the_first_silence_ends_with_the_first_answer() {
         let mut silence = Silence::default();
-        silence.begin(ms(1000));
+        silence.begin(ms(1000), false);
         assert!(silence.answered(ms(1400)));
     }
 
     #[test]
     fn a_path_that_flaps_is_held_longer_each_time() {
         let mut silence = Silence::default();
-        silence.begin(ms(1000));
+        silence.begin(ms(1000), false);
         assert!(silence.answered(ms(1400)));
-        silence.begin(ms(2000));
+        silence.begin(ms(2000), false);
         assert!(!silence.answered(ms(2100)));
         assert!(!silence.answered(ms(2250)));
         assert!(silence.answered(ms(2300)));
-        silence.begin(ms(3000));
+        silence.begin(ms(3000), false);
         let held = (0..).map(|n| 3100 + 100 * n).find(|n| silence.answered(ms(*n)));
         assert_eq!(held, Some(3500));
-        silence.begin(ms(60_000));
+        silence.begin(ms(60_000), false);
         assert!(silence.answered(ms(60_100)), "long ago is forgotten");
     }
 
     #[test]
     fn a_missed_answer_begins_the_hold_anew() {
         let mut silence = Silence::default();
-        silence.begin(ms(0));
-        silence.begin(ms(100));
+        silence.begin(ms(0), false);
+        silence.begin(ms(100), false);
         assert!(!silence.answered(ms(200)));
         assert!(!silence.answered(ms(900)), "nothing for 700 ms");
         assert!(!silence.answered(ms(1000)));
@@ -163,7 +175,7 @@ mod tests {
     #[test]
     fn probes_of_a_silent_path_grow_rare_and_rarer_without_traffic() {
         let mut silence = Silence::default();
-        silence.begin(ms(0));
+        silence.begin(ms(0), false);
         let longest = Duration::from_secs(25);
         assert_eq!(silence.probe_interval(true, longest), PROBE_INTERVAL_FIRST);
         for n in 0..20 {
@@ -171,5 +183,21 @@ mod tests {
         }
         assert_eq!(silence.probe_interval(true, longest), PROBE_INTERVAL_ACTIVE_MAX);
         assert_eq!(silence.probe_interval(false, longest), longest);
+    }
+
+    #[test]
+    fn a_path_whose_losses_are_repaired_is_probed_and_trusted_soon() {
+        let mut silence = Silence::default();
+        for n in 0..10 {
+            silence.begin(ms(1000 * n), true);
+        }
+        for n in 0..20 {
+            silence.probed(ms(9000 + n));
+        }
+        let longest = Duration::from_secs(25);
+        assert_eq!(silence.probe_interval(true, longest), PROBE_INTERVAL_REPAIRED_MAX);
+        assert_eq!(silence.probe_interval(false, longest), longest);
+        assert!(!silence.answered(ms(9100)));
+        assert!(silence.answered(ms(9300)));
     }
 }

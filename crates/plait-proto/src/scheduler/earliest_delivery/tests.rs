@@ -5,6 +5,8 @@ use super::super::testing::{
 use super::*;
 use crate::units::Rate;
 
+mod spread;
+
 const PLENTY: u64 = 1 << 20;
 const HALF_SECOND: Duration = Duration::from_millis(500);
 
@@ -23,7 +25,8 @@ impl Case {
     }
 
     fn fresh() -> Self {
-        let scheduler = EarliestDelivery::new(EarliestDeliveryConfig::default());
+        // The tables are worked with a quarter.
+        let scheduler = EarliestDelivery::new(EarliestDeliveryConfig { delay_cost: 0.25 });
         Self { scheduler, now: Instant::ZERO }
     }
 

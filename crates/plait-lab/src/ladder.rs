@@ -5,7 +5,7 @@
 //! - [`rung`], [`rungs`]: the conditions.
 //! - [`policy`]: how the bond spreads its packets.
 //! - [`course`], [`trial`]: a rung as scenarios, and what a run of one found.
-//! - [`climb`], [`score`], [`tally`]: all runs, and what they come to.
+//! - [`mod@climb`], [`score`], [`tally`]: all runs, and what they come to.
 //! - [`over_time`]: one run second by second.
 //! - [`words`]: the tables that people read.
 

@@ -72,7 +72,7 @@ fn a_single_packet_arrives_within_a_few_round_trips_of_a_long_sleep() {
         let mut world = metered();
         world.run_for(HOUR);
         world.send(from, &[packet(from, 1, 7)]);
-        // The handshake, the challenge, and the packet: the quicker link needs 10 ms there and back.
+        // The handshake, the challenge, and the packet: the quicker link needs 10 ms for both ways.
         world.run_for(Duration::from_millis(30));
         assert_eq!(numbers(&world, 1 - from), [7], "from side {from}");
         world.send(1 - from, &[packet(1 - from, 1, 8)]);

@@ -30,7 +30,7 @@ fn second_percent(case: &mut Case, paths: &[PathView], mbit: u64, time: Duration
     (over * 100 + last_second.len() / 2) / last_second.len()
 }
 
-/// 85 % of the quick path are 42.5 Mbit/s. At 44 a packet leaves each 273 us, and each eighth is the
+/// 85 % of the quick path are 42.5 Mbit/s. At 44 a packet leaves each 273 us; each eighth is the
 /// first after two milliseconds.
 #[test]
 fn a_flow_that_nearly_fills_the_quick_path_gets_the_slow_one_too() {

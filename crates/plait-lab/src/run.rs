@@ -21,6 +21,7 @@ mod sim;
 mod sink;
 
 use naming::Naming;
+pub(crate) use netns::is_too_slow;
 pub(crate) use progress::Meter;
 use record::{
     CellRecord, CheckFigure, MachineRecord, Origin, Record, Results, RunRecord, SummaryRecord,

@@ -67,7 +67,7 @@ pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
 }
 
 /// Whether an error says that the machine did not keep up.
-fn is_too_slow(error: &anyhow::Error) -> bool {
+pub(crate) fn is_too_slow(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(NetnsError::TooSlow { .. }))
 }
 

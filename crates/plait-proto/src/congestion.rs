@@ -64,6 +64,9 @@ pub struct PacketState {
     pub sent_bytes_total: u64,
     /// In flight when it left, itself included.
     pub in_flight_bytes: u64,
+    /// The controller held the rate below what it believes the path to carry when it left, or when
+    /// what was then on its way did: its sample shows no more than that.
+    pub is_restrained: bool,
 }
 
 /// What the owner is busy with when an acknowledgement arrives.

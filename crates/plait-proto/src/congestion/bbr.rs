@@ -10,6 +10,7 @@ mod meter;
 mod min_rtt;
 mod model;
 mod probe;
+mod relief;
 
 use super::{AckSample, Controller, Loss, PacketState, Rto, Sent, Spurious, Start};
 use crate::time::Instant;
@@ -26,14 +27,14 @@ const DRAIN_GAIN: u64 = 50;
 /// Of BBRv1, so that the queue of a probe is gone within a round trip; the draft has 0.9.
 const DOWN_GAIN: u64 = 75;
 const CRUISE_GAIN: u64 = 100;
-/// Section 5.6.1: the window in round trips' worth of data.
-const WINDOW_GAIN: u64 = 200;
 /// Section 5.3.4.3.
 const PROBE_RTT_WINDOW_GAIN: u64 = 50;
 /// Section 5.6.2: pacing stays so much below the estimate, in per cent.
 const PACING_MARGIN: u64 = 1;
 /// A drain that takes longer was begun with a wrong idea of the path.
 const DRAIN_ROUNDS_MAX: u32 = 3;
+/// What a probe left behind is gone after one; the rest is no queue, or cruise works it off.
+const DOWN_ROUNDS_MAX: u32 = 1;
 
 /// Where the machine stands.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +101,7 @@ impl Bbr {
             return;
         }
         self.declined_at = Some(sample.now);
-        self.model.decline_to(rate);
+        self.model.decline_to(sample.now, rate);
         self.state = State::Drain { rounds: 0 };
     }
 
@@ -109,10 +110,21 @@ impl Bbr {
             State::Startup => {
                 let segment_bytes = self.start.segment_bytes;
                 if self.full_pipe.on_ack(&self.model, segment_bytes, round_over) {
+                    let overran = self.model.round.overran(segment_bytes);
+                    if let Some(in_flight_bytes) = overran {
+                        self.model.bound(in_flight_bytes);
+                    }
                     self.state = State::Drain { rounds: 0 };
                 }
             }
-            State::Drain { rounds } | State::Down { rounds } => {
+            State::Down { rounds } => {
+                *rounds += u32::from(round_over);
+                let is_empty = sample.in_flight_bytes <= self.model.base_bytes();
+                if is_empty || *rounds > DOWN_ROUNDS_MAX {
+                    self.enter_cruise(sample.now);
+                }
+            }
+            State::Drain { rounds } => {
                 *rounds += u32::from(round_over);
                 if sample.in_flight_bytes <= self.model.bdp_bytes() || *rounds > DRAIN_ROUNDS_MAX {
                     self.enter_cruise(sample.now);
@@ -128,8 +140,21 @@ impl Bbr {
             }
             State::Up(probe) => {
                 let segment_bytes = self.start.segment_bytes;
-                if probe.on_ack(sample, &self.model, segment_bytes, round_over) == Verdict::Done {
-                    self.state = State::Down { rounds: 0 };
+                let verdict = probe.on_ack(sample, &self.model, segment_bytes, round_over);
+                if probe.was_clean() && round_over {
+                    self.model.raise_bound();
+                }
+                match verdict {
+                    Verdict::Open => {}
+                    Verdict::Done => self.state = State::Down { rounds: 0 },
+                    Verdict::Overran(in_flight_bytes) => {
+                        self.model.bound(in_flight_bytes);
+                        self.state = State::Down { rounds: 0 };
+                    }
+                    Verdict::FarMore => {
+                        self.full_pipe = FullPipe::default();
+                        self.state = State::Startup;
+                    }
                 }
             }
             State::ProbeRtt(probe) => {
@@ -137,6 +162,7 @@ impl Bbr {
                 let target = target.max(model::window_min(self.start.segment_bytes));
                 if let Some(rtt) = probe.on_ack(sample, target, round_over) {
                     self.model.min_rtt.adopt(sample.now, rtt);
+                    self.model.relief.forget();
                     self.enter_cruise(sample.now);
                 }
             }
@@ -153,11 +179,13 @@ impl Bbr {
     fn cruise(&mut self, now: Instant) {
         if self.model.min_rtt.is_stale(now) {
             self.enter_probe_rtt();
-        } else if now.since(self.probed_at) >= self.model.probe_interval(self.probes) {
+        } else if now.since(self.probed_at) >= self.model.probe_interval(now, self.probes) {
             self.probes += 1;
             self.probed_at = now;
             self.model.bandwidth.advance();
-            self.state = State::Up(ProbeUp::new(self.model.bandwidth.get()));
+            let is_small =
+                self.model.bdp_bytes() <= 2 * model::window_min(self.start.segment_bytes);
+            self.state = State::Up(ProbeUp::new(self.model.bandwidth.get(), is_small));
         }
     }
 
@@ -170,7 +198,7 @@ impl Bbr {
         match &self.state {
             State::Startup => STARTUP_GAIN,
             State::Drain { .. } => DRAIN_GAIN,
-            State::Cruise { .. } => self.model.relief_gain(),
+            State::Cruise { .. } => self.model.relief.gain(),
             State::Up(probe) => probe.gain(),
             State::Down { .. } => DOWN_GAIN,
             State::ProbeRtt(_) => CRUISE_GAIN,
@@ -179,9 +207,8 @@ impl Bbr {
 
     fn target_bytes(&self) -> u64 {
         match &self.state {
-            State::Startup | State::Cruise { .. } | State::Up(_) | State::Down { .. } => {
-                self.model.gain_bytes(WINDOW_GAIN) + self.model.allowance_bytes()
-            }
+            State::Startup | State::Up(_) => self.model.window_max(true),
+            State::Cruise { .. } | State::Down { .. } => self.model.window_max(false),
             State::Drain { .. } => self.model.bdp_bytes() + self.model.allowance_bytes(),
             State::ProbeRtt(_) => self.model.gain_bytes(PROBE_RTT_WINDOW_GAIN),
         }
@@ -205,18 +232,21 @@ impl Controller for Bbr {
     fn on_sent(&mut self, sent: &Sent) -> PacketState {
         if sent.in_flight_bytes <= sent.bytes {
             // After idle time: the known rate, and no verdict on what was going on before
-            // (section 5.4.1).
+            // (section 5.4.1). A probe goes on, since with little in flight a process that was late
+            // looks like idle time.
             self.model.on_idle_restart();
-            if !matches!(self.state, State::Startup) {
+            if !matches!(self.state, State::Startup | State::Up(_)) {
                 self.state = State::Cruise { rounds: 0 };
             }
         }
-        self.model.rounds.on_sent(sent)
+        let gain = self.pacing_gain();
+        self.model.on_sent(sent, gain)
     }
 
     fn on_ack(&mut self, sample: &AckSample<'_>) {
         let round_over = self.model.on_ack(sample);
-        if let Some(reading) = self.model.read_meter(sample) {
+        let relieves = matches!(self.state, State::Cruise { .. });
+        if let Some(reading) = self.model.read_meter(sample, relieves) {
             self.judge(sample, &reading);
         }
         self.step(sample, round_over);
@@ -263,7 +293,8 @@ impl Controller for Bbr {
         };
         let sent = self.model.with_losses(base.bits_per_second());
         let bits = sent.saturating_mul(self.pacing_gain() * (100 - PACING_MARGIN)) / 10_000;
-        Some(Rate::from_bits_per_second(bits.max(1)))
+        let least = self.model.rate_min(self.start.segment_bytes).bits_per_second();
+        Some(Rate::from_bits_per_second(bits.max(least).max(1)))
     }
 
     fn bandwidth(&self) -> Option<Rate> {

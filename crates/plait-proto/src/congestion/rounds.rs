@@ -16,6 +16,7 @@ impl Rounds {
         PacketState {
             sent_bytes_total: self.sent_bytes_total,
             in_flight_bytes: sent.in_flight_bytes,
+            is_restrained: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! When startup has found what the path carries.
 
 use super::model::Model;
+use crate::time::Duration;
 use crate::units::Rate;
 
 /// Growth per round that shows room, and rounds without it that show none (draft-ietf-ccwg-bbr-06
@@ -9,9 +10,11 @@ const GROWTH_PERCENT: u64 = 125;
 const ROUNDS: u32 = 3;
 /// A queue that stood through the round without growth makes the case at once.
 const ROUNDS_WITH_EVIDENCE: u32 = 1;
-/// So does this much loss (section 5.3.1.3 has 2 % and six gaps). Loss while the rate still
-/// grows is the path's own, and six segments in a small round may be too.
+/// So does this much loss (section 5.3.1.3), the lower share only where the round trip has become
+/// longer as well. Loss while the rate still grows is the path's own, and six segments in a small
+/// round may be too.
 const LOSS_PERMILLE: u64 = 100;
+const LOSS_WITH_QUEUE_PERMILLE: u64 = 20;
 const LOST_SEGMENTS: u64 = 6;
 /// So much loss makes it before the round is over, since each loss lets another packet out.
 const LOST_SEGMENTS_IN_ROUND: u64 = 20;
@@ -35,8 +38,11 @@ impl FullPipe {
             return false;
         }
         let round = &model.round;
+        let is_longer =
+            round.rtt_min.is_some_and(|rtt| model.min_rtt.queue_of(rtt) > Duration::ZERO);
+        let most = if is_longer { LOSS_WITH_QUEUE_PERMILLE } else { LOSS_PERMILLE };
         let is_lossy = |segments| {
-            round.lost_bytes >= segments * segment_bytes && round.loss_permille() >= LOSS_PERMILLE
+            round.lost_bytes >= segments * segment_bytes && round.loss_permille() >= most
         };
         if !round_over {
             return is_lossy(LOST_SEGMENTS_IN_ROUND);

@@ -8,15 +8,23 @@ use crate::units::Rate;
 /// An interval spans the least round-trip time, and some acknowledgements.
 const INTERVAL_MIN: Duration = Duration::from_millis(20);
 
+/// An interval spans so many of the longest silence in it, so that a process that was not
+/// scheduled for a while, and the bunch after it, are averaged; and no silence counts as longer.
+const SILENCES: u32 = 3;
+const SILENCE_MAX: Duration = Duration::from_millis(300);
+
 /// An interval that is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
+    pub(super) since: Instant,
     /// What arrived.
     pub(super) rate: Rate,
     /// The least round-trip time; `None` without a sample.
     pub(super) rtt_min: Option<Duration>,
     /// Share of what was settled that was lost.
     pub(super) loss_permille: u64,
+    /// The least that was in flight.
+    pub(super) in_flight_min: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +34,9 @@ pub(super) struct Meter {
     acked_bytes: u64,
     lost_bytes: u64,
     rtt_min: Option<Duration>,
+    in_flight_min: Option<u64>,
+    heard_at: Instant,
+    silence_max: Duration,
 }
 
 impl Meter {
@@ -35,22 +46,30 @@ impl Meter {
         min_rtt: Option<Duration>,
     ) -> Option<Reading> {
         let Some(since) = self.since else {
-            self.since = Some(sample.now);
+            (self.since, self.heard_at) = (Some(sample.now), sample.now);
             return None;
         };
+        let silence = sample.now.since(self.heard_at).min(SILENCE_MAX);
+        self.silence_max = self.silence_max.max(silence);
+        self.heard_at = sample.now;
+        let in_flight = sample.in_flight_bytes;
+        self.in_flight_min = Some(self.in_flight_min.map_or(in_flight, |min| min.min(in_flight)));
         self.acked_bytes += sample.acked_bytes;
         self.lost_bytes += sample.lost_bytes;
         self.rtt_min = super::model::least(self.rtt_min, sample.rtt);
         let elapsed = sample.now.since(since);
-        if elapsed < min_rtt.unwrap_or_default().max(INTERVAL_MIN) {
+        let least = min_rtt.unwrap_or_default().max(INTERVAL_MIN).max(self.silence_max * SILENCES);
+        if elapsed < least {
             return None;
         }
         let reading = Reading {
+            since,
+            in_flight_min: in_flight.min(self.in_flight_min.unwrap_or(in_flight)),
             rate: Rate::from_bytes_over(self.acked_bytes, elapsed),
             rtt_min: self.rtt_min,
             loss_permille: super::model::permille(self.lost_bytes, self.acked_bytes),
         };
-        *self = Self { since: Some(sample.now), ..Self::default() };
+        *self = Self { since: Some(sample.now), heard_at: sample.now, ..Self::default() };
         Some(reading)
     }
 

@@ -1,13 +1,14 @@
 //! What is believed of the path, and what follows for windows and rates.
 
 use super::super::rounds::Rounds;
-use super::super::{AckSample, Start};
+use super::super::{AckSample, PacketState, Sent, Start};
 use super::bandwidth::Bandwidth;
 use super::extra_acked::ExtraAcked;
 use super::loss_floor::LossFloor;
 use super::meter::{Meter, Reading};
 use super::min_rtt::MinRtt;
-use crate::time::Duration;
+use super::relief::{Relief, Seen};
+use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
 /// draft-ietf-ccwg-bbr-06 section 5.6.4.3.
@@ -20,16 +21,35 @@ const FULL_PERCENT: u64 = 70;
 const DECLINE_PERCENT: u64 = 75;
 /// Loss that makes a case without a queue: what a short one does not hold.
 const DECLINE_LOSS_PERMILLE: u64 = 300;
+/// Section 5.6.1: the window in round trips' worth of data, in per cent.
+const WINDOW_GAIN: u64 = 200;
 /// Time between probes in least round-trip times, and its bounds.
 const PROBE_RTTS: u32 = 8;
 const PROBE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(3);
 /// Phases by which successive intervals differ, so that paths fall out of step.
 const PHASES: u64 = 8;
-/// The least gain with which a queue is worked off.
-const RELIEF_GAIN_MIN: u64 = 75;
-/// A queue of a whole round trip takes this much off the gain, in per cent.
-const RELIEF_PERCENT: u128 = 25;
+/// A decline is seen for so long at least: processes that were late and what follows are shorter.
+const DECLINE_TIME: Duration = Duration::from_millis(150);
+/// A round trip that stays above twice the least and this shows a busy path ...
+const BUSY_EXTRA: Duration = Duration::from_millis(20);
+/// ... with this part of the bandwidth-delay product in flight, and its rate when below this part
+/// of the estimate, both in per cent.
+const BUSY_PERCENT: u64 = 25;
+const BUSY_DECLINE_PERCENT: u64 = 50;
+/// After a decline the path is asked more often, until this part of what it was is back, in per
+/// cent.
+const RETURN_PERCENT: u64 = 90;
+const RETURN_INTERVAL: Duration = Duration::from_millis(500);
+const RETURN_WITHIN: Duration = Duration::from_secs(30);
+/// Outside probes so much of the bound that losses showed is used, in per cent
+/// (draft-ietf-ccwg-bbr-06 section 5.5.10.2, headroom).
+const BOUND_PERCENT: u64 = 85;
+/// Losses in a round of startup that show an overrun.
+const OVERRUN_SEGMENTS: u64 = 6;
+const OVERRUN_PERMILLE: u64 = 100;
+/// By so much the bound rises with a probe that found no loss at it, in per cent.
+const BOUND_GROWTH_PERCENT: u64 = 125;
 
 pub(super) const fn window_min(segment_bytes: u64) -> u64 {
     WINDOW_MIN_SEGMENTS * segment_bytes
@@ -52,6 +72,8 @@ pub(super) struct Round {
     pub(super) acked_bytes: u64,
     pub(super) lost_bytes: u64,
     pub(super) rtt_min: Option<Duration>,
+    /// What was in flight when a packet left that arrived next to the first that was lost.
+    pub(super) in_flight_at_loss: Option<u64>,
     /// Its latest sample was not of a full pipe.
     pub(super) is_app_limited: bool,
 }
@@ -60,6 +82,21 @@ impl Round {
     pub(super) fn loss_permille(&self) -> u64 {
         permille(self.lost_bytes, self.acked_bytes)
     }
+
+    /// What was in flight when the path's queue overran, if it did.
+    pub(super) fn overran(&self, segment_bytes: u64) -> Option<u64> {
+        let is_lossy = self.lost_bytes >= OVERRUN_SEGMENTS * segment_bytes
+            && self.loss_permille() >= OVERRUN_PERMILLE;
+        self.in_flight_at_loss.filter(|_| is_lossy)
+    }
+}
+
+/// Intervals in a row that were far too slow.
+#[derive(Clone, Copy, Debug)]
+struct LowRate {
+    since: Instant,
+    intervals: u32,
+    highest: Rate,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,15 +108,30 @@ pub(super) struct Model {
     extra: ExtraAcked,
     loss: LossFloor,
     meter: Meter,
-    /// The queue that stood through the latest interval.
-    queue: Duration,
-    /// The rate of the latest interval if it was far too low.
-    low_rate: Option<Rate>,
+    pub(super) relief: Relief,
+    low_rate: Option<LowRate>,
+    /// The estimate before a decline, and when that was.
+    before_decline: Option<(Rate, Instant)>,
+    /// What may be in flight, since more overran the path's queue.
+    bound_bytes: Option<u64>,
+    /// Place in the order of sending of the newest packet that arrived, and of the last that left
+    /// while the rate was held down.
+    newest_acked: u64,
+    restrained_until: u64,
     /// After a decline: samples of packets sent up to here reach back before it.
     stale_until: u64,
 }
 
 impl Model {
+    /// A packet leaves at a gain of so many hundredths.
+    pub(super) fn on_sent(&mut self, sent: &Sent, gain: u64) -> PacketState {
+        let state = self.rounds.on_sent(sent);
+        if gain < 100 {
+            self.restrained_until = state.sent_bytes_total;
+        }
+        PacketState { is_restrained: self.newest_acked < self.restrained_until, ..state }
+    }
+
     /// Takes what an acknowledgement shows; true when it is the first of a new round trip.
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>) -> bool {
         let round_over = self.rounds.is_past(sample.newest);
@@ -90,6 +142,10 @@ impl Model {
         let (bandwidth, most_bytes) = (self.bandwidth.get(), self.gain_bytes(100).max(1) * 4);
         self.extra.on_ack(sample.now, sample.acked_bytes, bandwidth, most_bytes);
         self.take_rate(sample);
+        self.newest_acked = self.newest_acked.max(sample.newest.sent_bytes_total);
+        if sample.lost_bytes > 0 {
+            self.round.in_flight_at_loss.get_or_insert(sample.newest.in_flight_bytes);
+        }
         self.round.acked_bytes += sample.acked_bytes;
         self.round.lost_bytes += sample.lost_bytes;
         self.round.rtt_min = least(self.round.rtt_min, sample.rtt);
@@ -102,7 +158,9 @@ impl Model {
             return;
         }
         let enough = self.bdp_bytes().saturating_mul(FULL_PERCENT) / 100;
-        let is_full = !sample.rate_is_app_limited && sample.newest.in_flight_bytes >= enough;
+        let is_full = !sample.rate_is_app_limited
+            && !sample.newest.is_restrained
+            && sample.newest.in_flight_bytes >= enough;
         self.bandwidth.update(sample.delivery_rate, is_full);
     }
 
@@ -116,10 +174,20 @@ impl Model {
         self.extra.on_round();
     }
 
-    pub(super) fn read_meter(&mut self, sample: &AckSample<'_>) -> Option<Reading> {
+    /// `relieves` while a standing queue is being worked off.
+    pub(super) fn read_meter(&mut self, sample: &AckSample<'_>, relieves: bool) -> Option<Reading> {
         let reading = self.meter.on_ack(sample, self.min_rtt.get())?;
         if let Some(rtt) = reading.rtt_min {
-            self.queue = self.min_rtt.queue_of(rtt);
+            let min_rtt = self.min_rtt.get().unwrap_or_default();
+            let seen = Seen {
+                now: sample.now,
+                since: reading.since,
+                rate: reading.rate,
+                excess: self.min_rtt.queue_of(rtt),
+                min_rtt,
+                bandwidth: self.bandwidth.get(),
+            };
+            self.relief.on_reading(&seen, relieves);
         }
         if self.is_stale(sample) {
             // Nothing better is known of the path until packets sent since then return.
@@ -128,43 +196,60 @@ impl Model {
         Some(reading)
     }
 
-    /// The path's rate, if two intervals in a row show that it is far below the estimate: too
-    /// little arrives although enough is in flight, and a queue stands or much is lost.
+    /// The path's rate, if intervals in a row show that it is far below the estimate: too little
+    /// arrives although enough is in flight, and a queue stands to the end or much is lost.
     pub(super) fn find_decline(
         &mut self,
         sample: &AckSample<'_>,
         reading: &Reading,
     ) -> Option<Rate> {
-        let enough = self.bdp_bytes().saturating_mul(FULL_PERCENT) / 100;
-        let low = self.bandwidth.get().bits_per_second() / 100 * DECLINE_PERCENT;
-        let is_low = reading.rate.bits_per_second() < low
-            && sample.in_flight_bytes >= enough
-            && !sample.rate_is_app_limited
-            && (reading.rtt_min.is_some_and(|rtt| self.min_rtt.has_queue(rtt))
-                || reading.loss_permille >= DECLINE_LOSS_PERMILLE);
-        if !is_low {
+        if !self.is_low(sample, reading) {
             self.low_rate = None;
             return None;
         }
-        match self.low_rate.replace(reading.rate) {
-            Some(before) => Some(before.max(reading.rate)).filter(|rate| *rate > Rate::ZERO),
-            None => None,
-        }
+        let low = self.low_rate.get_or_insert(LowRate {
+            since: reading.since,
+            intervals: 0,
+            highest: Rate::ZERO,
+        });
+        low.intervals += 1;
+        low.highest = low.highest.max(reading.rate);
+        let is_certain = low.intervals >= 2 && sample.now.since(low.since) >= DECLINE_TIME;
+        Some(low.highest).filter(|rate| is_certain && *rate > Rate::ZERO)
+    }
+
+    fn is_low(&self, sample: &AckSample<'_>, reading: &Reading) -> bool {
+        let has_queue = |rtt: Option<Duration>| rtt.is_some_and(|rtt| self.min_rtt.has_queue(rtt));
+        // What is not sent does not arrive.
+        let sent = self.bandwidth.get().bits_per_second() / 100 * self.relief.gain() / 100;
+        let is_below = |percent| reading.rate.bits_per_second() < sent * percent;
+        let min_rtt = self.min_rtt.get().unwrap_or_default();
+        let is_busy = reading.in_flight_min >= self.gain_bytes(BUSY_PERCENT)
+            && reading.rtt_min.is_some_and(|rtt| rtt > min_rtt * 2 + BUSY_EXTRA);
+        let is_full =
+            !sample.rate_is_app_limited && sample.in_flight_bytes >= self.gain_bytes(FULL_PERCENT);
+        let shows_it = (has_queue(reading.rtt_min) && has_queue(sample.rtt))
+            || reading.loss_permille >= DECLINE_LOSS_PERMILLE;
+        (is_full && is_below(DECLINE_PERCENT) && shows_it)
+            || (is_busy && is_below(BUSY_DECLINE_PERCENT))
     }
 
     pub(super) fn forget_decline(&mut self) {
         self.low_rate = None;
     }
 
-    pub(super) fn decline_to(&mut self, rate: Rate) {
+    pub(super) fn decline_to(&mut self, now: Instant, rate: Rate) {
         self.low_rate = None;
+        let before = self.before_decline.map_or(Rate::ZERO, |(before, _)| before);
+        self.before_decline = Some((before.max(self.bandwidth.get()), now));
+        self.bound_bytes = None;
         self.bandwidth.reset(rate);
         self.stale_until = self.rounds.sent_bytes_total();
     }
 
     /// A round in which no more was sent than the path carries: its losses are the path's own.
     pub(super) fn learn_loss(&mut self) {
-        if self.queue == Duration::ZERO {
+        if self.relief.queue() == Duration::ZERO {
             self.loss.on_round(self.round.acked_bytes, self.round.lost_bytes);
         }
     }
@@ -177,7 +262,7 @@ impl Model {
         self.extra.restart();
         self.meter.restart();
         self.low_rate = None;
-        self.queue = Duration::ZERO;
+        self.relief.restart();
     }
 
     /// What must be sent for `amount` to arrive.
@@ -201,24 +286,71 @@ impl Model {
         self.extra.get().max(self.bandwidth.get().bytes_in(ACK_DELAY))
     }
 
+    /// More than `in_flight_bytes` overran the path's queue.
+    pub(super) fn bound(&mut self, in_flight_bytes: u64) {
+        self.bound_bytes = Some(in_flight_bytes.max(self.bdp_bytes()));
+    }
+
+    /// A probe that reached the bound found no loss.
+    pub(super) fn raise_bound(&mut self) {
+        let raised = self.bound_bytes.map(|bytes| bytes.saturating_mul(BOUND_GROWTH_PERCENT) / 100);
+        self.bound_bytes = raised.filter(|bytes| *bytes < self.gain_bytes(WINDOW_GAIN));
+    }
+
+    /// The most that may be in flight; `probes` while looking for more.
+    pub(super) fn window_max(&self, probes: bool) -> u64 {
+        let allowance = self.allowance_bytes();
+        let most = self.gain_bytes(WINDOW_GAIN) + allowance;
+        let Some(bound) = self.bound_now() else { return most };
+        if probes {
+            return bound.min(most);
+        }
+        let bound = self.bound_bytes.unwrap_or(bound).saturating_mul(BOUND_PERCENT) / 100;
+        bound.max(self.base_bytes() + allowance).min(most)
+    }
+
+    /// The bound on what is in flight, if there is one, while looking for more.
+    pub(super) fn bound_now(&self) -> Option<u64> {
+        Some(self.bound_bytes?.max(self.base_bytes() + self.allowance_bytes()))
+    }
+
+    /// In flight for a round trip that is longer than the least without a queue.
+    pub(super) fn unexplained_bytes(&self) -> u64 {
+        self.bandwidth.get().bytes_in(self.relief.unexplained())
+    }
+
+    /// In flight when the pipe is full and nothing can be worked off.
+    pub(super) fn base_bytes(&self) -> u64 {
+        self.bdp_bytes() + self.unexplained_bytes()
+    }
+
+    /// The rate of the least window per round trip, while no queue says that this is too much.
+    pub(super) fn rate_min(&self, segment_bytes: u64) -> Rate {
+        match self.min_rtt.get() {
+            Some(rtt) if self.relief.queue() == Duration::ZERO => {
+                Rate::from_bytes_over(window_min(segment_bytes), rtt)
+            }
+            _ => Rate::ZERO,
+        }
+    }
+
     /// The rate of an initial window per round trip.
     pub(super) fn initial_rate(&self, start: &Start) -> Rate {
         let rtt = self.min_rtt.get().unwrap_or_default();
         Rate::from_bytes_over(start.initial_window_bytes, rtt)
     }
 
-    /// The gain that works off a standing queue of which nobody has any use, in hundredths.
-    pub(super) fn relief_gain(&self) -> u64 {
-        let rtt = self.min_rtt.get().unwrap_or_default().as_nanos().max(1);
-        let off = self.queue.as_nanos().saturating_mul(RELIEF_PERCENT) / rtt;
-        let off = u64::try_from(off).unwrap_or(u64::MAX);
-        100_u64.saturating_sub(off).max(RELIEF_GAIN_MIN)
-    }
-
     /// Time from one probe to the next.
-    pub(super) fn probe_interval(&self, probes: u64) -> Duration {
+    pub(super) fn probe_interval(&mut self, now: Instant, probes: u64) -> Duration {
         let rtt = self.min_rtt.get().unwrap_or_default();
-        let base = (rtt * PROBE_RTTS).clamp(PROBE_INTERVAL_MIN, PROBE_INTERVAL_MAX);
+        let mut base = (rtt * PROBE_RTTS).clamp(PROBE_INTERVAL_MIN, PROBE_INTERVAL_MAX);
+        let bits = self.bandwidth.get().bits_per_second();
+        self.before_decline = self.before_decline.filter(|(before, at)| {
+            bits < before.bits_per_second() / 100 * RETURN_PERCENT && now.since(*at) < RETURN_WITHIN
+        });
+        if self.before_decline.is_some() {
+            base = base.min(RETURN_INTERVAL.max(rtt * PROBE_RTTS));
+        }
         let phase = (probes % PHASES) * 5 % PHASES;
         base + base * u32::try_from(phase).expect("a phase is below eight") / 32
     }

@@ -9,10 +9,14 @@ use crate::units::Rate;
 const UP_GAIN: u64 = 125;
 const UP_GAIN_MAX: u64 = 200;
 const UP_GAIN_STEP_PERCENT: u64 = 150;
+/// Growth at the second verdict after which the estimate was far too low, in per cent.
+const FAR_GROWTH_PERCENT: u64 = 150;
 /// Growth in a round that says that there is more.
 const GROWTH_PERCENT: u64 = 110;
 /// Loss above the path's own that says, without growth, that there is not; and segments of it.
+/// The lower share where the round trip has become longer as well (section 5.5.10.2 has 2 %).
 const LOSS_PERMILLE: u64 = 50;
+const LOSS_WITH_QUEUE_PERMILLE: u64 = 20;
 const LOST_SEGMENTS: u64 = 6;
 /// Section 5.3.4.3, `ProbeRTTDuration`.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
@@ -21,6 +25,10 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 pub(super) enum Verdict {
     Open,
     Done,
+    /// The path's queue overran with so many bytes in flight.
+    Overran(u64),
+    /// There is far more.
+    FarMore,
 }
 
 /// A probe for bandwidth.
@@ -35,18 +43,27 @@ pub(super) struct ProbeUp {
     is_holding: bool,
     acked_bytes: u64,
     lost_bytes: u64,
+    /// In flight when a packet left that arrived next to the first that was lost.
+    in_flight_at_loss: Option<u64>,
 }
 
 impl ProbeUp {
-    pub(super) fn new(bandwidth: Rate) -> Self {
+    /// `is_small` when hardly more than the least window is in flight.
+    pub(super) fn new(bandwidth: Rate, is_small: bool) -> Self {
         Self {
-            gain: UP_GAIN,
+            gain: if is_small { UP_GAIN_MAX } else { UP_GAIN },
             bandwidth,
             rounds: 0,
             is_holding: false,
             acked_bytes: 0,
             lost_bytes: 0,
+            in_flight_at_loss: None,
         }
+    }
+
+    /// Whether it had as much in flight as was allowed, and lost nothing.
+    pub(super) fn was_clean(&self) -> bool {
+        self.is_holding && self.lost_bytes == 0
     }
 
     pub(super) fn gain(&self) -> u64 {
@@ -62,23 +79,43 @@ impl ProbeUp {
         round_over: bool,
     ) -> Verdict {
         self.rounds += u32::from(round_over);
-        self.is_holding |= sample.in_flight_bytes >= model.gain_bytes(self.gain);
+        let enough = model.gain_bytes(self.gain) + model.unexplained_bytes() + 2 * segment_bytes;
+        let was_in_flight = sample.in_flight_bytes + sample.acked_bytes + sample.lost_bytes;
+        self.is_holding |= sample.in_flight_bytes >= enough
+            || model.bound_now().is_some_and(|bound| was_in_flight + segment_bytes > bound);
         if self.rounds > 0 {
             self.acked_bytes += sample.acked_bytes;
             self.lost_bytes += sample.lost_bytes;
+            if sample.lost_bytes > 0 {
+                self.in_flight_at_loss.get_or_insert(sample.newest.in_flight_bytes);
+            }
         }
         let bandwidth = model.bandwidth.get();
         let grown = self.bandwidth.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
         let has_grown = bandwidth.bits_per_second() >= grown;
-        let limit = model.loss_floor_permille() + LOSS_PERMILLE;
+        let excess = sample.rtt.map_or(Duration::ZERO, |rtt| model.min_rtt.queue_of(rtt));
+        let has_queue = excess > model.relief.unexplained();
+        let allowed = if has_queue { LOSS_WITH_QUEUE_PERMILLE } else { LOSS_PERMILLE };
+        let limit = model.loss_floor_permille() + allowed;
         let is_lossy = self.lost_bytes >= LOST_SEGMENTS * segment_bytes
             && permille(self.lost_bytes, self.acked_bytes) > limit;
         let is_due = round_over && self.rounds >= 3;
+        if is_lossy && !has_grown && has_queue {
+            return Verdict::Overran(self.in_flight_at_loss.unwrap_or(sample.in_flight_bytes));
+        }
         if !has_grown && (is_lossy || is_due) {
             return Verdict::Done;
         }
         if !is_due {
             return Verdict::Open;
+        }
+        let far = self.bandwidth.bits_per_second().saturating_mul(FAR_GROWTH_PERCENT) / 100;
+        if self.gain > UP_GAIN
+            && bandwidth.bits_per_second() >= far
+            && self.lost_bytes == 0
+            && !has_queue
+        {
+            return Verdict::FarMore;
         }
         self.bandwidth = bandwidth;
         self.gain = (self.gain * UP_GAIN_STEP_PERCENT / 100).min(UP_GAIN_MAX);

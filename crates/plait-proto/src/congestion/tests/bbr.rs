@@ -1,6 +1,7 @@
 //! BBR over a model of a link: what decides whether it can be a path's controller.
 
 mod channel;
+mod disturbed;
 mod growth;
 mod random;
 

@@ -9,6 +9,8 @@ const PACKET: u64 = 1000;
 /// A packet is lost when this many later ones arrived.
 const THRESHOLD: u64 = 3;
 const ACK_DELAY_MIN: Duration = Duration::from_millis(5);
+/// Missed time that the pacer makes up for while packets wait, as a path's does.
+const CATCH_UP: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
@@ -17,6 +19,11 @@ pub(super) struct Spec {
     /// Length of the queue at the first rate.
     pub(super) queue: Duration,
     pub(super) loss_ppm: u64,
+    /// Packets that are lost in one run.
+    pub(super) loss_run: u64,
+    /// When neither the sender's process runs nor the receiver's.
+    pub(super) sender_stalls: Option<Stalls>,
+    pub(super) receiver_stalls: Option<Stalls>,
     /// Packets are held up by at most so long, in order.
     pub(super) jitter: Duration,
     /// Later rates.
@@ -25,7 +32,35 @@ pub(super) struct Spec {
 
 impl Spec {
     pub(super) fn new(rate: Rate, rtt: Duration, queue: Duration) -> Self {
-        Self { rate, rtt, queue, loss_ppm: 0, jitter: Duration::ZERO, changes: Vec::new() }
+        Self {
+            rate,
+            rtt,
+            queue,
+            loss_ppm: 0,
+            loss_run: 1,
+            sender_stalls: None,
+            receiver_stalls: None,
+            jitter: Duration::ZERO,
+            changes: Vec::new(),
+        }
+    }
+}
+
+/// A process that is not scheduled now and then: what comes meanwhile waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stalls {
+    pub(super) every: Duration,
+    pub(super) lasting: Duration,
+    pub(super) phase: Duration,
+}
+
+impl Stalls {
+    /// When the present stall ends.
+    fn end(self, now: Instant) -> Option<Instant> {
+        let since = now.since(Instant::ZERO) + self.phase;
+        let into = since.as_nanos() % self.every.as_nanos();
+        let into = Duration::from_nanos(u64::try_from(into).unwrap());
+        (into < self.lasting).then(|| now + (self.lasting - into))
     }
 }
 
@@ -87,6 +122,8 @@ pub(super) struct Channel {
     queue_bytes_max: u64,
     is_serving: bool,
     last_arrival: Instant,
+    /// Packets still to be lost of the present run.
+    loss_run_left: u64,
     // The receiver.
     arrived: VecDeque<u64>,
     acks_under_way: VecDeque<u64>,
@@ -132,6 +169,7 @@ impl Channel {
             queue_bytes_max: spec.rate.bytes_in(spec.queue),
             is_serving: false,
             last_arrival: Instant::ZERO,
+            loss_run_left: 0,
             arrived: VecDeque::new(),
             acks_under_way: VecDeque::new(),
             ack_due: false,
@@ -170,6 +208,10 @@ impl Channel {
         self.now
     }
 
+    pub(super) fn end_stalls(&mut self) {
+        (self.spec.sender_stalls, self.spec.receiver_stalls) = (None, None);
+    }
+
     pub(super) fn set_rtt(&mut self, rtt: Duration) {
         self.spec.rtt = rtt;
     }
@@ -191,11 +233,19 @@ impl Channel {
     }
 
     pub(super) fn measure_until(&mut self, end: Instant) -> Stretch {
-        let since = self.now;
-        (self.capacity_bytes, self.capacity_since) = (0, since);
+        self.begin_measuring();
+        self.run_until(end);
+        self.measured()
+    }
+
+    pub(super) fn begin_measuring(&mut self) {
+        (self.capacity_bytes, self.capacity_since) = (0, self.now);
         (self.arrived_bytes, self.sent, self.lost, self.dropped) = (0, 0, 0, 0);
         self.queued.clear();
-        self.run_until(end);
+    }
+
+    /// What happened since then.
+    pub(super) fn measured(&mut self) -> Stretch {
         self.count_capacity();
         self.queued.sort_unstable();
         let count = self.queued.len().max(1);
@@ -214,7 +264,10 @@ impl Channel {
         while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
             self.now = entry.key().0;
             let event = entry.remove();
-            self.handle(event);
+            match self.stalled_until(event) {
+                Some(end) => self.schedule(end, event),
+                None => self.handle(event),
+            }
         }
         self.now = end;
     }
@@ -222,6 +275,28 @@ impl Channel {
     fn schedule(&mut self, at: Instant, event: Event) {
         self.events.insert((at, self.order), event);
         self.order += 1;
+    }
+
+    fn stalled_until(&self, event: Event) -> Option<Instant> {
+        let stalls = match event {
+            Event::Serve | Event::Rate(_) => None,
+            Event::Arrive(_) | Event::AckDue => self.spec.receiver_stalls,
+            Event::Ack { .. } | Event::Burst | Event::Send | Event::Check => {
+                self.spec.sender_stalls
+            }
+        };
+        stalls?.end(self.now)
+    }
+
+    fn is_lost(&mut self) -> bool {
+        if self.loss_run_left == 0
+            && self.random_below(1_000_000) * self.spec.loss_run < self.spec.loss_ppm
+        {
+            self.loss_run_left = self.spec.loss_run;
+        }
+        let is_lost = self.loss_run_left > 0;
+        self.loss_run_left = self.loss_run_left.saturating_sub(1);
+        is_lost
     }
 
     fn handle(&mut self, event: Event) {
@@ -287,7 +362,7 @@ impl Channel {
         if !self.queue.is_empty() {
             self.begin_service();
         }
-        if self.random_below(1_000_000) < self.spec.loss_ppm {
+        if self.is_lost() {
             return;
         }
         let jitter = match u64::try_from(self.spec.jitter.as_nanos()).unwrap() {
@@ -395,6 +470,10 @@ impl Channel {
     }
 
     fn send(&mut self) {
+        if self.spec.sender_stalls.is_some_and(|stalls| stalls.end(self.now).is_some()) {
+            self.wake_at(self.now);
+            return;
+        }
         if !self.check_set {
             self.check_set = true;
             self.schedule(self.now + ms(100), Event::Check);
@@ -444,7 +523,10 @@ impl Channel {
         self.next += 1;
         self.sent += 1;
         if let Some(rate) = self.controller.pacing_rate() {
-            self.ready_at = self.ready_at.max(self.now) + rate.time_for(PACKET);
+            let is_late = self.spec.sender_stalls.is_some();
+            let catch_up = if is_late { CATCH_UP } else { Duration::ZERO };
+            let from = self.ready_at.max(self.now.saturating_sub(catch_up));
+            self.ready_at = from + rate.time_for(PACKET);
         }
     }
 }

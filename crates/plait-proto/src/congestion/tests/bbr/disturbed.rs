@@ -1,0 +1,131 @@
+//! Paths and machines that behave badly: late processes, drifting delays, short queues on long
+//! ways, losses in runs, estimates that are far too low.
+
+use super::channel::Stalls;
+use super::*;
+
+fn stalls(lasting_ms: u64, phase_ms: u64) -> Option<Stalls> {
+    Some(Stalls { every: ms(300), lasting: ms(lasting_ms), phase: ms(phase_ms) })
+}
+
+/// A sender that sleeps for 50 of 300 ms and makes up for 20 has nine tenths to give.
+#[test]
+fn late_processes_teach_no_low_rate() {
+    for (mbit, rtt_ms) in [(20, 30), (30, 30), (50, 60)] {
+        for lasting_ms in [20, 50, 100] {
+            let kinds = [
+                (stalls(lasting_ms, 0), None),
+                (None, stalls(lasting_ms, 0)),
+                (stalls(lasting_ms, 0), stalls(lasting_ms, 100)),
+            ];
+            for (sender_stalls, receiver_stalls) in kinds {
+                if lasting_ms == 100 && sender_stalls.is_some() && receiver_stalls.is_some() {
+                    continue; // See the limits in the algorithm's page.
+                }
+                let spec = Spec { sender_stalls, receiver_stalls, ..clean(mbit, rtt_ms, 50) };
+                let mut channel = Channel::new(spec, Demand::Endless);
+                channel.run_until(at(START));
+                let stretch = channel.measure_until(at(START + 15_000));
+                let missed = lasting_ms.saturating_sub(20) * u64::from(sender_stalls.is_some());
+                let late = lasting_ms.saturating_sub(rtt_ms) * u64::from(receiver_stalls.is_some());
+                let possible = 1000 * (300 - missed - late) / 300;
+                let senders = (sender_stalls.is_some(), receiver_stalls.is_some());
+                assert!(
+                    u64::from(stretch.used_permille) >= possible * 9 / 10,
+                    "{mbit} Mbit/s, {lasting_ms} ms of {senders:?}: {stretch:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_estimate_far_too_low_is_left_quickly() {
+    for mbit in [5, 20] {
+        let low = Rate::from_bits_per_second(200_000);
+        let changes = vec![(at(0), low), (at(8_000), Rate::from_mbit(mbit))];
+        let spec = Spec { changes, ..clean(mbit, 30, 100) };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        channel.run_until(at(9_600));
+        let stretch = channel.measure_until(at(11_600));
+        assert!(stretch.used_permille >= 900, "{mbit} Mbit/s: {stretch:?}");
+    }
+}
+
+/// After processes that hardly ever ran, whatever was believed then.
+#[test]
+fn the_rate_is_back_soon_after_the_processes_are() {
+    for (mbit, rtt_ms) in [(20, 30), (50, 20)] {
+        let spec = Spec {
+            sender_stalls: stalls(220, 0),
+            receiver_stalls: stalls(220, 130),
+            ..clean(mbit, rtt_ms, 50)
+        };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        channel.run_until(at(15_000));
+        channel.end_stalls();
+        channel.run_until(at(16_600));
+        let stretch = channel.measure_until(at(18_600));
+        assert!(stretch.used_permille >= 900, "{mbit} Mbit/s, {rtt_ms} ms: {stretch:?}");
+    }
+}
+
+#[test]
+fn the_return_from_a_fall_is_found_quickly() {
+    for low_ms in [1_000, 4_000, 10_000] {
+        let changes =
+            vec![(at(5_000), Rate::from_mbit(2)), (at(5_000 + low_ms), Rate::from_mbit(30))];
+        let spec = Spec { changes, ..clean(30, 30, 50) };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        channel.run_until(at(5_000 + low_ms + 1_600));
+        let stretch = channel.measure_until(at(5_000 + low_ms + 3_600));
+        assert!(stretch.used_permille >= 900, "low for {low_ms} ms: {stretch:?}");
+    }
+}
+
+#[test]
+fn a_drifting_round_trip_is_no_queue() {
+    for period_ms in [3_000_u64, 8_000, 20_000] {
+        let mut channel =
+            Channel::new(Spec { jitter: ms(5), ..clean(60, 25, 50) }, Demand::Endless);
+        let drift = |channel: &mut Channel, end_ms: u64| {
+            while channel.now() < at(end_ms) {
+                // A triangle from 25 to 45 ms and back.
+                let now = channel.now().since(Instant::ZERO).as_millis() as u64 % period_ms;
+                let up = now.min(period_ms - now) * 2;
+                channel.set_rtt(Duration::from_micros(25_000 + 20_000 * up / period_ms));
+                let next = channel.now() + ms(10);
+                channel.run_until(next);
+            }
+        };
+        drift(&mut channel, START);
+        channel.begin_measuring();
+        drift(&mut channel, 23_000);
+        let stretch = channel.measured();
+        assert!(stretch.used_permille >= 950, "{period_ms} ms: {stretch:?}");
+    }
+}
+
+#[test]
+fn a_long_path_with_a_short_queue_loses_little() {
+    for (mbit, rtt_ms) in [(10, 300), (25, 100), (25, 200)] {
+        let mut channel = Channel::new(clean(mbit, rtt_ms, 50), Demand::Endless);
+        channel.run_until(at(8_000));
+        let stretch = channel.measure_until(at(28_000));
+        assert!(stretch.lost_permille < 10, "{mbit} Mbit/s, {rtt_ms} ms: {stretch:?}");
+        assert!(stretch.used_permille >= 930, "{mbit} Mbit/s, {rtt_ms} ms: {stretch:?}");
+    }
+}
+
+#[test]
+fn a_path_that_loses_in_runs_goes_on_being_used() {
+    for rtt_ms in [20, 40, 100] {
+        let spec = Spec { loss_ppm: 30_000, loss_run: 30, ..clean(50, rtt_ms, 50) };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        channel.run_until(at(START));
+        for second in 1..=20 {
+            let stretch = channel.measure_until(at(START + 1_000 * second));
+            assert!(stretch.used_permille >= 750, "RTT {rtt_ms} ms, {second} s: {stretch:?}");
+        }
+    }
+}

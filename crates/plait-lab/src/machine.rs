@@ -4,6 +4,10 @@ use std::fs;
 
 use serde::Serialize;
 
+mod watch;
+
+pub(crate) use watch::{CpuTime, Watch};
+
 /// The machine under the lab.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {

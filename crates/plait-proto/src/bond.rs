@@ -7,6 +7,7 @@
 //! backwards.
 
 mod call;
+mod frames;
 mod links;
 mod loss;
 mod loss_check;
@@ -20,6 +21,7 @@ mod route_check;
 mod silence;
 mod sleep;
 mod status;
+mod timers;
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -34,7 +36,6 @@ use crate::allowed_ips::Prefixes;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::DropReason;
 use crate::egress::{Egress, Opened, ReceiveSession};
-use crate::feedback::Feedback;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
 use crate::path::Route;
@@ -43,7 +44,7 @@ use crate::rng::Rng;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::PathState;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant};
 use crate::wire::control::{Frame, PathInfo};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
@@ -56,8 +57,6 @@ pub(crate) const MARK_DELAY: Duration = Duration::from_millis(10);
 const ACTIVE_TIME: Duration = Duration::from_secs(2);
 /// So many packets within a second are more than a trickle: sleeping paths are woken for them.
 const WAKING_PACKETS: u32 = 32;
-/// While nothing at all comes from the peer, the owner is told so again after this.
-const ALL_SILENT_AGAIN: Duration = Duration::from_secs(2);
 /// Most paths of a bond.
 pub const PATHS_MAX: usize = 32;
 
@@ -404,149 +403,6 @@ impl Bond {
         }
     }
 
-    /// The peer found a path dead; what it finds counts here as well. A sleeping one it wanted to
-    /// wake: a NAT in between may have forgotten the path, and only what this side sends opens it.
-    fn handle_path_dead(&mut self, now: Instant, id: PathId) {
-        match self.state(id) {
-            Some(PathState::Up | PathState::Lossy) => self.set_state(now, id, PathState::Silent),
-            Some(PathState::Asleep) => self.wake(now, id),
-            _ => {}
-        }
-    }
-
-    fn handle_control(
-        &mut self,
-        now: Instant,
-        header: &Header,
-        route: Route,
-        frames: Vec<Frame>,
-    ) -> Result<(), DropReason> {
-        let id = header.path;
-        let mut replies = Vec::new();
-        if !self.paths.contains(id) {
-            replies.push(self.join(now, header, route)?);
-        }
-        let mut reports = Vec::new();
-        for frame in frames {
-            match frame {
-                Frame::PathChallenge(token) => {
-                    replies.push(Frame::PathResponse(token));
-                    // Once it has the answer the peer may send data at any moment.
-                    self.egress.set_live(now, id, true);
-                    if self.state(id) == Some(PathState::Asleep) {
-                        self.wake(now, id);
-                    }
-                }
-                Frame::PathResponse(token) => self.handle_response(now, id, route, token),
-                Frame::PathInfo(info) => self.learn_link(id, info),
-                Frame::Probe(probe) => {
-                    replies.push(Frame::ProbeEcho(probe));
-                    self.egress.set_live(now, id, true);
-                }
-                Frame::ProbeEcho(probe) => {
-                    let rtt = self.paths.get_mut(id).and_then(|path| path.echo(now, probe));
-                    self.handle_echo(now, id, rtt);
-                }
-                Frame::PathDead(dead) => self.handle_path_dead(now, dead),
-                Frame::Ack(ack) => self.handle_ack(now, ack),
-                Frame::LossReport(report) => reports.push(report),
-                Frame::Close => self.events.push_back(BondEvent::Closed),
-                Frame::PathClose(closed) => self.handle_path_close(now, closed),
-                Frame::MtuProbe { id: probe, .. } => replies.push(Frame::MtuEcho(probe)),
-                Frame::MtuEcho(probe) => self.handle_mtu_echo(now, id, probe),
-            }
-        }
-        if !reports.is_empty() {
-            self.ingress.handle_feedback(now, Feedback::LossReports(reports));
-        }
-        if !replies.is_empty() {
-            self.ingress.send_control(now, id, &replies);
-        }
-        Ok(())
-    }
-
-    /// The peer opened a path: it is asked to answer from where it sent.
-    fn join(&mut self, now: Instant, header: &Header, route: Route) -> Result<Frame, DropReason> {
-        let id = header.path;
-        if !self.ids.may_join(id, header.session == self.session) {
-            self.refuse_closed_path(now, id);
-            return Err(DropReason::ClosedPath);
-        }
-        if self.paths.len() >= PATHS_MAX && !self.make_room(now) {
-            return Err(DropReason::TooManyPaths);
-        }
-        if let Some(own) = self.path_over(&route).filter(|own| self.is_own(*own)) {
-            // Both sides opened a path over the same link: the side of the even ids keeps its own.
-            if self.parity == PathIdParity::Even {
-                return Err(DropReason::RepeatedPath);
-            }
-            self.remove_path(now, own);
-        }
-        let control = PathControl::new(now, None, self.rng.u64());
-        let challenge = Frame::PathChallenge(control.token());
-        self.ids.note(id);
-        self.notices.forget(id);
-        self.paths.insert(id, control);
-        self.ingress.add_path(id, route, PathInfo::default());
-        Ok(challenge)
-    }
-
-    fn is_own(&self, id: PathId) -> bool {
-        self.paths.get(id).is_some_and(|path| path.own_link.is_some())
-    }
-
-    fn handle_response(&mut self, now: Instant, id: PathId, route: Route, token: u64) {
-        if self.confirm_route(id, token, &route) {
-            return;
-        }
-        let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));
-        if rtt.is_some() {
-            self.take_rtt(now, id, rtt);
-            self.settle(id);
-            self.set_state(now, id, PathState::Up);
-        }
-    }
-
-    /// The owner of a link describes it; nobody else may.
-    fn learn_link(&mut self, id: PathId, info: PathInfo) {
-        if !self.is_own(id)
-            && let Some(path) = self.ingress.path_mut(id)
-        {
-            path.info = info;
-        }
-    }
-
-    fn handle_ack(&mut self, now: Instant, ack: crate::wire::control::Ack) {
-        let id = PathId((ack.index & 0xff) as u8);
-        let outcome = self.ingress.handle_feedback(now, Feedback::Ack(ack));
-        let Some(path) = self.ingress.path_mut(id) else { return };
-        if outcome.is_news {
-            path.answered(now);
-        }
-        if let Some(srtt) = path.rtt.smoothed() {
-            self.egress.set_rtt(id, srtt);
-        }
-        let Some(control) = self.paths.get_mut(id) else { return };
-        control.loss.record(now, &path.rtt, &outcome);
-        path.loss_permille = (control.loss.ratio() * 1000.0) as u16;
-        let is_lossy = control.loss.is_lossy(path.congestion.is_some());
-        if is_lossy && path.state == PathState::Up && self.leaves_out_lossy && self.others_up(id) {
-            self.set_state(now, id, PathState::Lossy);
-        }
-    }
-
-    fn handle_echo(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
-        if rtt.is_none() {
-            return;
-        }
-        self.take_rtt(now, id, rtt);
-        self.settle(id);
-        if let Some(control) = self.paths.get_mut(id) {
-            control.loss_check.answered();
-        }
-        self.path_answered(now, id);
-    }
-
     fn settle(&mut self, id: PathId) {
         if let Some(path) = self.ingress.path_mut(id) {
             path.settle();
@@ -572,129 +428,6 @@ impl Bond {
             let probe = control.start_probe(now);
             self.control_due = None;
             self.ingress.send_control(now, id, &[Frame::Probe(probe)]);
-        }
-    }
-
-    fn situation(&self, now: Instant, id: PathId) -> Situation {
-        Situation {
-            active: now < self.last_data_at + ACTIVE_TIME,
-            last_data_at: self.last_data_at,
-            keepalive: self.keepalive,
-            others_up: self.others_up(id),
-        }
-    }
-
-    /// When [`Self::handle_timeout`] is due. A time to come may be too early: asked then, the
-    /// answer is a later one.
-    pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        debug_assert!(
-            self.control_due
-                .zip(self.find_control_due(now))
-                .is_none_or(|(known, found)| known <= found),
-            "whatever brings a path's timer forward brings the bond's forward"
-        );
-        let control = match self.control_due {
-            Some(due) if due > now => Some(due),
-            _ => self.find_control_due(now),
-        };
-        let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
-        let ingress = self.ingress.poll_timeout();
-        earlier(earlier(egress, control), earlier(ingress, self.notices_due()))
-    }
-
-    /// When the first of the paths has something due.
-    fn find_control_due(&self, now: Instant) -> Option<Instant> {
-        // Both maps have the same paths.
-        let paths = self.paths.iter().zip(self.ingress.paths());
-        let dues = paths.filter_map(|((id, control), path)| {
-            debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
-            control.poll_timeout(path, &self.situation(now, id))
-        });
-        earlier(dues.min(), self.mtu_due(now))
-    }
-
-    /// Does what is due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.egress.handle_timeout(now);
-        self.send_feedback(now);
-        self.send_notices(now);
-        let ids: Vec<PathId> = self.paths.ids().collect();
-        for id in ids {
-            while let Some(due) = self.path_due(now, id) {
-                self.act(now, id, due);
-            }
-        }
-        self.mind_mtu(now);
-        self.notice_silence(now);
-        self.ingress.handle_timeout(now);
-        self.control_due = self.find_control_due(now);
-    }
-
-    fn send_feedback(&mut self, now: Instant) {
-        for (path, ack) in self.egress.take_acks(now) {
-            if let Some(over) = self.feedback_path(path) {
-                self.ingress.send_control(now, over, &[Frame::Ack(ack)]);
-            }
-        }
-        if let Some(reports) = self.egress.take_loss_reports(now)
-            && let Some(over) = self.fastest_path()
-        {
-            let frames: Vec<Frame> = reports.into_iter().map(Frame::LossReport).collect();
-            self.ingress.send_control(now, over, &frames);
-        }
-    }
-
-    /// The path itself when it is up, else any that is.
-    fn feedback_path(&self, path: PathId) -> Option<PathId> {
-        if self.state(path) == Some(PathState::Up) { Some(path) } else { self.fastest_path() }
-    }
-
-    fn fastest_path(&self) -> Option<PathId> {
-        self.ingress
-            .paths()
-            .filter(|path| path.state == PathState::Up)
-            .min_by_key(|path| (path.rtt.smoothed().unwrap_or(Duration::MAX), path.id))
-            .map(|path| path.id)
-    }
-
-    fn path_due(&mut self, now: Instant, id: PathId) -> Option<Due> {
-        let situation = self.situation(now, id);
-        let path = self.ingress.path(id)?;
-        let rng = &mut self.rng;
-        self.paths.get_mut(id)?.due(now, path, &situation, || rng.u64())
-    }
-
-    fn act(&mut self, now: Instant, id: PathId, due: Due) {
-        match due {
-            Due::Challenge(token) => {
-                let link = self.paths.get(id).and_then(|path| path.own_link.clone());
-                let mut frames = vec![Frame::PathChallenge(token)];
-                frames.extend(link.map(Frame::PathInfo));
-                self.ingress.send_control(now, id, &frames);
-                let metered = self.ingress.path(id).is_some_and(|path| path.info.metered);
-                if metered && self.paths.get(id).is_some_and(PathControl::is_ignored) {
-                    self.tell_dead(now, id);
-                }
-            }
-            Due::Probe(probe) => self.ingress.send_control(now, id, &[Frame::Probe(probe)]),
-            Due::Mark => self.ingress.send_control(now, id, &[]),
-            Due::Silence => self.declare_silent(now, id),
-            Due::Healed => self.set_state(now, id, PathState::Up),
-            Due::Sleep => self.set_state(now, id, PathState::Asleep),
-        }
-    }
-
-    /// The peer may be gone for good after a handshake that brought no path up: what was told once
-    /// is told again.
-    fn notice_silence(&mut self, now: Instant) {
-        let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
-        let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent)
-            || self.paths.values().any(PathControl::is_ignored);
-        let heard_at = self.ingress.paths().map(|path| path.heard_at).max();
-        let last = self.all_silent_told_at.map(|told_at| told_at.max(heard_at.unwrap_or(told_at)));
-        if any_silent && !any_up && last.is_none_or(|last| now >= last + ALL_SILENT_AGAIN) {
-            self.all_silent_told_at = Some(now);
-            self.events.push_back(BondEvent::AllPathsSilent);
         }
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod hostile;
 pub(super) mod idle;
 pub(super) mod idle_real;
 pub(super) mod lossy;
+mod repeats;
 pub(super) mod silent_cut;
 pub(super) mod standstill;
 pub(super) mod swarm;

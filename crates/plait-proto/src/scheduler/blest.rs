@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::delivery::{smoothed_rtt, wait_for};
+use super::delivery::{quickest_with_room_unless, smoothed_rtt};
 use super::{Decision, PacketInfo, PathId, PathView, Scheduler, View};
 
 /// Parameters of BLEST.
@@ -86,16 +86,9 @@ impl Scheduler for Blest {
     }
 
     fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
-        let has_room = |path: &&PathView| path.has_room(view.now, packet.bytes);
-        let Some(slow) = view.paths.iter().filter(has_room).min_by_key(|path| smoothed_rtt(path))
-        else {
-            return Decision::Blocked;
-        };
-        let fast = view.paths.iter().min_by_key(|path| smoothed_rtt(path)).unwrap_or(slow);
-        if fast.id == slow.id || self.slow_path_blocks_nothing(fast, slow, packet.bytes) {
-            return Decision::Send(slow.id);
-        }
-        wait_for(fast, view, packet.bytes)
+        quickest_with_room_unless(view, packet.bytes, |fast, slow| {
+            !self.slow_path_blocks_nothing(fast, slow, packet.bytes)
+        })
     }
 
     fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}

@@ -1,5 +1,6 @@
 //! When a packet would arrive over a path, and when a path will have room again, as far as a view
-//! tells. It decides nothing. `docs/algorithms/earliest-delivery.md` has the equations.
+//! tells, and the steps that schedulers share. `docs/algorithms/earliest-delivery.md` has the
+//! equations.
 
 use super::{Decision, PathView, View};
 use crate::time::{Duration, Instant};
@@ -89,6 +90,24 @@ pub(super) fn wait_for(path: &PathView, view: &View<'_>, bytes: u64) -> Decision
     };
     let bound = smoothed_rtt(path).max(WAIT_BOUND_MIN);
     Decision::Wait { until: view.now + until_room.min(bound) }
+}
+
+/// Of the paths with room the one with the shortest round trip, unless `waits(quickest, path)` says
+/// that it is better to wait for the quickest of all.
+pub(super) fn quickest_with_room_unless(
+    view: &View<'_>,
+    bytes: u64,
+    waits: impl FnOnce(&PathView, &PathView) -> bool,
+) -> Decision {
+    let with_room = view.paths.iter().filter(|path| path.has_room(view.now, bytes));
+    let Some(path) = with_room.min_by_key(|path| smoothed_rtt(path)) else {
+        return Decision::Blocked;
+    };
+    let quickest = view.paths.iter().min_by_key(|path| smoothed_rtt(path)).unwrap_or(path);
+    if quickest.id != path.id && waits(quickest, path) {
+        return wait_for(quickest, view, bytes);
+    }
+    Decision::Send(path.id)
 }
 
 /// The paths of a view by price, cheapest first.

@@ -33,33 +33,6 @@ pub(super) struct Health {
     pub(super) cpu_stolen: f64,
 }
 
-/// The processors' time since the machine's start, in ticks, as in proc_stat(5).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct CpuTime {
-    all: u64,
-    stolen: u64,
-}
-
-impl CpuTime {
-    /// Zero where the kernel does not tell.
-    pub(super) fn now() -> Self {
-        Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
-    }
-
-    fn parse(stat: &str) -> Self {
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
-        let ticks = stat.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
-        let ticks: Vec<u64> = ticks.flat_map(str::parse).collect();
-        Self { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or_default() }
-    }
-
-    /// The share stolen between two moments.
-    pub(super) fn stolen_until(self, later: Self) -> f64 {
-        let all = later.all.saturating_sub(self.all).max(1);
-        later.stolen.saturating_sub(self.stolen) as f64 / all as f64
-    }
-}
-
 impl Health {
     /// What was seen, as far as it is beyond the bounds.
     pub(super) fn check(&self) -> Result<(), NetnsError> {
@@ -191,10 +164,6 @@ mod tests {
 
     #[test]
     fn stolen_time_is_told_as_a_cause() {
-        let before = CpuTime::parse("cpu  10 0 20 60 0 0 0 10 5 0\ncpu0 1 1 1 1 1 1 1 1\n");
-        let after = CpuTime::parse("cpu  20 0 40 120 0 0 0 20 9 0\n");
-        assert_eq!(before, CpuTime { all: 100, stolen: 10 });
-        assert_eq!(before.stolen_until(after), 0.1);
         let health = Health { lost_packets: 11, cpu_stolen: 0.1, ..Health::default() };
         let error = health.check().unwrap_err().to_string();
         assert!(error.contains("its host took away 10.0 %"), "{error}");

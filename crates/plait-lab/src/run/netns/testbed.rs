@@ -15,13 +15,14 @@ use plait_sim::scenario::Scenario;
 use plait_sim::scenario::app::{Direction, Traffic};
 use plait_sim::world::{End, LinkView, Way, measured_span};
 
-use super::health::{CpuTime, Health, lost_by_kernel};
+use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
 use super::udp::UdpApp;
 use crate::emulator::{Emulator, Lateness};
 use crate::gateway::Bond;
+use crate::machine::CpuTime;
 
 /// Time between the making of the applications and the start of the scenario.
 const LEAD: Duration = Duration::from_millis(100);

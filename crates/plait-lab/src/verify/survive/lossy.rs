@@ -7,6 +7,7 @@ use plait_sim::link::{LinkConfig, Loss};
 use plait_sim::ratio::Ratio;
 
 use super::super::{Effort, Figure};
+use super::repeats::Repeats;
 use super::{LINKS, sleep_until};
 use crate::emulator::{Emulator, Way};
 use crate::gateway::{Bond, BondSetup};
@@ -41,12 +42,14 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut progress = Progress::new(runs as usize, spans.total() * runs);
     let [dsl, lte] = LINKS.map(|link| link.name);
     let mut figures = Vec::new();
+    let mut repeats = Repeats::default();
     for (lossy, good) in [(dsl, lte), (lte, dsl)] {
         let mut rates = |what: &str, paths: &[&str]| -> Result<u64> {
             let mut all = Vec::new();
             for _ in 0..effort.runs {
                 let _step = progress.step(what, spans.total());
-                all.push(rate_bps(paths, lossy, spans).with_context(|| what.to_owned())?);
+                let rate = repeats.undisturbed(what, || rate_bps(paths, lossy, spans));
+                all.push(rate.with_context(|| what.to_owned())?);
             }
             Ok(median(all))
         };
@@ -58,6 +61,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
         let name = format!("bond while {lossy} loses 20 %, of {good} alone");
         figures.push(Figure::number(name, ratio, "ratio").at_least(RATIO_MIN, SOURCE));
     }
+    figures.extend(repeats.figures());
     Ok(figures)
 }
 

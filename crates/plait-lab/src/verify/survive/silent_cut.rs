@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::super::{Effort, Figure};
+use super::repeats::Repeats;
 use super::{
     LINKS, Times, USED_AGAIN_MS_MAX, count_alive, ensure_flowing, sleep_until, used_after,
 };
@@ -36,17 +37,20 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let pinged = (PING_INTERVAL * PINGS + HEALED) * cuts;
     let mut progress = Progress::new(6, (loaded * 2 + pinged) * 2);
     let mut figures = Vec::new();
+    let mut repeats = Repeats::default();
     for cut in LINKS.map(|link| link.name) {
         for (way, what) in [(Way::Down, "download"), (Way::Up, "upload")] {
             let what = format!("{cut} cut under {what}");
             let _step = progress.step(&what, loaded);
-            let found = under_load(cut, way, cuts).with_context(|| what.clone())?;
+            let found = under_load(cut, way, cuts, &mut repeats).with_context(|| what.clone())?;
             figures.extend(found.figures(&what));
         }
         let what = format!("{cut} cut while idle");
         let _step = progress.step(&what, pinged);
-        figures.extend(while_idle(cut, &what, cuts).with_context(|| what.clone())?);
+        let found = while_idle(cut, &what, cuts, &mut repeats).with_context(|| what.clone())?;
+        figures.extend(found);
     }
+    figures.extend(repeats.figures());
     Ok(figures)
 }
 
@@ -77,7 +81,7 @@ impl UnderLoad {
     }
 }
 
-fn under_load(cut: &str, way: Way, cuts: u32) -> Result<UnderLoad> {
+fn under_load(cut: &str, way: Way, cuts: u32, repeats: &mut Repeats) -> Result<UnderLoad> {
     let topology = Topology::build(&LINKS)?;
     let names = LINKS.map(|link| link.name);
     let setup = BondSetup::over(&names);
@@ -89,7 +93,11 @@ fn under_load(cut: &str, way: Way, cuts: u32) -> Result<UnderLoad> {
     let link = topology.link(cut)?;
     let mut found = UnderLoad::default();
     for _ in 0..cuts {
-        cut_once(link, way, &streams, &mut found);
+        let cut_once = || Ok(cut_once(link, way, &streams));
+        let seen = repeats.undisturbed(&format!("{cut} cut"), cut_once)?;
+        found.used_again.add(seen.used_again);
+        found.gaps_each.add(seen.gap_each);
+        found.gaps_together.add(seen.gap_together);
     }
     found.alive = count_alive(&streams);
     bond.ensure_both_run()?;
@@ -98,22 +106,32 @@ fn under_load(cut: &str, way: Way, cuts: u32) -> Result<UnderLoad> {
     Ok(found)
 }
 
-fn cut_once(link: &AttachedLink, way: Way, streams: &[Stream], found: &mut UnderLoad) {
+/// What one cut did.
+struct Cut {
+    used_again: Duration,
+    gap_each: Duration,
+    gap_together: Duration,
+}
+
+fn cut_once(link: &AttachedLink, way: Way, streams: &[Stream]) -> Cut {
     link.emulator.set_cut(true);
     let cut_at = Instant::now();
     sleep_until(cut_at + CUT);
     link.emulator.set_cut(false);
     let healed_at = Instant::now();
     let until = healed_at + HEALED;
-    found.used_again.add(used_after(link, way, until));
+    let used_again = used_after(link, way, until);
     sleep_until(until);
     let each: Vec<_> = streams.iter().map(Stream::deliveries).collect();
     let gaps = each.iter().map(|one| one.longest_gap(cut_at, until));
-    found.gaps_each.add(gaps.max().unwrap_or_default());
-    found.gaps_together.add(Deliveries::merged(&each).longest_gap(cut_at, until));
+    Cut {
+        used_again,
+        gap_each: gaps.max().unwrap_or_default(),
+        gap_together: Deliveries::merged(&each).longest_gap(cut_at, until),
+    }
 }
 
-fn while_idle(cut: &str, what: &str, cuts: u32) -> Result<Vec<Figure>> {
+fn while_idle(cut: &str, what: &str, cuts: u32, repeats: &mut Repeats) -> Result<Vec<Figure>> {
     let topology = Topology::build(&LINKS)?;
     let customer = &topology.customer().netns;
     let names = LINKS.map(|link| link.name);
@@ -122,13 +140,16 @@ fn while_idle(cut: &str, what: &str, cuts: u32) -> Result<Vec<Figure>> {
     let emulator = &topology.link(cut)?.emulator;
     let mut unanswered = Vec::new();
     for _ in 0..cuts {
-        std::thread::sleep(HEALED);
-        let target = Target { client: customer, server: SERVER_V4.into(), bind: None };
-        let pings = Pinging::start(target, PING_INTERVAL, PINGS)?;
-        std::thread::sleep(PINGS_BEFORE);
-        emulator.set_cut(true);
-        unanswered.push(pings.answers()?.unanswered());
-        emulator.set_cut(false);
+        unanswered.push(repeats.undisturbed(what, || {
+            std::thread::sleep(HEALED);
+            let target = Target { client: customer, server: SERVER_V4.into(), bind: None };
+            let pings = Pinging::start(target, PING_INTERVAL, PINGS)?;
+            std::thread::sleep(PINGS_BEFORE);
+            emulator.set_cut(true);
+            let answers = pings.answers();
+            emulator.set_cut(false);
+            Ok(answers?.unanswered())
+        })?);
     }
     bond.stop()?;
     unanswered.sort_unstable();

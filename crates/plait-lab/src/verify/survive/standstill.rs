@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::super::{Effort, Figure};
+use super::repeats::Repeats;
 use super::{LINKS, Times, USED_AGAIN_MS_MAX, count_alive, ensure_flowing, sleep_until};
 use crate::emulator::Way;
 use crate::gateway::{Bond, BondSetup};
@@ -138,15 +139,28 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let runs = u32::try_from(EVENTS.len() * effort.runs)?;
     let mut progress = Progress::new(runs as usize, each * runs);
     let mut figures = Vec::new();
+    let mut repeats = Repeats::default();
     for event in EVENTS {
         let mut found = Found::default();
         for _ in 0..effort.runs {
             let _step = progress.step(&event.name(), each);
-            watch(event, &mut found).with_context(|| event.name())?;
+            let seen = repeats.undisturbed(&event.name(), || watch(event));
+            found.add(seen.with_context(|| event.name())?);
         }
         figures.extend(found.figures(event, effort.runs as u64));
     }
+    figures.extend(repeats.figures());
     Ok(figures)
+}
+
+/// What an event did to one download.
+#[derive(Debug)]
+struct Seen {
+    standstill: Duration,
+    silence: Duration,
+    used_again: Option<Duration>,
+    alive: u64,
+    ended: Option<String>,
 }
 
 /// What an event did to downloads.
@@ -163,6 +177,14 @@ struct Found {
 }
 
 impl Found {
+    fn add(&mut self, seen: Seen) {
+        self.standstill.add(seen.standstill);
+        self.silence.add(seen.silence);
+        seen.used_again.into_iter().for_each(|time| self.used_again.add(time));
+        self.alive += seen.alive;
+        self.ended.extend(seen.ended);
+    }
+
     fn figures(&self, event: Event, runs: u64) -> Vec<Figure> {
         let name = event.name();
         let mut figures = vec![
@@ -228,7 +250,7 @@ fn used_after(bond: &mut Bond<'_>, name: &str, start: Instant, limit: Instant) -
     Ok(limit - start)
 }
 
-fn watch(event: Event, found: &mut Found) -> Result<()> {
+fn watch(event: Event) -> Result<Seen> {
     let topology = Topology::build(&LINKS)?;
     let setup = BondSetup::over(&LINKS.map(|link| link.name));
     let mut bond = Bond::start(&topology.customer().netns, &topology.provider, &setup)?;
@@ -241,20 +263,19 @@ fn watch(event: Event, found: &mut Found) -> Result<()> {
     let happened_at = Instant::now();
     event.happen(&topology, &mut bond)?;
     let until = happened_at + WATCHED;
-    if let Some(name) = event.returning() {
-        found.used_again.add(used_after(&mut bond, name, happened_at, until)?);
-    }
+    let used_again = event.returning().map(|name| used_after(&mut bond, name, happened_at, until));
+    let used_again = used_again.transpose()?;
     sleep_until(until);
-    found.alive += count_alive(&streams);
-    found.standstill.add(streams[0].deliveries().longest_gap(happened_at, until));
+    let alive = count_alive(&streams);
+    let standstill = streams[0].deliveries().longest_gap(happened_at, until);
     let silence = [Way::Up, Way::Down].map(|way| {
         let silence = beat.deliveries(way).longest_gap(happened_at, until);
         silence.saturating_sub(BEAT_INTERVAL)
     });
-    found.silence.add(silence.into_iter().max().unwrap_or_default());
+    let silence = silence.into_iter().max().unwrap_or_default();
     drop((streams, beat));
     // The other figures say what became of the traffic.
     let ended = bond.ensure_both_run().and_then(|()| bond.stop());
-    found.ended.extend(ended.err().map(|error| format!("{error:#}")));
-    Ok(())
+    let ended = ended.err().map(|error| format!("{error:#}"));
+    Ok(Seen { standstill, silence, used_again, alive, ended })
 }

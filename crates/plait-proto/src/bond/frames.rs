@@ -1,0 +1,156 @@
+//! What the peer's control frames do.
+
+use super::{Bond, BondEvent, PATHS_MAX, PathControl, PathIdParity};
+use crate::drop_reason::DropReason;
+use crate::feedback::Feedback;
+use crate::path::Route;
+use crate::seq::PathId;
+use crate::stats::PathState;
+use crate::time::{Duration, Instant};
+use crate::wire::control::{Ack, Frame, PathInfo};
+use crate::wire::sealed::Header;
+
+impl Bond {
+    /// The peer found a path dead; what it finds counts here as well. A sleeping one it wanted to
+    /// wake: a NAT in between may have forgotten the path, and only what this side sends opens it.
+    fn handle_path_dead(&mut self, now: Instant, id: PathId) {
+        match self.state(id) {
+            Some(PathState::Up | PathState::Lossy) => self.set_state(now, id, PathState::Silent),
+            Some(PathState::Asleep) => self.wake(now, id),
+            _ => {}
+        }
+    }
+
+    pub(super) fn handle_control(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        route: Route,
+        frames: Vec<Frame>,
+    ) -> Result<(), DropReason> {
+        let id = header.path;
+        let mut replies = Vec::new();
+        if !self.paths.contains(id) {
+            replies.push(self.join(now, header, route)?);
+        }
+        let mut reports = Vec::new();
+        for frame in frames {
+            match frame {
+                Frame::PathChallenge(token) => {
+                    replies.push(Frame::PathResponse(token));
+                    // Once it has the answer the peer may send data at any moment.
+                    self.egress.set_live(now, id, true);
+                    if self.state(id) == Some(PathState::Asleep) {
+                        self.wake(now, id);
+                    }
+                }
+                Frame::PathResponse(token) => self.handle_response(now, id, route, token),
+                Frame::PathInfo(info) => self.learn_link(id, info),
+                Frame::Probe(probe) => {
+                    replies.push(Frame::ProbeEcho(probe));
+                    self.egress.set_live(now, id, true);
+                }
+                Frame::ProbeEcho(probe) => {
+                    let rtt = self.paths.get_mut(id).and_then(|path| path.echo(now, probe));
+                    self.handle_echo(now, id, rtt);
+                }
+                Frame::PathDead(dead) => self.handle_path_dead(now, dead),
+                Frame::Ack(ack) => self.handle_ack(now, ack),
+                Frame::LossReport(report) => reports.push(report),
+                Frame::Close => self.events.push_back(BondEvent::Closed),
+                Frame::PathClose(closed) => self.handle_path_close(now, closed),
+                Frame::MtuProbe { id: probe, .. } => replies.push(Frame::MtuEcho(probe)),
+                Frame::MtuEcho(probe) => self.handle_mtu_echo(now, id, probe),
+            }
+        }
+        if !reports.is_empty() {
+            self.ingress.handle_feedback(now, Feedback::LossReports(reports));
+        }
+        if !replies.is_empty() {
+            self.ingress.send_control(now, id, &replies);
+        }
+        Ok(())
+    }
+
+    /// The peer opened a path: it is asked to answer from where it sent.
+    fn join(&mut self, now: Instant, header: &Header, route: Route) -> Result<Frame, DropReason> {
+        let id = header.path;
+        if !self.ids.may_join(id, header.session == self.session) {
+            self.refuse_closed_path(now, id);
+            return Err(DropReason::ClosedPath);
+        }
+        if self.paths.len() >= PATHS_MAX && !self.make_room(now) {
+            return Err(DropReason::TooManyPaths);
+        }
+        if let Some(own) = self.path_over(&route).filter(|own| self.is_own(*own)) {
+            // Both sides opened a path over the same link: the side of the even ids keeps its own.
+            if self.parity == PathIdParity::Even {
+                return Err(DropReason::RepeatedPath);
+            }
+            self.remove_path(now, own);
+        }
+        let control = PathControl::new(now, None, self.rng.u64());
+        let challenge = Frame::PathChallenge(control.token());
+        self.ids.note(id);
+        self.notices.forget(id);
+        self.paths.insert(id, control);
+        self.ingress.add_path(id, route, PathInfo::default());
+        Ok(challenge)
+    }
+
+    pub(super) fn is_own(&self, id: PathId) -> bool {
+        self.paths.get(id).is_some_and(|path| path.own_link.is_some())
+    }
+
+    fn handle_response(&mut self, now: Instant, id: PathId, route: Route, token: u64) {
+        if self.confirm_route(id, token, &route) {
+            return;
+        }
+        let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));
+        if rtt.is_some() {
+            self.take_rtt(now, id, rtt);
+            self.settle(id);
+            self.set_state(now, id, PathState::Up);
+        }
+    }
+
+    /// The owner of a link describes it; nobody else may.
+    fn learn_link(&mut self, id: PathId, info: PathInfo) {
+        if !self.is_own(id)
+            && let Some(path) = self.ingress.path_mut(id)
+        {
+            path.info = info;
+        }
+    }
+
+    fn handle_ack(&mut self, now: Instant, ack: Ack) {
+        let id = PathId((ack.index & 0xff) as u8);
+        let outcome = self.ingress.handle_feedback(now, Feedback::Ack(ack));
+        let Some(path) = self.ingress.path_mut(id) else { return };
+        if outcome.is_news {
+            path.answered(now);
+        }
+        if let Some(srtt) = path.rtt.smoothed() {
+            self.egress.set_rtt(id, srtt);
+        }
+        let Some(control) = self.paths.get_mut(id) else { return };
+        control.loss.record(now, &path.rtt, &outcome);
+        path.loss_permille = (control.loss.ratio() * 1000.0) as u16;
+        let is_lossy = control.loss.is_lossy(path.congestion.is_some());
+        if is_lossy && path.state == PathState::Up && self.leaves_out_lossy && self.others_up(id) {
+            self.set_state(now, id, PathState::Lossy);
+        }
+    }
+
+    fn handle_echo(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
+        if rtt.is_none() {
+            return;
+        }
+        self.take_rtt(now, id, rtt);
+        self.settle(id);
+        if let Some(control) = self.paths.get_mut(id) {
+            control.loss_check.answered();
+        }
+        self.path_answered(now, id);
+    }
+}

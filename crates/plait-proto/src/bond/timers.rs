@@ -1,0 +1,135 @@
+//! What falls due, and when.
+
+use super::{ACTIVE_TIME, Bond, BondEvent, Due, PathControl, Situation};
+use crate::seq::PathId;
+use crate::stats::PathState;
+use crate::time::{Duration, Instant, earlier};
+use crate::wire::control::Frame;
+
+/// While nothing at all comes from the peer, the owner is told so again after this.
+const ALL_SILENT_AGAIN: Duration = Duration::from_secs(2);
+
+impl Bond {
+    pub(super) fn situation(&self, now: Instant, id: PathId) -> Situation {
+        Situation {
+            active: now < self.last_data_at + ACTIVE_TIME,
+            last_data_at: self.last_data_at,
+            keepalive: self.keepalive,
+            others_up: self.others_up(id),
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is due. A time to come may be too early: asked then, the
+    /// answer is a later one.
+    pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        debug_assert!(
+            self.control_due
+                .zip(self.find_control_due(now))
+                .is_none_or(|(known, found)| known <= found),
+            "whatever brings a path's timer forward brings the bond's forward"
+        );
+        let control = match self.control_due {
+            Some(due) if due > now => Some(due),
+            _ => self.find_control_due(now),
+        };
+        let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
+        let ingress = self.ingress.poll_timeout();
+        earlier(earlier(egress, control), earlier(ingress, self.notices_due()))
+    }
+
+    /// When the first of the paths has something due.
+    pub(super) fn find_control_due(&self, now: Instant) -> Option<Instant> {
+        // Both maps have the same paths.
+        let paths = self.paths.iter().zip(self.ingress.paths());
+        let dues = paths.filter_map(|((id, control), path)| {
+            debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
+            control.poll_timeout(path, &self.situation(now, id))
+        });
+        earlier(dues.min(), self.mtu_due(now))
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.egress.handle_timeout(now);
+        self.send_feedback(now);
+        self.send_notices(now);
+        let ids: Vec<PathId> = self.paths.ids().collect();
+        for id in ids {
+            while let Some(due) = self.path_due(now, id) {
+                self.act(now, id, due);
+            }
+        }
+        self.mind_mtu(now);
+        self.notice_silence(now);
+        self.ingress.handle_timeout(now);
+        self.control_due = self.find_control_due(now);
+    }
+
+    fn send_feedback(&mut self, now: Instant) {
+        for (path, ack) in self.egress.take_acks(now) {
+            if let Some(over) = self.feedback_path(path) {
+                self.ingress.send_control(now, over, &[Frame::Ack(ack)]);
+            }
+        }
+        if let Some(reports) = self.egress.take_loss_reports(now)
+            && let Some(over) = self.fastest_path()
+        {
+            let frames: Vec<Frame> = reports.into_iter().map(Frame::LossReport).collect();
+            self.ingress.send_control(now, over, &frames);
+        }
+    }
+
+    /// The path itself when it is up, else any that is.
+    fn feedback_path(&self, path: PathId) -> Option<PathId> {
+        if self.state(path) == Some(PathState::Up) { Some(path) } else { self.fastest_path() }
+    }
+
+    pub(super) fn fastest_path(&self) -> Option<PathId> {
+        self.ingress
+            .paths()
+            .filter(|path| path.state == PathState::Up)
+            .min_by_key(|path| (path.rtt.smoothed().unwrap_or(Duration::MAX), path.id))
+            .map(|path| path.id)
+    }
+
+    fn path_due(&mut self, now: Instant, id: PathId) -> Option<Due> {
+        let situation = self.situation(now, id);
+        let path = self.ingress.path(id)?;
+        let rng = &mut self.rng;
+        self.paths.get_mut(id)?.due(now, path, &situation, || rng.u64())
+    }
+
+    fn act(&mut self, now: Instant, id: PathId, due: Due) {
+        match due {
+            Due::Challenge(token) => {
+                let link = self.paths.get(id).and_then(|path| path.own_link.clone());
+                let mut frames = vec![Frame::PathChallenge(token)];
+                frames.extend(link.map(Frame::PathInfo));
+                self.ingress.send_control(now, id, &frames);
+                let metered = self.ingress.path(id).is_some_and(|path| path.info.metered);
+                if metered && self.paths.get(id).is_some_and(PathControl::is_ignored) {
+                    self.tell_dead(now, id);
+                }
+            }
+            Due::Probe(probe) => self.ingress.send_control(now, id, &[Frame::Probe(probe)]),
+            Due::Mark => self.ingress.send_control(now, id, &[]),
+            Due::Silence => self.declare_silent(now, id),
+            Due::Healed => self.set_state(now, id, PathState::Up),
+            Due::Sleep => self.set_state(now, id, PathState::Asleep),
+        }
+    }
+
+    /// The peer may be gone for good after a handshake that brought no path up: what was told once
+    /// is told again.
+    fn notice_silence(&mut self, now: Instant) {
+        let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
+        let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent)
+            || self.paths.values().any(PathControl::is_ignored);
+        let heard_at = self.ingress.paths().map(|path| path.heard_at).max();
+        let last = self.all_silent_told_at.map(|told_at| told_at.max(heard_at.unwrap_or(told_at)));
+        if any_silent && !any_up && last.is_none_or(|last| now >= last + ALL_SILENT_AGAIN) {
+            self.all_silent_told_at = Some(now);
+            self.events.push_back(BondEvent::AllPathsSilent);
+        }
+    }
+}

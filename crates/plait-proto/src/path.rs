@@ -281,6 +281,13 @@ impl SendPath {
         self.congestion.as_ref()?.pacing_rate(&self.rtt)
     }
 
+    /// All that may leave now has left; `waits` when more is there.
+    pub fn note_rest(&mut self, now: Instant, waits: bool) {
+        if let Some(congestion) = &mut self.congestion {
+            congestion.note_rest(now, self.sent.in_flight_bytes(), waits);
+        }
+    }
+
     /// Notes a datagram of data that left, `bytes` long at the IP layer.
     pub fn on_sent(&mut self, now: Instant, bytes: u32, queue_is_empty: bool) {
         if let Some(congestion) = &self.congestion
@@ -292,8 +299,7 @@ impl SendPath {
         self.sent.sent(now, bytes);
         if let Some(congestion) = &mut self.congestion {
             let in_flight = self.sent.in_flight_bytes();
-            let packet =
-                congestion.on_sent(now, bytes.into(), in_flight, &self.rtt, !queue_is_empty);
+            let packet = congestion.on_sent(now, bytes.into(), in_flight, &self.rtt);
             self.sent.note_packet_state(packet);
         }
         self.mtu.on_data(now);

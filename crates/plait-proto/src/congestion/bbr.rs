@@ -94,7 +94,8 @@ impl Bbr {
             self.model.forget_decline();
             return;
         }
-        let Some(rate) = self.model.find_decline(sample, reading) else { return };
+        let segment_bytes = self.start.segment_bytes;
+        let Some(rate) = self.model.find_decline(sample, reading, segment_bytes) else { return };
         if self.declined_at.is_some_and(|at| !self.model.min_rtt.was_low_after(at)) {
             // Less in flight did not shorten the round trip: it is longer than believed.
             self.enter_probe_rtt();

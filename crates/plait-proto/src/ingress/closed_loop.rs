@@ -160,6 +160,12 @@ impl Ingress {
             closed.backlog.push(now, inner, packet, class);
             closed.backlog.wait(now, retry_at);
         }
+        self.note_rest(now, true);
+    }
+
+    /// All that may leave now has left; `waits` when more is there.
+    fn note_rest(&mut self, now: Instant, waits: bool) {
+        self.paths.values_mut().for_each(|path| path.note_rest(now, waits));
     }
 
     /// Sends from the queue while there is room; what is to be sent again goes first.
@@ -167,14 +173,13 @@ impl Ingress {
         if self.closed.is_none() {
             return;
         }
-        if let Err(retry_at) = self.drain_rescue(now).and_then(|()| self.drain_queue(now))
-            && let Some(closed) = &mut self.closed
-        {
-            closed.backlog.wait(now, retry_at);
-            return;
-        }
+        let outcome = self.drain_rescue(now).and_then(|()| self.drain_queue(now));
+        self.note_rest(now, outcome.is_err());
         if let Some(closed) = &mut self.closed {
-            closed.backlog.settle();
+            match outcome {
+                Err(retry_at) => closed.backlog.wait(now, retry_at),
+                Ok(()) => closed.backlog.settle(),
+            }
         }
     }
 

@@ -73,17 +73,23 @@ impl PathCongestion {
         })
     }
 
-    /// A datagram left; it is in `in_flight_bytes`, and `waited` when it came from the queue. Gives
-    /// what belongs to it.
+    /// All that may leave now has left. `waits` when there is more; only time for which the window
+    /// has room is the pacer's.
+    pub fn note_rest(&mut self, now: Instant, in_flight_bytes: u64, waits: bool) {
+        let has_window =
+            in_flight_bytes == 0 || in_flight_bytes + SEGMENT_BYTES <= self.controller.window();
+        self.pacer.note_rest(now, waits && has_window);
+    }
+
+    /// A datagram left; it is in `in_flight_bytes`. Gives what belongs to it.
     pub fn on_sent(
         &mut self,
         now: Instant,
         bytes: u64,
         in_flight_bytes: u64,
         rtt: &RttEstimator,
-        waited: bool,
     ) -> PacketState {
-        self.pacer.on_sent(now, bytes, self.pacing_rate(rtt), waited);
+        self.pacer.on_sent(now, bytes, self.pacing_rate(rtt));
         self.controller.on_sent(&Sent { now, bytes, in_flight_bytes })
     }
 

@@ -31,12 +31,15 @@ const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(3);
 const PHASES: u64 = 8;
 /// A decline is seen for so long at least: processes that were late and what follows are shorter.
 const DECLINE_TIME: Duration = Duration::from_millis(150);
-/// A round trip that stays above twice the least and this shows a busy path ...
-const BUSY_EXTRA: Duration = Duration::from_millis(20);
-/// ... with this part of the bandwidth-delay product in flight, and its rate when below this part
-/// of the estimate, both in per cent.
-const BUSY_PERCENT: u64 = 25;
-const BUSY_DECLINE_PERCENT: u64 = 50;
+/// A round trip that stays above the least by this part of it and this much shows a path that is
+/// never empty, and so its rate, however little is in flight ...
+const BUSY_PART: u32 = 2;
+const BUSY_MIN: Duration = Duration::from_millis(20);
+/// ... if it is less than this part of the estimate, in per cent, for so long. A round trip that is
+/// longer for another reason looks alike; the rate of a sender with little to send is below that of
+/// its path by any factor.
+const BUSY_DECLINE_PERCENT: u64 = 33;
+const BUSY_DECLINE_TIME: Duration = Duration::from_millis(300);
 /// After a decline the path is asked more often, until this part of what it was is back, in per
 /// cent.
 const RETURN_PERCENT: u64 = 90;
@@ -202,11 +205,12 @@ impl Model {
         &mut self,
         sample: &AckSample<'_>,
         reading: &Reading,
+        segment_bytes: u64,
     ) -> Option<Rate> {
-        if !self.is_low(sample, reading) {
+        let Some(time) = self.low_for(sample, reading, segment_bytes) else {
             self.low_rate = None;
             return None;
-        }
+        };
         let low = self.low_rate.get_or_insert(LowRate {
             since: reading.since,
             intervals: 0,
@@ -214,24 +218,34 @@ impl Model {
         });
         low.intervals += 1;
         low.highest = low.highest.max(reading.rate);
-        let is_certain = low.intervals >= 2 && sample.now.since(low.since) >= DECLINE_TIME;
+        let is_certain = low.intervals >= 2 && sample.now.since(low.since) >= time;
         Some(low.highest).filter(|rate| is_certain && *rate > Rate::ZERO)
     }
 
-    fn is_low(&self, sample: &AckSample<'_>, reading: &Reading) -> bool {
+    /// How long intervals like this one must go on; `None` for one that shows no slower path.
+    fn low_for(
+        &self,
+        sample: &AckSample<'_>,
+        reading: &Reading,
+        segment_bytes: u64,
+    ) -> Option<Duration> {
         let has_queue = |rtt: Option<Duration>| rtt.is_some_and(|rtt| self.min_rtt.has_queue(rtt));
         // What is not sent does not arrive.
-        let sent = self.bandwidth.get().bits_per_second() / 100 * self.relief.gain() / 100;
-        let is_below = |percent| reading.rate.bits_per_second() < sent * percent;
-        let min_rtt = self.min_rtt.get().unwrap_or_default();
-        let is_busy = reading.in_flight_min >= self.gain_bytes(BUSY_PERCENT)
-            && reading.rtt_min.is_some_and(|rtt| rtt > min_rtt * 2 + BUSY_EXTRA);
+        let bandwidth = self.bandwidth.get().bits_per_second() / 100;
+        let sent = bandwidth * self.relief.gain() / 100;
+        let is_below = |of: u64, percent| reading.rate.bits_per_second() < of * percent;
         let is_full =
             !sample.rate_is_app_limited && sample.in_flight_bytes >= self.gain_bytes(FULL_PERCENT);
         let shows_it = (has_queue(reading.rtt_min) && has_queue(sample.rtt))
             || reading.loss_permille >= DECLINE_LOSS_PERMILLE;
-        (is_full && is_below(DECLINE_PERCENT) && shows_it)
-            || (is_busy && is_below(BUSY_DECLINE_PERCENT))
+        if is_full && is_below(sent, DECLINE_PERCENT) && shows_it {
+            return Some(DECLINE_TIME);
+        }
+        let min_rtt = self.min_rtt.get().unwrap_or_default();
+        let busy_rtt = min_rtt + (min_rtt / BUSY_PART).max(BUSY_MIN) + self.relief.unexplained();
+        let is_busy = reading.in_flight_min >= window_min(segment_bytes)
+            && reading.rtt_min.is_some_and(|rtt| rtt > busy_rtt);
+        (is_busy && is_below(bandwidth, BUSY_DECLINE_PERCENT)).then_some(BUSY_DECLINE_TIME)
     }
 
     pub(super) fn forget_decline(&mut self) {

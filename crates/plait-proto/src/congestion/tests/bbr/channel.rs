@@ -68,7 +68,12 @@ impl Stalls {
 pub(super) enum Demand {
     Endless,
     Steady(Rate),
-    Bursts { bytes: u64, every: Duration },
+    /// Another packet when so many bytes are not in flight.
+    InFlight(u64),
+    Bursts {
+        bytes: u64,
+        every: Duration,
+    },
 }
 
 /// What happened over some time.
@@ -457,13 +462,14 @@ impl Channel {
             Demand::Steady(rate) => {
                 rate.bytes_in(self.now.since(self.supplied_at)) >= self.supply_bytes + PACKET
             }
+            Demand::InFlight(bytes) => self.in_flight() < bytes,
             Demand::Bursts { .. } => self.supply_bytes >= PACKET,
         }
     }
 
     fn take_supply(&mut self) {
         match self.demand {
-            Demand::Endless => {}
+            Demand::Endless | Demand::InFlight(_) => {}
             Demand::Steady(_) => self.supply_bytes += PACKET,
             Demand::Bursts { .. } => self.supply_bytes -= PACKET,
         }

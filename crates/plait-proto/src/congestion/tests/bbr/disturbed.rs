@@ -83,6 +83,35 @@ fn the_return_from_a_fall_is_found_quickly() {
     }
 }
 
+/// The scheduler puts little on the path, and what it puts there keeps it busy.
+#[test]
+fn a_fall_is_seen_with_little_in_flight() {
+    for (in_flight, marks_app_limited) in [(24_000, false), (24_000, true), (16_000, true)] {
+        let changes = vec![(at(5_000), Rate::from_mbit(2))];
+        let mut channel = Channel::new(Spec { changes, ..clean(30, 30, 500) }, Demand::Endless);
+        channel.marks_app_limited = marks_app_limited;
+        channel.run_until(at(4_000));
+        channel.demand(Demand::InFlight(in_flight));
+        channel.run_until(at(5_000));
+        let before = channel.controller.bandwidth().unwrap();
+        assert!(before >= Rate::from_mbit(28), "{in_flight}: {before}");
+        channel.run_until(at(5_800));
+        let after = channel.controller.bandwidth().unwrap();
+        assert!(after <= Rate::from_mbit(3), "{in_flight}: {after}");
+    }
+}
+
+#[test]
+fn a_longer_round_trip_with_little_in_flight_is_no_fall() {
+    let mut channel = Channel::new(clean(30, 30, 500), Demand::Endless);
+    channel.run_until(at(4_000));
+    channel.demand(Demand::InFlight(24_000));
+    channel.set_rtt(ms(42));
+    channel.run_until(at(15_000));
+    let bandwidth = channel.controller.bandwidth().unwrap();
+    assert!(bandwidth >= Rate::from_mbit(28), "{bandwidth}");
+}
+
 #[test]
 fn a_drifting_round_trip_is_no_queue() {
     for period_ms in [3_000_u64, 8_000, 20_000] {

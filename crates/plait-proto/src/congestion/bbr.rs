@@ -67,6 +67,8 @@ pub struct Bbr {
     probed_at: Instant,
     /// Probes begun, from which each takes its phase.
     probes: u64,
+    /// The latest of them had too little to send.
+    was_starved: bool,
     /// When the path was last seen to carry less than believed.
     declined_at: Option<Instant>,
 }
@@ -83,6 +85,7 @@ impl Bbr {
             window_before_rto: 0,
             probed_at: Instant::ZERO,
             probes: 0,
+            was_starved: false,
             declined_at: None,
         }
     }
@@ -137,11 +140,14 @@ impl Bbr {
                 if round_over && *rounds > 2 {
                     self.model.learn_loss();
                 }
-                self.cruise(sample.now);
+                // The probe before had too little to send, and now there is enough.
+                let is_asked_for = self.was_starved && round_over && !sample.rate_is_app_limited;
+                self.cruise(sample.now, is_asked_for);
             }
             State::Up(probe) => {
                 let segment_bytes = self.start.segment_bytes;
                 let verdict = probe.on_ack(sample, &self.model, segment_bytes, round_over);
+                self.was_starved = probe.was_starved();
                 if probe.was_clean() && round_over {
                     self.model.raise_bound();
                 }
@@ -177,13 +183,18 @@ impl Bbr {
         self.state = State::Cruise { rounds: 0 };
     }
 
-    fn cruise(&mut self, now: Instant) {
+    /// `is_asked_for` when a probe need not wait for its time.
+    fn cruise(&mut self, now: Instant, is_asked_for: bool) {
         if self.model.min_rtt.is_stale(now) {
-            self.enter_probe_rtt();
-        } else if now.since(self.probed_at) >= self.model.probe_interval(now, self.probes) {
+            return self.enter_probe_rtt();
+        }
+        let is_due = now.since(self.probed_at) >= self.model.probe_interval(now, self.probes);
+        if is_due || is_asked_for {
             self.probes += 1;
             self.probed_at = now;
-            self.model.bandwidth.advance();
+            if is_due {
+                self.model.bandwidth.advance();
+            }
             let is_small =
                 self.model.bdp_bytes() <= 2 * model::window_min(self.start.segment_bytes);
             self.state = State::Up(ProbeUp::new(self.model.bandwidth.get(), is_small));

@@ -34,12 +34,14 @@ impl FullPipe {
         if round_over && has_grown {
             *self = Self { baseline: bandwidth, rounds: 0 };
         }
-        if has_grown || model.round.is_app_limited {
-            return false;
-        }
         let round = &model.round;
         let is_longer =
             round.rtt_min.is_some_and(|rtt| model.min_rtt.queue_of(rtt) > Duration::ZERO);
+        // Whoever overruns a queue sends enough, whatever he could have sent besides.
+        let overruns = is_longer && round.lost_bytes > 0;
+        if has_grown || (round.is_app_limited && !overruns) {
+            return false;
+        }
         let most = if is_longer { LOSS_WITH_QUEUE_PERMILLE } else { LOSS_PERMILLE };
         let is_lossy = |segments| {
             round.lost_bytes >= segments * segment_bytes && round.loss_permille() >= most

@@ -41,6 +41,8 @@ pub(super) struct ProbeUp {
     rounds: u32,
     /// Enough is in flight to tell: more would only lengthen the queue.
     is_holding: bool,
+    /// It was so at some time.
+    has_held: bool,
     acked_bytes: u64,
     lost_bytes: u64,
     /// In flight when a packet left that arrived next to the first that was lost.
@@ -55,6 +57,7 @@ impl ProbeUp {
             bandwidth,
             rounds: 0,
             is_holding: false,
+            has_held: false,
             acked_bytes: 0,
             lost_bytes: 0,
             in_flight_at_loss: None,
@@ -64,6 +67,11 @@ impl ProbeUp {
     /// Whether it had as much in flight as was allowed, and lost nothing.
     pub(super) fn was_clean(&self) -> bool {
         self.is_holding && self.lost_bytes == 0
+    }
+
+    /// Whether too little was sent to find anything.
+    pub(super) fn was_starved(&self) -> bool {
+        !self.has_held
     }
 
     pub(super) fn gain(&self) -> u64 {
@@ -83,6 +91,7 @@ impl ProbeUp {
         let was_in_flight = sample.in_flight_bytes + sample.acked_bytes + sample.lost_bytes;
         self.is_holding |= sample.in_flight_bytes >= enough
             || model.bound_now().is_some_and(|bound| was_in_flight + segment_bytes > bound);
+        self.has_held |= self.is_holding;
         if self.rounds > 0 {
             self.acked_bytes += sample.acked_bytes;
             self.lost_bytes += sample.lost_bytes;

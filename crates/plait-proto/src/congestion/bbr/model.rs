@@ -51,6 +51,9 @@ const BOUND_PERCENT: u64 = 85;
 /// Losses in a round of startup that show an overrun.
 const OVERRUN_SEGMENTS: u64 = 6;
 const OVERRUN_PERMILLE: u64 = 100;
+/// Losses of an interval above the path's own that say, where the round trip is longer, that a
+/// queue overran.
+const LOSSY_PERMILLE: u64 = 20;
 /// By so much the bound rises with a probe that found no loss at it, in per cent.
 const BOUND_GROWTH_PERCENT: u64 = 125;
 
@@ -187,6 +190,7 @@ impl Model {
                 since: reading.since,
                 rate: reading.rate,
                 excess: self.min_rtt.queue_of(rtt),
+                is_lossy: reading.loss_permille > self.loss.permille() + LOSSY_PERMILLE,
                 min_rtt,
                 bandwidth: self.bandwidth.get(),
             };

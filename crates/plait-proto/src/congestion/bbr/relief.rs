@@ -16,6 +16,8 @@ const TRIAL_EXTRA: Duration = Duration::from_millis(20);
 const FORGET_PART: u32 = 256;
 /// Part of the least round-trip time by which a later excess must be longer to be tried again.
 const MARGIN_PART: u32 = 4;
+/// For so long after it overran an excess is a queue, and nothing of it the path's own.
+const OVERRUN_COUNTS_FOR: Duration = Duration::from_secs(5);
 
 /// What arrives, of what is sent, while no queue becomes longer or shorter, in per cent: less is a
 /// path that carries less, more is a queue being worked off.
@@ -39,13 +41,16 @@ pub(super) struct Seen {
     pub(super) rate: Rate,
     /// Its least round-trip time over the least of all.
     pub(super) excess: Duration,
+    /// More was lost than the path loses of itself.
+    pub(super) is_lossy: bool,
     pub(super) min_rtt: Duration,
     /// What the path is believed to carry.
     pub(super) bandwidth: Rate,
 }
 
 /// Sends less while a queue stands. If the round trip does not become shorter for it, its length
-/// is the path's own, as with radio links, and is borne.
+/// is the path's own, as with radio links, and is borne; unless packets are lost with it, since a
+/// queue that others keep full, as CUBIC does, does not become shorter either.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Relief {
     /// Excess of the round-trip time that sending less did not take away.
@@ -53,6 +58,8 @@ pub(super) struct Relief {
     /// The rest of it.
     queue: Duration,
     trial: Option<Trial>,
+    /// Until when it is known to be a queue.
+    overran_until: Instant,
 }
 
 impl Relief {
@@ -73,6 +80,10 @@ impl Relief {
     /// Takes an interval; `acts` while the gain is the one in force.
     pub(super) fn on_reading(&mut self, seen: &Seen, acts: bool) {
         let Seen { now, excess, min_rtt, .. } = *seen;
+        if acts && seen.is_lossy && excess > Duration::ZERO {
+            self.unexplained = Duration::ZERO;
+            self.overran_until = now + OVERRUN_COUNTS_FOR;
+        }
         let spare = self.unexplained.saturating_sub(excess);
         self.unexplained = self.unexplained.saturating_sub(spare / FORGET_PART);
         self.queue = excess.saturating_sub(self.unexplained);
@@ -96,7 +107,8 @@ impl Relief {
         let is_shorter = self.queue + (expected / 4).min(trial.queue / 4) <= trial.queue;
         let sent_bytes = seen.bandwidth.bytes_in(elapsed) * trial.gain / 100;
         let is_balanced = BALANCE.contains(&(trial.arrived_bytes * 100 / sent_bytes.max(1)));
-        if !is_shorter && trial.gain == GAIN_MIN && is_balanced {
+        let is_own = is_balanced && now >= self.overran_until;
+        if !is_shorter && trial.gain == GAIN_MIN && is_own {
             let borne = self.unexplained + self.queue + min_rtt / MARGIN_PART;
             *self = Self { unexplained: borne.min(min_rtt), ..Self::default() };
             return;
@@ -136,6 +148,7 @@ mod tests {
             excess: Duration::from_millis(excess_ms),
             min_rtt: Duration::from_millis(30),
             bandwidth: Rate::from_mbit(20),
+            is_lossy: false,
         }
     }
 
@@ -148,6 +161,20 @@ mod tests {
         assert_eq!((relief.gain(), relief.queue()), (100, Duration::ZERO));
         relief.on_reading(&seen(600, 25, 100), true);
         assert!(relief.gain() < 100, "a longer one is tried again");
+    }
+
+    #[test]
+    fn a_queue_that_overran_is_borne_by_nobody() {
+        let mut relief = Relief::default();
+        for step in 1..20 {
+            relief.on_reading(&seen(30 * step, 12, relief.gain()), true);
+        }
+        assert_eq!(relief.gain(), 100);
+        relief.on_reading(&Seen { is_lossy: true, ..seen(600, 12, 100) }, true);
+        for step in 21..100 {
+            relief.on_reading(&seen(30 * step, 12, relief.gain()), true);
+        }
+        assert_eq!((relief.gain(), relief.unexplained()), (GAIN_MIN, Duration::ZERO));
     }
 
     #[test]

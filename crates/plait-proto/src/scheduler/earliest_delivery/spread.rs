@@ -130,7 +130,7 @@ impl Spread {
                 let is_known = !state.trial.is_on();
                 let round_trip = (quickest + base_rtt(path)) / 2;
                 let is_near = round_trip <= quickest * ROUND_TRIP_PERCENT / 100;
-                state.turns.choose(view.now, self.offered(), quicker, is_known && is_near);
+                state.turns.choose(view.now, self.offered(), quicker, is_near);
                 // What is not known yet may be anything.
                 let carried = if is_known { state.turns.remembered() } else { u64::MAX };
                 quicker = quicker.saturating_add(carried);

@@ -91,8 +91,8 @@ impl Score {
         let sum: f64 = self.alone_mbit.iter().sum();
         let due = self.alone_mbit.iter().map(|mbit| mbit * 100.0 / sum).collect::<Vec<_>>();
         format!(
-            "shares {} % (due {}), links lost {} %, queues {} ms, re-sent {} %, egress waits {} ms, \
-             standstill {:.0} ms",
+            "shares {} % (due {}), links lost {} %, queues {} ms, re-sent {} %, \
+             egress waits {} ms, standstill {:.0} ms",
             joined(&self.shares, 0),
             joined(&due, 0),
             joined(&self.lost, 1),

@@ -29,19 +29,19 @@ impl Page<'_> {
             On::Sim => ("badge simulated", "Simulated: virtual time, no real network"),
             On::Netns => ("badge", "Measured in network namespaces, over emulated links"),
         };
-        let More { rungs, seeds, .. } = self.more;
-        let title = format!("plait: the ladder, {rungs} sets of link conditions");
+        let title = "plait: the ladder of link conditions";
         let body = format!(
             "<section>\n<p><span class=\"{class}\">{badge}</span></p>\n\
-             <p class=\"dim\">Worst rung first; medians of {seeds} {}.</p>\n{}{}{}{}{}</section>\n",
-            if *seeds == 1 { "run" } else { "runs" },
+             <p class=\"dim\">Worst rung first. Runs of each: {}; medians count.</p>\n\
+             {}{}{}{}{}</section>\n",
+            self.more.seeds,
             self.promises(),
             self.picture(),
             self.table(),
             self.missing(),
             self.origin(),
         );
-        document(&escape(&title), &body)
+        document(title, &body)
     }
 
     /// The scores of a policy.

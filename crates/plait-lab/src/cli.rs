@@ -174,8 +174,8 @@ pub(crate) struct LadderArgs {
     /// open/SCHEDULER; several are compared side by side.
     #[arg(long = "policy", value_name = "NAME")]
     policies: Vec<Policy>,
-    /// Where to run it: every rung in virtual time, or some of each kind with real processes in
-    /// namespaces, one run after the other in real time.
+    /// Where to run it: every rung in virtual time, or those that --list marks with real processes
+    /// in namespaces, one run after the other in real time.
     #[arg(long, default_value = "sim")]
     pub(crate) on: On,
     /// Run each rung this many times; medians count [default: 5, on netns 3, quick 1].

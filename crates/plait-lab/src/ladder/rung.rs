@@ -13,7 +13,7 @@ pub(crate) struct Rung {
     pub(crate) stands_for: &'static str,
     pub(crate) links: &'static [Link],
     pub(crate) load: Load,
-    /// Whether it also runs in namespaces, which take as long as they say: some of each kind do.
+    /// Whether it also runs in namespaces, in real time: one of most kinds does.
     pub(crate) on_netns: bool,
 }
 

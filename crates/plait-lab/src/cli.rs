@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::ladder::Policy;
+use crate::run::on_name;
 
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
 /// that vanish with the program. Needs root or unprivileged user namespaces.
@@ -136,8 +137,8 @@ const LADDER: &str = "ladder";
 impl Args for RunCommand {
     fn augment_args(command: clap::Command) -> clap::Command {
         let ladder = LadderArgs::augment_args(clap::Command::new(LADDER)).about(
-            "Run a bond on more than a hundred sets of link conditions in virtual time, each named \
-             after the real case it stands for",
+            "Run a bond on more than a hundred sets of link conditions, each named after the real \
+             case it stands for: in virtual time, or some of them with real gateways",
         );
         RunArgs::augment_args(command)
             .args_conflicts_with_subcommands(true)
@@ -173,7 +174,11 @@ pub(crate) struct LadderArgs {
     /// open/SCHEDULER; several are compared side by side.
     #[arg(long = "policy", value_name = "NAME")]
     policies: Vec<Policy>,
-    /// Run each rung this many times; medians count [default: 5, quick 1].
+    /// Where to run it: every rung in virtual time, or those that --list marks with real processes
+    /// in namespaces, one run after the other in real time.
+    #[arg(long, default_value = "sim")]
+    pub(crate) on: On,
+    /// Run each rung this many times; medians count [default: 5, on netns 3, quick 1].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: Option<u64>,
     /// Only rungs whose name holds this.
@@ -185,9 +190,22 @@ pub(crate) struct LadderArgs {
     /// Every fourth rung, once and shorter: for trying things out, not for a claim.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Write a page with a picture and tables here.
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["list", "over_time"])]
+    pub(crate) html: Option<PathBuf>,
 }
 
 impl LadderArgs {
+    /// The command that runs the same again, without the files that it writes.
+    pub(crate) fn command(&self) -> String {
+        let mut words = vec!["plait-lab run ladder --on".to_owned(), on_name(self.on).to_owned()];
+        words.extend(self.policies.iter().map(|policy| format!("--policy {policy}")));
+        words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
+        words.extend(self.only.as_ref().map(|only| format!("--only {only}")));
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.join(" ")
+    }
+
     /// The policies to compare: the default one when none is named.
     pub(crate) fn policies(&self) -> Vec<Policy> {
         if self.policies.is_empty() {
@@ -287,6 +305,14 @@ mod tests {
         let line = ["plait-lab", "run", "ladder", "--policy", "min-rtt", "--policy", "default"];
         let RunCommand::Ladder(args) = run(&line).unwrap() else { panic!("no ladder") };
         assert_eq!(args.policies().len(), 2);
+        assert_eq!(args.on, On::Sim);
+        let repeated = args.command();
+        assert_eq!(repeated, "plait-lab run ladder --on sim --policy min-rtt --policy default");
+        let line = "plait-lab run ladder --on netns --seeds 2 --only rates --quick";
+        let words: Vec<&str> = line.split(' ').collect();
+        let RunCommand::Ladder(args) = run(&words).unwrap() else { panic!("no ladder") };
+        assert_eq!((args.on, args.command().as_str()), (On::Netns, line));
+        assert!(run(&["plait-lab", "run", "ladder", "--list", "--html", "x.html"]).is_err());
         assert!(run(&["plait-lab", "run", "ladder", "--policy", "fastest"]).is_err());
         assert!(run(&["plait-lab", "run", "002/tcp-k"]).is_err());
         assert!(run(&["plait-lab", "run"]).is_err());

@@ -53,7 +53,9 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     let outside = match &cli.command {
         Command::Clean => Some(clean::run(&output)),
         Command::List(args) => Some(list::run(args, &output)),
-        Command::Run(RunCommand::Ladder(args)) => Some(ladder::run(args, &output)),
+        Command::Run(RunCommand::Ladder(args)) if args.list || args.on == On::Sim => {
+            Some(ladder::run(args, &output))
+        }
         Command::Run(RunCommand::Scenario(args)) if args.on == On::Sim => {
             Some(run::run(args, &output))
         }
@@ -65,8 +67,10 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     if let Some(verdict) = outside {
         return verdict.map(Verdict::exit_code);
     }
-    if let Command::Run(RunCommand::Scenario(args)) = &cli.command {
-        run::check(args)?;
+    match &cli.command {
+        Command::Run(RunCommand::Scenario(args)) => run::check(args)?,
+        Command::Run(RunCommand::Ladder(args)) => ladder::check(args)?,
+        _ => {}
     }
     if let Command::Compare(args) = &cli.command {
         compare::check(args)?;
@@ -85,13 +89,10 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Verify(args) => verify::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),
         Command::Run(RunCommand::Scenario(args)) => run::run(args, &output),
+        Command::Run(RunCommand::Ladder(args)) => ladder::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
-        Command::Run(RunCommand::Ladder(_))
-        | Command::Clean
-        | Command::List(_)
-        | Command::Report(_)
-        | Command::Swarm(_) => {
+        Command::Clean | Command::List(_) | Command::Report(_) | Command::Swarm(_) => {
             unreachable!("these work outside and have returned")
         }
     };

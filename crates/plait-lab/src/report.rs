@@ -18,8 +18,10 @@ mod read;
 mod svg;
 pub(crate) mod words;
 
+pub(crate) use html::document;
 #[cfg(test)]
 pub(crate) use html::page;
+pub(crate) use svg::{COLOURS, escape};
 
 /// Where a page will be written.
 #[derive(Debug)]
@@ -38,8 +40,13 @@ impl PageFile {
     }
 
     /// Writes the page of these experiments.
-    pub(crate) fn write(mut self, all: &[Results]) -> Result<()> {
-        let written = self.file.write_all(html::page(all).as_bytes());
+    pub(crate) fn write(self, all: &[Results]) -> Result<()> {
+        self.write_text(&html::page(all))
+    }
+
+    /// Writes a page.
+    pub(crate) fn write_text(mut self, page: &str) -> Result<()> {
+        let written = self.file.write_all(page.as_bytes());
         written.with_context(|| format!("{}: cannot be written", self.path.display()))?;
         output::note(format!("The page is {}.", self.path.display()));
         Ok(())

@@ -12,7 +12,7 @@ use crate::report::{PageFile, words};
 
 mod figures;
 mod naming;
-mod netns;
+pub(crate) mod netns;
 pub(crate) mod pool;
 mod progress;
 pub(crate) mod record;
@@ -58,7 +58,7 @@ pub(crate) fn check(args: &RunArgs) -> Result<()> {
 }
 
 /// A back-end as the command line and the records name it.
-fn on_name(on: On) -> &'static str {
+pub(crate) fn on_name(on: On) -> &'static str {
     match on {
         On::Sim => record::SIM,
         On::Netns => record::NETNS,
@@ -208,11 +208,11 @@ fn run_in_namespaces(
     jobs: &[(&Cell, u64)],
     mut take: impl FnMut((&Cell, u64), Result<CellResult>) -> Result<()>,
 ) -> Result<()> {
-    let total = jobs.iter().map(|(cell, _)| netns::run_time(cell)).sum();
+    let total = jobs.iter().map(|(cell, _)| netns::run_time(&cell.scenario)).sum();
     let mut progress = Progress::new(jobs.len(), total);
     for &(cell, seed) in jobs {
         let what = format!("{name}, {}, seed {seed}", cell.name);
-        let step = progress.step(&what, netns::run_time(cell));
+        let step = progress.step(&what, netns::run_time(&cell.scenario));
         let result = netns::run(cell, seed);
         drop(step);
         take((cell, seed), result)?;

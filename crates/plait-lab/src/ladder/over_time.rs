@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::climb::Effort;
+use super::climb::{Effort, bond_of};
 use super::policy::Policy;
 use super::rung::Rung;
-use super::trial::{Carrier, Trial};
+use super::trial::Trial;
+use super::words;
+use crate::cli::On;
 use crate::output::{Align, Output, Table};
+use crate::run::on_name;
 
 const OF_RUN: [(&str, &str); 3] =
     [("goodput.down", "Mbit/s"), ("cwnd.down", "cwnd"), ("waiting", "waiting")];
@@ -18,6 +21,7 @@ const OF_LINK: [(&str, &str); 4] =
 
 /// Prints the bond's first seed on each rung, under each policy.
 pub(super) fn tell(
+    on: On,
     rungs: &[Rung],
     policies: &[Policy],
     effort: Effort,
@@ -25,19 +29,16 @@ pub(super) fn tell(
 ) -> Result<()> {
     for rung in rungs {
         for (at, policy) in policies.iter().enumerate() {
-            let trial = Trial {
-                carrier: Carrier::Bond(at),
-                links: rung.links.to_vec(),
-                load: rung.load,
-                times: effort.times_of(rung),
-            };
-            let series = trial.run_over_time(policies, 1)?.series;
-            output.line(format!("{}: {}, {policy}", rung.name, rung.load))?;
+            let trial = bond_of(rung, at, effort);
+            let series = trial.run_over_time(on, policies, 1)?;
+            let kind = words::kind(on);
+            output.line(format!("{}: {}, {policy}, {kind}", rung.name, rung.load))?;
             for line in table(&trial, &series) {
                 output.line(line)?;
             }
             let (rung, policy) = (rung.name, policy.name());
-            output.record("course", &Course { rung, policy, interval_s: 1, series: &series })?;
+            let course = Course { on: on_name(on), rung, policy, interval_s: 1, series: &series };
+            output.record("course", &course)?;
             output.line("")?;
         }
     }
@@ -48,6 +49,7 @@ type Series = BTreeMap<String, Vec<f64>>;
 
 #[derive(Serialize)]
 struct Course<'a> {
+    on: &'static str,
     rung: &'a str,
     policy: &'a str,
     interval_s: u32,

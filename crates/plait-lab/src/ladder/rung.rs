@@ -13,6 +13,8 @@ pub(crate) struct Rung {
     pub(crate) stands_for: &'static str,
     pub(crate) links: &'static [Link],
     pub(crate) load: Load,
+    /// Whether it also runs in namespaces, in real time: one of most kinds does.
+    pub(crate) on_netns: bool,
 }
 
 pub(super) const fn rung(
@@ -21,10 +23,14 @@ pub(super) const fn rung(
     links: &'static [Link],
     load: Load,
 ) -> Rung {
-    Rung { name, stands_for, links, load }
+    Rung { name, stands_for, links, load, on_netns: false }
 }
 
 impl Rung {
+    pub(super) const fn on_netns(self) -> Self {
+        Self { on_netns: true, ..self }
+    }
+
     /// The part of the name before the slash.
     pub(crate) fn kind(&self) -> &'static str {
         self.name.split_once('/').map_or(self.name, |(kind, _)| kind)

@@ -23,8 +23,8 @@ pub(crate) struct Sum {
     pub(crate) ratio_mean: f64,
     pub(crate) against_best_min: f64,
     /// Ping beyond the largest round trip without a queue: median and most.
-    pub(crate) ping_above_base_median_ms: f64,
-    pub(crate) ping_above_base_max_ms: f64,
+    pub(crate) ping_above_base_median_ms: Option<f64>,
+    pub(crate) ping_above_base_max_ms: Option<f64>,
     pub(crate) standstill_max_ms: f64,
     pub(crate) steady: usize,
     pub(crate) steady_below: usize,
@@ -38,7 +38,7 @@ impl Sum {
             Samples::new(scores.iter().map(|score| value(score)).collect())
         };
         let ratios = all(Score::ratio);
-        let pings = all(ping_above_base_ms);
+        let pings = Samples::new(scores.iter().filter_map(|s| ping_above_base_ms(s)).collect());
         let low = |all: &Option<Samples>| all.as_ref().map_or(0.0, Samples::low);
         let high = |all: &Option<Samples>| all.as_ref().map_or(0.0, Samples::high);
         let middle =
@@ -52,8 +52,8 @@ impl Sum {
             ratio_median: middle(&ratios, Middle::Median),
             ratio_mean: middle(&ratios, Middle::Mean),
             against_best_min: low(&all(Score::against_best)),
-            ping_above_base_median_ms: middle(&pings, Middle::Median),
-            ping_above_base_max_ms: high(&pings),
+            ping_above_base_median_ms: pings.as_ref().map(|all| all.middle(Middle::Median)),
+            ping_above_base_max_ms: pings.as_ref().map(Samples::high),
             standstill_max_ms: high(&all(|score| score.standstill_ms)),
             steady: steady().count(),
             steady_below: steady().filter(|score| !keeps_sum(score)).count(),
@@ -93,8 +93,8 @@ fn keeps_sum(score: &Score) -> bool {
     !score.steady || score.ratio() >= STEADY_RATIO_MIN
 }
 
-fn ping_above_base_ms(score: &Score) -> f64 {
-    score.ping_ms.map_or(0.0, |ping| ping - f64::from(score.base_rtt_ms))
+fn ping_above_base_ms(score: &Score) -> Option<f64> {
+    Some(score.ping_ms? - f64::from(score.base_rtt_ms))
 }
 
 #[cfg(test)]

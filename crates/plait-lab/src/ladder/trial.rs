@@ -8,7 +8,7 @@ use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
 use plait_sim::ratio::Ratio;
-use plait_sim::run::{self, RunResult};
+use plait_sim::run;
 use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, UdpSpec, Via};
 use plait_sim::scenario::link::{DirectionSpec, LossSpec, QueueSpec};
 use plait_sim::scenario::rate::{Layer, Shape};
@@ -18,6 +18,8 @@ use plait_sim::tcp::ReceiverConfig;
 use super::course;
 use super::policy::Policy;
 use super::rung::{Link, Load, Losses};
+use crate::cli::On;
+use crate::run::netns::{self, Outcome};
 
 /// Links take packets of this length, and the framing is what they carry inside.
 const LINK_MTU_BYTES: u16 = 1500;
@@ -76,10 +78,10 @@ pub(super) struct Found {
     pub(super) ping_ms: Option<f64>,
     /// Longest time without a delivery of the load.
     pub(super) standstill_ms: f64,
-    /// What the load's TCP sent again, of all that it sent down.
-    pub(super) resent_percent: f64,
-    /// How long packets waited at the egress, 95th percentile.
-    pub(super) wait_p95_ms: f64,
+    /// What the load's TCP sent again, of all that it sent down; `None` without TCP.
+    pub(super) resent_percent: Option<f64>,
+    /// How long packets waited at the egress, 95th percentile; `None` without plait.
+    pub(super) wait_p95_ms: Option<f64>,
     /// Of each link, in its place.
     pub(super) links: Vec<LinkFound>,
 }
@@ -96,19 +98,43 @@ pub(super) struct LinkFound {
 }
 
 impl Trial {
-    pub(super) fn run(&self, policies: &[Policy], seed: u64) -> Result<Found> {
+    pub(super) fn run(&self, on: On, policies: &[Policy], seed: u64) -> Result<Found> {
         let scenario = self.scenario(policies, seed);
-        let result = run::run(&scenario, seed);
-        let result = result.with_context(|| format!("{}, seed {seed}", scenario.title))?;
-        Ok(self.found(&result))
+        let outcome = outcome(on, &scenario, seed);
+        let outcome = outcome.with_context(|| format!("{}, seed {seed}", scenario.title))?;
+        Ok(self.found(&outcome))
     }
 
-    /// A run with its course, one sample a second.
-    pub(super) fn run_over_time(&self, policies: &[Policy], seed: u64) -> Result<RunResult> {
+    /// The series of a run, one sample a second.
+    pub(super) fn run_over_time(
+        &self,
+        on: On,
+        policies: &[Policy],
+        seed: u64,
+    ) -> Result<BTreeMap<String, Vec<f64>>> {
         let mut scenario = self.scenario(policies, seed);
         let series = SERIES.iter().map(|series| (*series).to_owned());
         scenario.capture = Capture { interval: Duration::from_secs(1), series: series.collect() };
-        Ok(run::run(&scenario, seed)?)
+        Ok(outcome(on, &scenario, seed)?.series)
+    }
+
+    /// How long a run takes in real time.
+    pub(super) fn run_time(&self, policies: &[Policy]) -> Duration {
+        netns::run_time(&self.scenario(policies, 1))
+    }
+
+    /// Whether the namespaces can run it.
+    pub(super) fn check_netns(&self, policies: &[Policy]) -> Result<()> {
+        netns::check(&self.scenario(policies, 1))
+    }
+
+    /// For people who wait.
+    pub(super) fn describe(&self, policies: &[Policy]) -> String {
+        let title = self.scenario(policies, 1).title;
+        match self.carrier {
+            Carrier::Bare => format!("bare, {title}"),
+            Carrier::Bond(policy) => format!("{}, {title}", policies[policy]),
+        }
     }
 
     fn scenario(&self, policies: &[Policy], seed: u64) -> Scenario {
@@ -126,7 +152,7 @@ impl Trial {
             name: "ladder/rung".into(),
             title: format!("{} over {}", self.load, described.join(" + ")),
             source: String::new(),
-            backends: vec![Backend::Sim],
+            backends: vec![Backend::Sim, Backend::Netns],
             duration,
             warmup: seconds(self.times.warmup_s),
             server_rtt: Duration::ZERO,
@@ -170,31 +196,47 @@ impl Trial {
         if self.load.both_ways { &LOADS } else { &LOADS[..1] }
     }
 
-    fn found(&self, result: &RunResult) -> Found {
-        let metric = |name: &str, of: &str| result.metrics.get(&format!("{name}.{of}")).copied();
+    fn found(&self, outcome: &Outcome) -> Found {
+        let metric = |name: &str, of: &str| outcome.metrics.get(&format!("{name}.{of}")).copied();
         let loads = || self.loads().iter().map(|(name, _)| *name);
         let delays: Option<Vec<f64>> =
             PINGS.iter().map(|(name, _)| metric("delay_p50_ms", name)).collect();
-        let standstill_us = loads()
-            .filter_map(|name| result.counters.get(&format!("standstill_us.{name}")).copied());
+        let standstill = loads().map(|name| outcome.standstill[name]).max().unwrap_or_default();
         Found {
             mbit: loads().filter_map(|name| metric("goodput_mbit", name)).sum(),
             ping_ms: delays.map(|delays| delays.iter().sum()),
-            standstill_ms: standstill_us.max().unwrap_or(0) as f64 / 1e3,
-            resent_percent: metric("retransmitted_percent", "down").unwrap_or(0.0),
-            wait_p95_ms: result.metrics.get("wait_p95_ms").copied().unwrap_or(0.0),
+            standstill_ms: standstill.as_secs_f64() * 1e3,
+            resent_percent: metric("retransmitted_percent", "down"),
+            wait_p95_ms: outcome.metrics.get("wait_p95_ms").copied(),
             links: (0..self.links.len())
                 .map(|at| {
                     let name = self.link_name(at);
                     LinkFound {
                         share_percent: metric("bond_path_percent", &name).unwrap_or(100.0),
                         lost_percent: metric("link_loss_percent", &name).unwrap_or(0.0),
-                        queue_ms: mean(&result.series, &name, self.times),
+                        queue_ms: mean(&outcome.series, &name, self.times),
                     }
                 })
                 .collect(),
         }
     }
+}
+
+fn outcome(on: On, scenario: &Scenario, seed: u64) -> Result<Outcome> {
+    match on {
+        On::Sim => simulate(scenario, seed),
+        On::Netns => netns::run_scenario(scenario, seed),
+    }
+}
+
+fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome> {
+    let run::RunResult { metrics, series, counters, .. } = run::run(scenario, seed)?;
+    let standstill = scenario.apps.iter().map(|app| {
+        let standstill_us = counters[&format!("standstill_us.{}", app.name)];
+        (app.name.clone(), Duration::from_micros(standstill_us))
+    });
+    let standstill = standstill.collect();
+    Ok(Outcome { metrics, series, standstill })
 }
 
 /// The mean queue of a link over the time that counts.
@@ -307,17 +349,19 @@ mod tests {
     #[test]
     fn a_bare_link_carries_its_rate_and_plait_less_by_its_framing() {
         let policies = [Policy::default_policy()];
-        let bare = trial(Carrier::Bare, &[LINK]).run(&policies, 1).unwrap();
-        let alone = trial(Carrier::Bond(0), &[LINK]).run(&policies, 1).unwrap();
+        let bare = trial(Carrier::Bare, &[LINK]).run(On::Sim, &policies, 1).unwrap();
+        let alone = trial(Carrier::Bond(0), &[LINK]).run(On::Sim, &policies, 1).unwrap();
         assert!((7.5..7.8).contains(&bare.mbit), "{bare:?}");
         assert!((0.93..0.99).contains(&(alone.mbit / bare.mbit)), "{bare:?} {alone:?}");
         assert!(alone.ping_ms.unwrap() >= 20.0 && alone.standstill_ms < 100.0, "{alone:?}");
+        assert!(bare.wait_p95_ms.is_none() && alone.wait_p95_ms.is_some(), "{bare:?} {alone:?}");
     }
 
     #[test]
     fn links_keep_their_places() {
         let links = [LINK, Link::new("adsl", 2, 30)];
-        let found = trial(Carrier::Bond(0), &links).run(&[Policy::default_policy()], 1).unwrap();
+        let policies = [Policy::default_policy()];
+        let found = trial(Carrier::Bond(0), &links).run(On::Sim, &policies, 1).unwrap();
         let shares: Vec<f64> = found.links.iter().map(|link| link.share_percent).collect();
         assert!(shares[0] > shares[1] && (shares.iter().sum::<f64>() - 100.0).abs() < 1e-6);
     }

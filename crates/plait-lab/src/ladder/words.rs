@@ -1,24 +1,47 @@
 //! Tables of rungs and of what they came to.
 
+use super::climb::Missing;
 use super::policy::Policy;
 use super::rung::Rung;
-use super::score::{Score, joined};
+use super::score::{Score, joined, known};
 use super::tally::{Sum, broken};
+use crate::cli::On;
+use crate::machine::Machine;
 use crate::output::{Align, Table};
+
+/// What kind of figures a back-end gives: which must not be taken for the other's.
+pub(super) fn kind(on: On) -> &'static str {
+    match on {
+        On::Sim => "simulated, in virtual time",
+        On::Netns => "measured, in network namespaces",
+    }
+}
+
+/// What the figures come from, as [`Machine::sentence`] has it.
+pub(super) fn machine(on: On, machine: &Machine) -> String {
+    let verb = match on {
+        On::Sim => "Computed",
+        On::Netns => "Measured",
+    };
+    let Machine { cpu, cores, kernel } = machine;
+    format!("{verb} on {cpu} ({cores} cores), Linux {kernel}.")
+}
 
 /// The rungs, as they stand.
 pub(super) fn list(rungs: &[Rung]) -> Vec<String> {
-    let columns = ["rung", "stands for", "links: Mbit/s down/up, round trip", "load", ""];
+    let columns = ["rung", "stands for", "links: Mbit/s down/up, round trip", "load", "", ""];
     let mut table = Table::new(&columns.map(|column| (column, Align::Left)));
     for rung in rungs {
         let links: Vec<String> = rung.links.iter().map(ToString::to_string).collect();
-        let steady = if rung.is_steady() { "steady" } else { "" };
+        let mark =
+            |is_marked: bool, word: &str| if is_marked { word.to_owned() } else { String::new() };
         table.row([
             rung.name.to_owned(),
             rung.stands_for.to_owned(),
             links.join(" + "),
             rung.load.to_string(),
-            steady.to_owned(),
+            mark(rung.is_steady(), "steady"),
+            mark(rung.on_netns, "netns"),
         ]);
     }
     table.lines()
@@ -49,13 +72,18 @@ pub(super) fn scores(scores: &[&Score]) -> Vec<String> {
             format!("{:.1}", score.mbit),
             format!("{low:.1}..{high:.1}"),
             joined(&score.alone_mbit, 1),
-            ping(score),
+            known(score.ping_ms, 0),
             score.base_rtt_ms.to_string(),
             format!("{:.0}", score.standstill_ms),
             joined(&score.shares, 0),
         ]);
     }
     table.lines()
+}
+
+/// What was asked for and has no figures, and why.
+pub(super) fn missing(missing: &[Missing]) -> Vec<String> {
+    missing.iter().map(|Missing { rung, why }| format!("{rung}: not run: {why}")).collect()
 }
 
 /// Several policies side by side: `rungs` has one score for each policy.
@@ -76,7 +104,7 @@ pub(super) fn side_by_side(policies: &[Policy], rungs: &[Vec<Score>]) -> Vec<Str
             vec![name.to_owned()],
             column(&|score| format!("{:.3}", score.ratio())),
             column(&|score| format!("{:.3}", score.against_best())),
-            column(&ping),
+            column(&|score| known(score.ping_ms, 0)),
             column(&|score| format!("{:.0}", score.standstill_ms)),
         ];
         table.row(cells.concat());
@@ -99,7 +127,11 @@ pub(super) fn sums(rungs: &[Rung], scores: &[&Score]) -> Vec<String> {
         ("most", Align::Right),
         ("gap most", Align::Right),
     ]);
-    let mut row = |name: &str, sum: &Sum| {
+    let mut row = |name: &str, scores: &[&Score]| {
+        if scores.is_empty() {
+            return;
+        }
+        let sum = Sum::of(scores);
         table.row([
             name.to_owned(),
             sum.rungs.to_string(),
@@ -108,8 +140,8 @@ pub(super) fn sums(rungs: &[Rung], scores: &[&Score]) -> Vec<String> {
             format!("{:.3}", sum.ratio_mean),
             format!("{:.3}", sum.against_best_min),
             sum.kept.to_string(),
-            format!("{:.0}", sum.ping_above_base_median_ms),
-            format!("{:.0}", sum.ping_above_base_max_ms),
+            known(sum.ping_above_base_median_ms, 0),
+            known(sum.ping_above_base_max_ms, 0),
             format!("{:.0}", sum.standstill_max_ms),
         ]);
     };
@@ -119,11 +151,11 @@ pub(super) fn sums(rungs: &[Rung], scores: &[&Score]) -> Vec<String> {
         let of_kind =
             |score: &&&Score| score.rung.split_once('/').is_some_and(|(its, _)| its == kind);
         let own: Vec<&Score> = scores.iter().filter(of_kind).copied().collect();
-        row(kind, &Sum::of(&own));
+        row(kind, &own);
     }
     let steady: Vec<&Score> = scores.iter().filter(|score| score.steady).copied().collect();
-    row("steady", &Sum::of(&steady));
-    row("all", &Sum::of(scores));
+    row("steady", &steady);
+    row("all", scores);
     table.lines()
 }
 
@@ -146,8 +178,4 @@ pub(super) fn promise(scores: &[&Score]) -> Vec<String> {
         lines.push(format!("  {}: {what}: {}", score.rung, score.reason()));
     }
     lines
-}
-
-fn ping(score: &Score) -> String {
-    score.ping_ms.map_or_else(|| "-".to_owned(), |ping| format!("{ping:.0}"))
 }

@@ -19,12 +19,16 @@ pub(crate) fn page(all: &[Results]) -> String {
     };
     let section = |results| experiment(results, all.len() > 1);
     let body: Vec<String> = all.iter().map(section).collect();
+    document(&title, &body.join("\n"))
+}
+
+/// A whole page around its body. Both are markup.
+pub(crate) fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
-         {}</body>\n</html>\n",
-        body.join("\n")
+         {body}</body>\n</html>\n"
     )
 }
 

@@ -16,7 +16,7 @@ const BOTTOM: f64 = 34.0;
 /// More points than this would lie closer than a screen can show.
 const POINTS_MAX: usize = 320;
 /// Colours of the style sheet: classes `c0` and on.
-pub(super) const COLOURS: usize = 8;
+pub(crate) const COLOURS: usize = 8;
 
 /// One line of a plot.
 #[derive(Clone, PartialEq, Debug)]
@@ -180,7 +180,7 @@ fn path(samples: &[Option<f64>], interval_s: f64, x: &Axis, y: &Axis) -> String 
 }
 
 /// A text inside HTML or SVG, in an attribute or not.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,6 +7,8 @@
 //! - [`testbed`]: all of it under way, as the shared code of metrics and series sees it.
 //! - [`health`]: whether the machine kept up.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -37,33 +39,63 @@ const TRIES: usize = 3;
 /// Whether the scenario is meant for namespaces, and its files are where these see them. To be
 /// asked before any are made.
 pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<()> {
-    Ok(plan::check_meant(args, scenario)?)
+    plan::check_meant(scenario)?;
+    check_files([&args.experiment.out, &args.experiment.html].into_iter().flatten())
+}
+
+/// Whether files to be written are where namespaces see them. To be asked before any are made.
+pub(crate) fn check_files<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+    files.into_iter().try_for_each(|file| Ok(plan::check_file(file)?))
+}
+
+/// Whether the namespaces can run a scenario, whatever it says of back-ends.
+pub(crate) fn check(scenario: &Scenario) -> Result<()> {
+    Ok(plan::check(scenario)?)
 }
 
 /// Whether the namespaces can run every cell. To be asked before the first is run.
 pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
-    experiment.cells.iter().try_for_each(|cell| plan::check(&cell.scenario))?;
+    experiment.cells.iter().try_for_each(|cell| check(&cell.scenario))?;
     if experiment.cells.iter().any(|cell| cell.scenario.bond.is_some()) {
         plait_program()?;
     }
     Ok(())
 }
 
-/// How long a cell takes.
-pub(super) fn run_time(cell: &Cell) -> Duration {
-    SET_UP + cell.scenario.duration + drain_time(&cell.scenario)
+/// How long a run takes.
+pub(crate) fn run_time(scenario: &Scenario) -> Duration {
+    SET_UP + scenario.duration + drain_time(scenario)
 }
 
-/// Runs a cell in namespaces of its own, again when the machine did not keep up, and adds the
-/// scenario's own measures.
+/// What a run found.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Metrics by full name.
+    pub(crate) metrics: BTreeMap<String, f64>,
+    /// Captured series by full name, one sample per interval.
+    pub(crate) series: BTreeMap<String, Vec<f64>>,
+    /// For each application, the longest time without payload in order.
+    pub(crate) standstill: BTreeMap<String, Duration>,
+}
+
+/// Runs a cell and adds the scenario's own measures.
 pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
+    let Outcome { metrics, series, .. } = run_scenario(&cell.scenario, seed)?;
+    let (name, settings) = (cell.name.clone(), cell.settings.clone());
+    let mut result = CellResult { cell: name, settings, seed, metrics, series };
+    cell.scenario.measure(&mut result);
+    Ok(result)
+}
+
+/// Runs a scenario in namespaces of its own, again when the machine did not keep up.
+pub(crate) fn run_scenario(scenario: &Scenario, seed: u64) -> Result<Outcome> {
     for _ in 1..TRIES {
-        match run_once(cell, seed) {
+        match run_once(scenario, seed) {
             Err(error) if is_too_slow(&error) => output::note(format!("{error:#}; once more")),
             result => return result,
         }
     }
-    run_once(cell, seed)
+    run_once(scenario, seed)
 }
 
 /// Whether an error says that the machine did not keep up.
@@ -71,8 +103,7 @@ pub(crate) fn is_too_slow(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(NetnsError::TooSlow { .. }))
 }
 
-fn run_once(cell: &Cell, seed: u64) -> Result<CellResult> {
-    let scenario = &cell.scenario;
+fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
     let mut prng = Prng::new(seed);
     let site = Site::build(scenario, &mut prng)?;
     let bond = scenario.bond.as_ref().map(|spec| {
@@ -85,11 +116,9 @@ fn run_once(cell: &Cell, seed: u64) -> Result<CellResult> {
     for app in testbed.apps_without_timeouts() {
         metrics.remove(&format!("timeouts.{app}"));
     }
+    let standstill = testbed.standstill();
     testbed.stop()?;
     health.check()?;
     output::note(health.describe());
-    let (name, settings) = (cell.name.clone(), cell.settings.clone());
-    let mut result = CellResult { cell: name, settings, seed, metrics, series };
-    scenario.measure(&mut result);
-    Ok(result)
+    Ok(Outcome { metrics, series, standstill })
 }

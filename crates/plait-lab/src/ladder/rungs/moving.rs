@@ -12,7 +12,7 @@ const BBR: Load = Load::tcp(Inner::Bbr);
 pub(super) const RUNGS: &[Rung] = &[
     // Courses.
     rung("traces/train", "two LTE modems on a train",
-        &[LTE_20.course(Mobile(1)), LTE_20.course(Mobile(2))], CUBIC),
+        &[LTE_20.course(Mobile(1)), LTE_20.course(Mobile(2))], CUBIC).on_netns(),
     rung("traces/bus", "LTE 30 in a bus beside steady 5G",
         &[LTE_30.course(Mobile(3)), FIVE_G_40], CUBIC),
     rung("traces/dsl-beside-lte", "DSL 16 beside an LTE that wanders",
@@ -36,7 +36,7 @@ pub(super) const RUNGS: &[Rung] = &[
         &[LTE_20.course(Mobile(1)), LTE_20.course(Mobile(2))], BBR),
     // To a tenth, and back.
     rung("falls/lte-30-to-2", "LTE 30 falls to 2 beside a steady 20",
-        &[WISP_20.rtt(30), LTE_30.rtt(30).falls(67, 15, 35)], CUBIC),
+        &[WISP_20.rtt(30), LTE_30.rtt(30).falls(67, 15, 35)], CUBIC).on_netns(),
     rung("falls/fast-to-a-tenth", "FTTC 50 falls to 5",
         &[FTTC_50.falls(100, 15, 30), LTE_20], CUBIC),
     rung("falls/slow-to-a-tenth", "LTE 20 falls to 2",
@@ -53,7 +53,7 @@ pub(super) const RUNGS: &[Rung] = &[
         &[LTE_20, LTE_20.falls(100, 15, 30), LTE_20], CUBIC),
     // Death and return.
     rung("dies/lte-unplugged", "LTE is gone for 10 s",
-        &[FTTC_30, LTE_30.dies(15, 25)], CUBIC),
+        &[FTTC_30, LTE_30.dies(15, 25)], CUBIC).on_netns(),
     rung("dies/line-cut", "the DSL line is gone for 10 s",
         &[FTTC_50.dies(15, 25), LTE_20], CUBIC),
     rung("dies/short", "5G is gone for 2 s",

@@ -97,6 +97,34 @@ fn every_kind_of_load_is_sent() {
 }
 
 #[test]
+fn those_on_netns_are_a_dozen_of_many_kinds_and_a_small_machine_keeps_up() {
+    let rungs: Vec<Rung> = all().into_iter().filter(|rung| rung.on_netns).collect();
+    assert!((12..=14).contains(&rungs.len()), "{}", rungs.len());
+    let kinds: BTreeSet<&str> = rungs.iter().map(Rung::kind).collect();
+    assert_eq!(kinds.len(), rungs.len(), "one of a kind");
+    for kind in [
+        "rates",
+        "delays",
+        "buffers",
+        "loss",
+        "bursts",
+        "jitter",
+        "falls",
+        "dies",
+        "flows",
+        "udp",
+        "both-ways",
+    ] {
+        assert!(kinds.contains(kind), "{kind}");
+    }
+    assert!(rungs.iter().any(|rung| matches!(rung.load.inner, Some(Inner::Bbr | Inner::Reno))));
+    for rung in rungs {
+        let kbit: u32 = rung.links.iter().map(|link| link.down_kbit).sum();
+        assert!(kbit <= 100_000 && !rung.load.like_quic, "{}", rung.name);
+    }
+}
+
+#[test]
 fn steady_rungs_are_those_that_the_promise_names() {
     let rungs = all();
     let steady = |name: &str| rungs.iter().find(|rung| rung.name == name).unwrap().is_steady();

@@ -8,7 +8,6 @@ use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario};
 
 use super::error::NetnsError;
-use crate::cli::RunArgs;
 use crate::machine::Machine;
 
 /// Each link has a network of its own, 10.N.0.0/30, and 10.99.0.0/24 is the bond's.
@@ -20,17 +19,20 @@ pub(super) const HOST_MTU_BYTES: u32 = 1500;
 /// From this release on the kernel's TCP has RACK alone.
 const RACK_ALONE: (u32, u32) = (6, 17);
 
-/// Whether the scenario is meant for namespaces, and its files are where these see them.
-pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<(), NetnsError> {
+/// Whether the scenario is meant for namespaces.
+pub(super) fn check_meant(scenario: &Scenario) -> Result<(), NetnsError> {
     if !scenario.backends.contains(&Backend::Netns) {
         return Err(NetnsError::NotMeant { name: scenario.name.clone() });
     }
-    for file in [&args.experiment.out, &args.experiment.html].into_iter().flatten() {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-        if folder.is_ok_and(|folder| folder.starts_with("/run")) {
-            return Err(NetnsError::Hidden { file: file.display().to_string() });
-        }
+    Ok(())
+}
+
+/// Whether a file is where namespaces see it.
+pub(super) fn check_file(file: &Path) -> Result<(), NetnsError> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    if folder.is_ok_and(|folder| folder.starts_with("/run")) {
+        return Err(NetnsError::Hidden { file: file.display().to_string() });
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A scenario in real time: its network, its gateways and its applications.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -136,6 +137,12 @@ impl<'a> NetnsTestbed<'a> {
             RunningApp::Tcp(tcp) if !tcp.tells_timeouts() => Some(spec.name.as_str()),
             _ => None,
         })
+    }
+
+    /// For each application, the longest time without payload in order.
+    pub(super) fn standstill(&self) -> BTreeMap<String, Duration> {
+        let apps = self.scenario.apps.iter().enumerate();
+        apps.map(|(at, spec)| (spec.name.clone(), self.tally(at).standstill())).collect()
     }
 
     /// Ends the applications and the gateways, which must end by themselves.

@@ -16,6 +16,7 @@ mod cost;
 mod fresh_clone;
 mod loss_reports;
 mod packet;
+mod promise;
 mod readme;
 mod resequencing;
 mod simulated;
@@ -130,6 +131,11 @@ const PROMISES: &[Promise] = &[
         name: "survive.6",
         claim: "interfaces, addresses and gateways come and go under a running download",
         check: survive::standstill::check,
+    },
+    Promise {
+        name: "promise.6",
+        claim: "plait measure on emulated links agrees with the lab's own figures",
+        check: promise::measure::check,
     },
 ];
 

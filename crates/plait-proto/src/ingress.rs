@@ -10,8 +10,11 @@
 //! What was in flight on a path that stopped answering takes the way again from stage 2
 //! (`rescue`).
 
+mod pins;
 mod rescue;
 
+use pins::Pins;
+pub use pins::{PIN_TIME, PINS_MAX, PinError};
 use rescue::Rescue;
 
 use crate::config::BondConfig;
@@ -95,6 +98,7 @@ pub struct Ingress {
     inner_mtu: u16,
     queue: TransmitQueue,
     rescue: Rescue,
+    pins: Pins,
     /// Inner packets and bytes taken from the host and sent.
     pub sent_packets: u64,
     /// Inner bytes taken from the host and sent.
@@ -118,6 +122,7 @@ impl Ingress {
             inner_mtu,
             queue: TransmitQueue::default(),
             rescue: Rescue::default(),
+            pins: Pins::default(),
             sent_packets: 0,
             sent_bytes: 0,
         }
@@ -144,7 +149,10 @@ impl Ingress {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
-        let decision = self.schedule(now, packet.len())?;
+        let decision = match self.pinned(now, inner, packet.len()) {
+            Some(path) => Chosen::One(path),
+            None => self.schedule(now, packet.len())?,
+        };
         let seq = self.next_seq;
         let prefix = DataPrefix {
             seq: seq.truncate(),
@@ -441,6 +449,7 @@ impl Ingress {
         self.rescue_from(now, id);
         self.paths.remove(id);
         self.reported.remove(id);
+        self.pins.forget_path(id);
         self.scheduler.on_path_gone(id);
         self.run = None;
         self.view_is_stale = true;

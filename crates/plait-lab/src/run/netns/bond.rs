@@ -27,6 +27,7 @@ pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
         scheduler: Some(scheduler(bond)),
         resequencer: Some(resequencer(bond)),
         inner_mtu: Some(bond.inner_mtu),
+        measures: false,
     }
 }
 

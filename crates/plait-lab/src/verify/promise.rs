@@ -1,0 +1,3 @@
+//! promise.*: the bond is never slower than its best link.
+
+pub(super) mod measure;

@@ -22,7 +22,7 @@ pub(crate) use bond::{Bond, BondSetup};
 pub(crate) use config::{
     GatewayFile, GatewaySection, PathSection, PeerSection, ResequencerSection, SchedulerSection,
 };
-pub(crate) use measured::{FlowView, MeasuredView, Measurement};
+pub(crate) use measured::MeasuredView;
 pub(crate) use status::{PeerView, Status};
 
 /// The port that the provider's gateway listens on.

@@ -16,21 +16,18 @@ fn setup() -> BondSetup {
     BondSetup { measures: true, ..BondSetup::over(&["fast", "slow"]) }
 }
 
-/// Both directions are measured, each path over its own link, within what was announced; the
-/// gateways say meanwhile that they measure, and keep nothing afterwards.
+/// Both directions are measured, each path over its own link, within what was announced, and nothing
+/// stays behind.
 pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
     let topology = Topology::build(&LINKS)?;
     let customer = &topology.customer().netns;
     let mut bond = Bond::start(customer, &topology.provider, &setup())?;
     let arguments = ["--seconds", "4", "--direction", "both", "--max-bytes", "300 MB"];
-    let view = std::thread::scope(|scope| {
-        let Bond { customer: gateway, .. } = &bond;
-        let measuring = scope.spawn(|| gateway.measure(customer, &arguments, LIMIT));
-        measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    let (took, view) = (view.took, view.view()?);
+    let measured = bond.customer.measure(customer, &arguments, LIMIT)?;
+    let view = measured.view()?;
     output.line(view.advice.join("; "))?;
-    within_announced(&view, took)?;
+    ensure!(measured.told().contains("up to 300.0 MB over all links"), "{}", measured.told());
+    within_announced(&view, measured.took)?;
     ensure!(view.directions.len() == 2, "{} directions", view.directions.len());
     for direction in &view.directions {
         let what = &direction.direction;
@@ -51,8 +48,12 @@ pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
         }
         let bonded = direction.bond.bonded;
         output.line(format!("{what}: bond {} Mbit/s", mbit(bonded.throughput_bps)))?;
-        ensure!(bonded.latency.is_some(), "{what}: no latency under load");
+        let latencies = [direction.bond.idle, bonded.latency];
+        ensure!(latencies.iter().all(Option::is_some), "{what}: latencies {latencies:?}");
         ensure!(direction.aggregation_ratio.is_some_and(|ratio| ratio > 0.5), "{what}: A_r");
+        let bounds: Vec<_> = direction.bounds.iter().map(|one| one.equation.as_str()).collect();
+        ensure!(bounds == ["5.1", "5.2", "5.3"], "{what}: bounds {bounds:?}");
+        ensure!(direction.bounds.iter().all(|one| one.holds), "{what}: {:?}", direction.bounds);
     }
     leaves_nothing(&mut bond)?;
     bounded_by_bytes(&mut bond, output)?;

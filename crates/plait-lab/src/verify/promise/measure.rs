@@ -121,6 +121,11 @@ fn compare(rates: &str, links: &[LinkSpec; 2], rows: &[Round]) -> Result<Vec<Fig
     let thousandths = |ratio: f64| (ratio * 1000.0).round() as u64;
     let measured =
         over_rounds(&|row| row.measured.directions.first()?.aggregation_ratio.map(thousandths))?;
+    let benefits = rows.iter().filter_map(|row| {
+        Some(format!("{:.3}", row.measured.directions.first()?.aggregation_benefit?))
+    });
+    let benefits: Vec<String> = benefits.collect();
+    figures.push(Figure::text(format!("{rates}: A_b, plait measure"), benefits.join(", ")));
     let lab =
         over_rounds(&|row| u64::try_from(aggregation_ratio(row.bond_bps, &row.alone_bps)).ok())?;
     let ratio = |what: &str, value: u64| {

@@ -375,7 +375,8 @@ fn status_tells_of_a_running_measurement() {
     assert!(stdout.contains("\n  the peer measures, for 1 min 1 s more at most\n"), "{stdout}");
 }
 
-/// Runs `plait measure` against a gateway with this peer; it must fail before anything is asked for.
+/// Runs `plait measure` against a gateway with this peer; it must fail before anything more is
+/// asked for.
 fn refused(name: &str, peer: PeerStatus, more: &[&str]) -> String {
     let output = Gateway::answering(name, vec![answer(vec![peer])]).asked_by("measure", more);
     assert_eq!((text(&output.stdout), output.status.code()), ("", Some(2)), "{output:?}");

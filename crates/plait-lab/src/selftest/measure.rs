@@ -16,8 +16,8 @@ fn setup() -> BondSetup {
     BondSetup { measures: true, ..BondSetup::over(&["fast", "slow"]) }
 }
 
-/// Both directions are measured, each path over its own link, within what was announced, and nothing
-/// stays behind.
+/// Both directions are measured, each path over its own link, within what was announced, and
+/// nothing stays behind.
 pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
     let topology = Topology::build(&LINKS)?;
     let customer = &topology.customer().netns;

@@ -70,7 +70,8 @@ fn too_small(figures: &DirectionFigures) -> Option<String> {
     let share = least_bps as f64 / best_bps.max(1) as f64;
     (best != weakest && share < FRAMING).then(|| {
         format!(
-            "path {weakest} has {share:.1} % of {best}, less than the framing costs: set it standby",
+            "path {weakest} has {share:.1} % of {best}, less than the framing costs: set it \
+             standby",
             share = share * 100.0
         )
     })

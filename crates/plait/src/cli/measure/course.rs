@@ -12,6 +12,7 @@ use super::control::{self, Answer};
 use super::figures::{BondFigures, DirectionFigures, FlowFigures, Latency, PathFigures};
 use super::plan::{
     Budget, Direction, IDLE_OMIT, IDLE_TIME, Kind, PHASE_EXTRA, Phase, Plan, omit, payload_limits,
+    stop_at,
 };
 use super::service::{Carried, Order, Ready, Service};
 use crate::advice::Advised;
@@ -23,7 +24,7 @@ const READY_TIME: Duration = Duration::from_secs(2);
 /// After a phase, until queues have run empty.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 /// What was spent is looked up this often.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Bytes that an echo carries at most.
 const ECHO_BYTES_MAX: u64 = 100_000;
 /// A flow that was kept on a path has at least this share of its payload in the path's bytes.
@@ -171,7 +172,8 @@ impl Course<'_> {
         let flows = self.join_all(ids().zip(limits).map(order))?;
         let echoes = self.join_all(ids().map(|path| self.echo_order(path, time)))?;
         let before = self.status()?;
-        let within_budget = || self.bytes().is_ok_and(|now| now < bytes_before + bytes);
+        let enough = bytes_before + stop_at(bytes);
+        let within_budget = || self.bytes().is_ok_and(|now| now < enough);
         let (carried, samples) = go(flows, echoes, &within_budget)?;
         self.ensure_own_paths(phase.direction, &on, &carried, &before)?;
         figures(&carried, &samples, time)

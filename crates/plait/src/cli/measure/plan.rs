@@ -14,9 +14,12 @@ pub(super) const IDLE_TIME: Duration = Duration::from_secs(3);
 pub(super) const IDLE_OMIT: Duration = Duration::from_secs(1);
 /// The beginning of a flow that does not count, at most: slow start and its aftermath.
 const OMIT_MAX: Duration = Duration::from_secs(3);
-/// Of a phase's bytes, so many per cent are the flows' payload. The rest is for framing,
-/// acknowledgements and what has to be sent twice.
-const PAYLOAD_PERCENT: u64 = 88;
+/// Of a phase's bytes, so many per cent are the flows' payload. Framing and headers are 8 % more,
+/// acknowledgements 3 %; the rest is for what has to be sent twice.
+const PAYLOAD_PERCENT: u64 = 80;
+/// When so many per cent of a phase's bytes are seen to be spent it ends: what is under way then
+/// has room in the rest.
+const STOP_PERCENT: u64 = 94;
 
 /// Which way bytes go, as seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -126,6 +129,11 @@ impl Budget {
     }
 }
 
+/// A phase that may cost `bytes` is ended when so many are seen to be spent.
+pub(super) fn stop_at(bytes: u64) -> u64 {
+    bytes / 100 * STOP_PERCENT
+}
+
 /// The payload of each flow of a phase that may cost `bytes`, in proportion to what the flows are
 /// expected to carry.
 pub(super) fn payload_limits(bytes: u64, expected: &[u64]) -> Vec<u64> {
@@ -181,9 +189,10 @@ mod tests {
 
     #[test]
     fn payload_follows_what_the_paths_carry() {
-        assert_eq!(payload_limits(1000, &[1]), [880]);
-        assert_eq!(payload_limits(1200, &[50, 10]), [880, 176]);
-        assert_eq!(payload_limits(1000, &[0, 0]), [440, 440]);
+        assert_eq!(payload_limits(1000, &[1]), [800]);
+        assert_eq!(payload_limits(1200, &[50, 10]), [800, 160]);
+        assert_eq!(payload_limits(1000, &[0, 0]), [400, 400]);
+        assert_eq!(stop_at(1000), 940);
         let huge = payload_limits(u64::MAX, &[u64::MAX, u64::MAX]);
         assert!(huge.iter().all(|share| *share <= u64::MAX / 2));
     }

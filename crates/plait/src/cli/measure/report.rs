@@ -60,7 +60,8 @@ impl Report {
         }
         if self.cut_phases > 0 {
             text.push_str(&format!(
-                "{} of the runs ended early because their bytes were over: --max-bytes allows more\n",
+                "{} of the runs ended early because their bytes were over: --max-bytes allows \
+                 more\n",
                 self.cut_phases
             ));
         }

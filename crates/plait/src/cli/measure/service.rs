@@ -68,8 +68,8 @@ impl Service {
 fn unreachable(address: SocketAddr, cause: io::Error) -> Advised {
     let help = match cause.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "the peer's gateway must allow it: `measure = true` under its [gateway] or its [[peer]] \
-             (an older plait has no measuring service); --port when it uses another"
+            "the peer's gateway must allow it: `measure = true` under its [gateway] or its \
+             [[peer]] (an older plait has no measuring service); --port when it uses another"
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
             "a firewall on the peer's host may drop the port, or the peer is not at this address: \
@@ -86,8 +86,8 @@ fn unwelcome(address: SocketAddr, answer: Result<Message, WireError>) -> Advised
         Ok(Message::Refused { why, text }) => {
             let help = match why {
                 Refusal::NotAllowed => {
-                    "on the peer: `measure = true` under [gateway], or under the [[peer]] with this \
-                     gateway's key; then reload it"
+                    "on the peer: `measure = true` under [gateway], or under the [[peer]] with \
+                     this gateway's key; then reload it"
                 }
                 Refusal::Busy => "wait until it has ended",
                 Refusal::Version => "use the same version of plait on both gateways",
@@ -109,7 +109,8 @@ fn unwelcome(address: SocketAddr, answer: Result<Message, WireError>) -> Advised
 
 fn other_program(address: SocketAddr) -> Advised {
     let help = format!(
-        "another program may listen there; or the peer's plait speaks another version than {VERSION}"
+        "another program may listen there; or the peer's plait speaks another version than \
+         {VERSION}"
     );
     Advised::new(format!("what answers at {address} is no measuring service"), help)
 }

@@ -386,8 +386,9 @@ fn refused(name: &str, peer: PeerStatus, more: &[&str]) -> String {
 /// Two paths that carry data, neither metered.
 fn both_up() -> PeerStatus {
     let mut peer = peer("up");
-    for path in &mut peer.paths {
-        (path.state, path.standby, path.metered) = (PathState::Up, false, false);
+    for (id, path) in (0..).zip(&mut peer.paths) {
+        (path.id, path.state) = (id, PathState::Up);
+        (path.standby, path.metered) = (false, false);
     }
     peer
 }

@@ -149,14 +149,19 @@ impl Ingress {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
-        let decision = match self.pinned(now, inner, packet.len()) {
+        let pinned = self.pinned(now, inner, packet.len());
+        let decision = match pinned {
             Some(path) => Chosen::One(path),
             None => self.schedule(now, packet.len())?,
         };
         let seq = self.next_seq;
         let prefix = DataPrefix {
             seq: seq.truncate(),
-            prev: self.lanes.predecessor_distance(inner, seq),
+            prev: match pinned {
+                // A path keeps the order of its packets: none has to wait for other paths.
+                Some(_) => 0,
+                None => self.lanes.predecessor_distance(inner, seq),
+            },
             sent: SendTimestamp::of(now),
         };
         self.next_seq = seq.next();

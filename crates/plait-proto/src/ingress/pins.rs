@@ -1,6 +1,9 @@
 //! Pins: inner flows that their owner keeps on one path, whatever the scheduler thinks of it. For
 //! measuring each path by itself.
 //!
+//! The egress does not put a pinned flow in order: its path does, and what the path lost must not
+//! wait until the other paths have passed it. So the flow fares as over a bond of this path alone.
+//!
 //! A pin ends by itself, so that no owner who goes away leaves one behind. While its path cannot
 //! carry data the flow goes the bond's way.
 

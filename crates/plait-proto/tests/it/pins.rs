@@ -80,6 +80,20 @@ fn a_pinned_flow_goes_the_bonds_way_while_its_path_is_dead() {
 }
 
 #[test]
+fn a_pinned_flow_waits_for_no_other_path() {
+    let mut world = World::connected(Setup::default());
+    pin(&mut world, CUSTOMER, 0);
+    world.links[0].up = false;
+    world.send(CUSTOMER, &[packet(CUSTOMER, FLOW, 1)]);
+    world.links[0].up = true;
+    world.send(CUSTOMER, &[packet(CUSTOMER, FLOW, 2)]);
+    let link = world.links[0].delay;
+    world.run_for(link + Duration::from_millis(1));
+    let got: Vec<u32> = world.delivered[PROVIDER].iter().map(|packet| number(packet)).collect();
+    assert_eq!(got, [2], "1 was lost, and 2 does not wait for the slower path to pass it");
+}
+
+#[test]
 fn a_path_that_is_gone_takes_its_pins_along() {
     let mut world = World::connected(Setup::default());
     pin(&mut world, CUSTOMER, 1);

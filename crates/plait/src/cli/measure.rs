@@ -160,9 +160,7 @@ fn measure(
     let begun = Begun::begin(socket, peer, seconds)?;
     let addresses = args.to.map_or(begun.addresses.clone(), |address| vec![address]);
     let service = Service::open(&addresses, args.port, plan.duration())?;
-    // Until here it was not the plan's time.
-    let deadline = Instant::now() + plan.duration();
-    let service = &service;
+    let (service, deadline) = (&service, start + plan.duration());
     let course = Course { socket, peer, service, plan, paths, deadline };
     let outcome = course.run(&mut tell)?;
     Ok(Report {

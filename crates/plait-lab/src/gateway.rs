@@ -15,6 +15,7 @@ use crate::topology::{BOND_ONLY_V4, BOND_ONLY_V6, PROVIDER_V4, PROVIDER_V6, inne
 
 mod bond;
 mod config;
+mod measured;
 mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
@@ -22,6 +23,7 @@ pub(crate) use config::{
     CongestionSection, GatewayFile, GatewaySection, PathSection, PeerSection, ResequencerSection,
     SchedulerSection,
 };
+pub(crate) use measured::MeasuredView;
 pub(crate) use status::{PeerView, Status};
 
 /// The port that the provider's gateway listens on.
@@ -174,6 +176,7 @@ pub(crate) fn customer_file(
             mtu: None,
             routes: true,
             state_file: state_file(key_file),
+            measure: false,
         },
         path: paths.to_vec(),
         peer: vec![PeerSection {
@@ -205,6 +208,7 @@ pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> Gatew
             mtu: None,
             routes: true,
             state_file: state_file(key_file),
+            measure: false,
         },
         path: Vec::new(),
         peer: peer.collect(),

@@ -9,6 +9,7 @@ use crate::output::{Output, Verdict};
 mod base;
 mod bond;
 mod cleanup;
+mod measure;
 mod ping;
 mod scenario;
 mod survive;
@@ -43,6 +44,8 @@ const TESTS: &[(&str, Test)] = &[
     ("address", survive::address),
     ("reload", survive::reload),
     ("hostile", survive::hostile),
+    ("measure", measure::measures_each_path_and_the_bond),
+    ("measure-refused", measure::says_why_it_cannot_measure),
     ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
     ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
 ];

@@ -157,6 +157,11 @@ const PROMISES: &[Promise] = &[
         claim: "a link that falls to a fifteenth does not take the steady one with it",
         check: promise::falling::check,
     },
+    Promise {
+        name: "promise.6",
+        claim: "plait measure on emulated links agrees with the lab's own figures",
+        check: promise::measure::check,
+    },
 ];
 
 #[derive(Serialize)]

@@ -77,6 +77,8 @@ tests! { selftest_of_plait:
     bond_comes_back_after_a_kill => "restart-after-kill",
     a_udp_scenario_runs => "scenario-udp",
     a_download_survives_a_silent_cut => "silent-cut",
+    plait_measure_measures_each_path_and_the_bond => "measure",
+    plait_measure_says_why_it_cannot => "measure-refused",
     a_download_survives_a_restart_of_either_gateway => "restart",
     a_download_survives_an_interface_that_goes_and_comes => "interface",
     a_download_survives_new_addresses_and_ports => "address",

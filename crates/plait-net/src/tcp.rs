@@ -1,7 +1,12 @@
-//! What the kernel's TCP says of a connection, and buffers beyond the system's limits.
+//! What the kernel's TCP says of a connection, buffers beyond the system's limits, and what std's
+//! sockets cannot be told.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::sys;
 
@@ -77,9 +82,71 @@ pub fn set_receive_window(listener: impl AsFd, bytes: usize) -> io::Result<()> {
     // Room for the window whatever the kernel's own data takes beside it (tcp_adv_win_scale).
     let buffer_bytes = bytes.saturating_mul(4).min(1 << 30);
     if sys::socket::force_recv_buffer(listener.as_fd(), buffer_bytes).is_err() {
-        socket2::SockRef::from(&listener).set_recv_buffer_size(buffer_bytes)?;
+        SockRef::from(&listener).set_recv_buffer_size(buffer_bytes)?;
     }
     sys::socket::set_window_clamp(listener.as_fd(), bytes)
+}
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Listens on every address of both families, for what arrives on one interface only.
+///
+/// # Errors
+/// The port is taken, the interface does not exist or may not be chosen.
+pub fn listen_on(interface: &str, port: u16) -> io::Result<TcpListener> {
+    let families = [
+        (Domain::IPV6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))),
+        // The kernel may be without IPv6.
+        (Domain::IPV4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+    ];
+    let mut result = Err(io::ErrorKind::Unsupported.into());
+    for (domain, address) in families {
+        result = listen(domain, address, interface);
+        let taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+        if result.as_ref().map_or_else(taken, |_| true) {
+            break;
+        }
+    }
+    result
+}
+
+fn listen(domain: Domain, address: SocketAddr, interface: &str) -> io::Result<TcpListener> {
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    if domain == Domain::IPV6 {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Chooses the congestion control of a socket's sending side.
+///
+/// # Errors
+/// The kernel has none of that name, or the caller may not choose it.
+pub fn set_congestion(socket: impl AsFd, name: &str) -> io::Result<()> {
+    SockRef::from(&socket).set_tcp_congestion(name.as_bytes())
+}
+
+/// Name of the congestion control of a socket's sending side.
+///
+/// # Errors
+/// No TCP socket.
+pub fn congestion(socket: impl AsFd) -> io::Result<String> {
+    let name = SockRef::from(&socket).tcp_congestion()?;
+    let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Makes closing the socket end the connection at once: what was not sent yet is forgotten.
+///
+/// # Errors
+/// No socket.
+pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
+    SockRef::from(&socket).set_linger(Some(Duration::ZERO))
 }
 
 #[cfg(test)]
@@ -121,6 +188,32 @@ mod tests {
         };
         assert!(window(true) <= 65_535);
         assert!(window(false) > 65_535);
+    }
+
+    #[test]
+    fn a_listener_serves_both_families_and_has_a_congestion_control() {
+        let Ok(listener) = listen_on("lo", 0) else {
+            eprintln!("skipped: a socket may not be bound to an interface here");
+            return;
+        };
+        let port = listener.local_addr().unwrap().port();
+        let sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        set_congestion(&sender, "reno").unwrap();
+        assert_eq!(congestion(&sender).unwrap(), "reno");
+        assert!(set_congestion(&sender, "no such thing").is_err());
+        assert_eq!(listen_on("lo", port).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_reset_forgets_what_was_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(&[7; 100]).unwrap();
+        reset_on_close(&sender).unwrap();
+        drop(sender);
+        let error = receiver.read_to_end(&mut Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod notices;
 mod path_control;
 mod path_ids;
 mod path_mtu;
+mod pins;
 mod probes;
 mod reconfigure;
 mod route_check;

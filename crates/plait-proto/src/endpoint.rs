@@ -13,6 +13,7 @@ mod handshakes;
 mod limits;
 mod links;
 mod peer;
+mod pins;
 mod reach;
 mod reconfigure;
 mod renewal;

@@ -13,10 +13,13 @@
 
 mod backlog;
 mod closed_loop;
+mod pinned_queues;
+mod pins;
 mod rescue;
 
 use closed_loop::ClosedLoop;
-
+use pins::Pins;
+pub use pins::{PIN_TIME, PINS_MAX, PinError};
 use rescue::Rescue;
 
 use crate::config::BondConfig;
@@ -103,6 +106,7 @@ pub struct Ingress {
     rescue: Rescue,
     /// Controllers, queue and repair; `None` where the scheduler alone decides (002, 000).
     closed: Option<ClosedLoop>,
+    pins: Pins,
     /// Packets that were dropped after they had been taken.
     pub drops: DropCounters,
     /// Inner packets and bytes taken from the host and sent.
@@ -129,6 +133,7 @@ impl Ingress {
             queue: TransmitQueue::default(),
             rescue: Rescue::default(),
             closed: config.congestion.map(|controller| ClosedLoop::new(controller, lane_seed)),
+            pins: Pins::default(),
             drops: DropCounters::default(),
             sent_packets: 0,
             sent_bytes: 0,
@@ -159,6 +164,10 @@ impl Ingress {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
+        if let Some(path) = self.pinned(now, inner, packet.len()) {
+            self.handle_pinned(now, inner, packet, path);
+            return Ok(());
+        }
         let class = match &mut self.closed {
             None => FlowClass::default(),
             Some(closed) => {
@@ -182,7 +191,11 @@ impl Ingress {
         let seq = self.next_seq;
         let prefix = DataPrefix {
             seq: seq.truncate(),
-            prev: self.lanes.predecessor_distance(inner, seq),
+            prev: match over {
+                // A path keeps the order of its packets, and nothing is sent again.
+                Chosen::Pinned(_) if self.closed.is_none() => 0,
+                _ => self.lanes.predecessor_distance(inner, seq),
+            },
             sent: SendTimestamp::of(now),
         };
         self.next_seq = seq.next();
@@ -190,6 +203,11 @@ impl Ingress {
             Chosen::One(path) => {
                 self.seal_data(now, *path, prefix, packet);
                 self.keep(*path, prefix, taken, packet);
+            }
+            Chosen::Pinned(path) => {
+                self.seal_data(now, *path, prefix, packet);
+                self.keep(*path, prefix, taken, packet);
+                self.keep_pinned(*path);
             }
             Chosen::Copies(set) => {
                 let quickest = quickest_of(&self.view, *set);
@@ -214,8 +232,8 @@ impl Ingress {
 
     /// Packets dropped after they had been taken, for one reason.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
-        let queue = self.closed.as_ref().map_or(0, |closed| closed.backlog.drop_count(reason));
-        self.drops.get(reason) + queue
+        let queues = self.closed.as_ref().map_or(0, |closed| closed.drop_count(reason));
+        self.drops.get(reason) + queues
     }
 
     /// Keeps what was sent just now, in case its path does not answer.
@@ -401,7 +419,8 @@ impl Ingress {
         let Some(path) = self.paths.get_mut(path) else { return };
         let length = packet.len() + DATA_OVERHEAD_BYTES;
         let bytes = path.route.ip_bytes(length);
-        let queue_is_empty = self.closed.as_ref().is_none_or(|closed| closed.backlog.is_empty());
+        let queue_is_empty =
+            self.closed.as_ref().is_none_or(|closed| closed.waits_not_for(path.id));
         path.on_sent(now, bytes, queue_is_empty);
         if let Some(view) = self.view.iter_mut().find(|view| view.id == path.id) {
             view.in_flight_bytes = path.sent.in_flight_bytes();
@@ -556,6 +575,8 @@ impl Ingress {
         self.rescue_from(now, id);
         self.paths.remove(id);
         self.reported.remove(id);
+        self.pins.forget_path(id);
+        self.release_pinned(now, id);
         self.scheduler.on_path_gone(id);
         self.run = None;
         self.view_is_stale = true;
@@ -572,6 +593,7 @@ impl Ingress {
         if matches!(state, PathState::Silent | PathState::Lossy) {
             self.rescue_from(now, id);
         }
+        self.release_pinned(now, id);
         self.run = None;
         self.view_is_stale = true;
         self.drain(now);
@@ -648,6 +670,8 @@ fn standing(path: &SendPath) -> Option<u8> {
 #[derive(Debug)]
 enum Chosen {
     One(PathId),
+    /// The only path that its flow may take.
+    Pinned(PathId),
     Copies(PathSet),
     /// No path has room before then, or before an acknowledgement comes.
     Later(Option<Instant>),

@@ -263,6 +263,12 @@ impl SendPath {
         }
     }
 
+    /// Whether a flow that is pinned to it goes over it. A path that does not answer is the
+    /// scheduler's last resort, and no place to be pinned to.
+    pub const fn carries_pinned(&self) -> bool {
+        matches!(self.state, PathState::Up | PathState::Lossy)
+    }
+
     /// From now on a congestion controller and a pacer decide what may leave, and what is lost is
     /// to be sent again.
     pub fn close_loop(&mut self, controller: &ControllerConfig) {

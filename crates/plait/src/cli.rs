@@ -4,6 +4,7 @@ mod check;
 mod control;
 mod format;
 mod keygen;
+mod measure;
 mod pubkey;
 mod status;
 mod up;
@@ -36,6 +37,7 @@ Examples:
   plait up gateway.toml                     run the gateway in the foreground
   plait status                              show its peers, paths and counters
   plait watch                               the same live, with rates and a minute of history
+  plait measure                             what each link gives, and the bond of them
 
 Exit codes:
   0  done, or the answer is yes
@@ -61,6 +63,7 @@ enum Command {
     Up(up::Args),
     Status(status::Args),
     Watch(watch::Args),
+    Measure(measure::Args),
 }
 
 /// Runs the program.
@@ -76,6 +79,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Measure(args) => measure::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

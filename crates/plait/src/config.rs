@@ -34,6 +34,7 @@ pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 #[cfg(test)]
 pub(crate) use quota::Quota;
+pub(crate) use quota::parse as parse_amount;
 
 use error::{Conflict, Unreadable};
 
@@ -109,6 +110,11 @@ impl Config {
     pub(crate) fn inner_mtu(&self, any_ipv6: bool) -> u16 {
         let overhead = if any_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES };
         self.gateway.mtu.unwrap_or(LINK_MTU_BYTES - overhead)
+    }
+
+    /// Whether any peer may measure the bond with this gateway.
+    pub(crate) fn serves_measurements(&self) -> bool {
+        self.peers.iter().any(|peer| peer.measure.unwrap_or(self.gateway.measure))
     }
 
     /// Notes what does not go together in a line of the file.

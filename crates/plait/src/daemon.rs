@@ -8,6 +8,7 @@
 mod driver;
 mod host;
 mod links;
+mod measure;
 mod nat;
 mod operations;
 mod privileges;
@@ -31,6 +32,7 @@ use crate::config::Config;
 use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
+pub(crate) use measure::{MeasurementStatus, Role};
 pub(crate) use nat::{HostError, nft_exists};
 use operations::Operations;
 pub(crate) use privileges::user_of;
@@ -55,11 +57,14 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
     let control = ControlSocket::open(&config.gateway.control_socket)?;
+    let measuring = measure::open(&config)?;
+    let measurements = measure::Registry::default();
+    measurements.follow(&config);
     let clock = Clock::start();
     let started_at = realtime_since_epoch() - clock.elapsed();
     let link = config.listening_link(driver::LISTENING).into_iter().collect();
     let endpoint_config = config.endpoint(link, mtu, started_at);
-    let mut operations = Operations::new(config);
+    let mut operations = Operations::new(config, measurements.clone());
     operations
         .set_up_host(&resolved.peers)
         .map_err(|error| Advised::new(error.to_string(), error.help()))?;
@@ -78,7 +83,10 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
     requests::watch_signals(requests.clone(), config_file)?;
-    let control = control.serve(name.clone(), requests)?;
+    if let Some(listener) = measuring {
+        measure::serve(listener, measurements.clone(), requests.clone())?;
+    }
+    let control = control.serve(name.clone(), requests, measurements)?;
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

@@ -3,6 +3,7 @@
 //! - [`cli`]: the commands, one file each
 //! - [`config`]: the configuration file, read and checked
 //! - [`machine`]: what the machine offers and lacks
+//! - [`measure`]: what `plait measure` and the gateway that serves it have in common
 //! - [`daemon`]: the body of `plait up`
 //! - [`output`], [`advice`]: what people see, errors with a remedy
 
@@ -13,6 +14,7 @@ mod cli;
 mod config;
 mod daemon;
 mod machine;
+mod measure;
 mod output;
 
 use std::process::ExitCode;

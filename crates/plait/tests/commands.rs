@@ -104,7 +104,8 @@ fn keygen_warns_when_others_can_read_the_file() {
 fn help_and_mistakes_have_their_own_streams_and_codes() {
     let output = run(&["--help"], "");
     assert_eq!(output.status.code(), Some(0));
-    for word in ["keygen", "pubkey", "check", "up", "status", "watch", "Examples:", "Exit codes:"] {
+    for word in ["keygen", "pubkey", "check", "up", "status", "measure", "Examples:", "Exit codes:"]
+    {
         assert!(text(&output.stdout).contains(word), "{word}");
     }
     let output = run(&["chek"], "");
@@ -152,12 +153,16 @@ impl Gateway {
         Self { socket, thread }
     }
 
-    fn asked_by(self, command: &str, more: &[&str]) -> Output {
+    /// What the command says, and what it asked for.
+    fn asked_for(self, command: &str, more: &[&str]) -> (Output, Vec<String>) {
         let socket = self.socket.to_str().unwrap();
         let output = run(&[&[command, "--socket", socket], more].concat(), "");
-        for request in self.thread.join().unwrap() {
-            assert_eq!(request, "status\n");
-        }
+        (output, self.thread.join().unwrap())
+    }
+
+    fn asked_by(self, command: &str, more: &[&str]) -> Output {
+        let (output, requests) = self.asked_for(command, more);
+        assert!(requests.iter().all(|request| request == "status\n"), "{requests:?}");
         output
     }
 
@@ -360,4 +365,84 @@ fn watch_refuses_an_interval_of_nothing() {
     let output = run(&["watch", "--socket", "/nonexistent.sock", "--interval", "0"], "");
     assert!(text(&output.stderr).contains("expected 0.1 to 3600 seconds"), "{output:?}");
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn status_tells_of_a_running_measurement() {
+    let mut with_one = answer(vec![peer("up")]);
+    let one = format!(
+        r#","measurements":[{{"peer":"{BOB_PUBLIC}","role":"serves","remaining_s":61}}]}}"#
+    );
+    with_one.replace_range(with_one.len() - 1.., &one);
+    let output = Gateway::answering("measured.sock", vec![with_one]).status(&[]);
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("\n  the peer measures, for 1 min 1 s more at most\n"), "{stdout}");
+}
+
+/// Runs `plait measure` against a gateway with this peer; it must fail before anything more is
+/// asked for.
+fn refused(name: &str, peer: PeerStatus, more: &[&str]) -> String {
+    let output = Gateway::answering(name, vec![answer(vec![peer])]).asked_by("measure", more);
+    assert_eq!((text(&output.stdout), output.status.code()), ("", Some(2)), "{output:?}");
+    text(&output.stderr).to_owned()
+}
+
+/// Two paths that carry data, neither metered.
+fn both_up() -> PeerStatus {
+    let mut peer = peer("up");
+    for (id, path) in (0..).zip(&mut peer.paths) {
+        (path.id, path.state) = (id, PathState::Up);
+        (path.standby, path.metered) = (false, false);
+    }
+    peer
+}
+
+#[test]
+fn measure_says_what_is_missing_before_it_begins() {
+    let errors = refused("measure-down.sock", peer("connecting"), &[]);
+    assert!(errors.contains(" is connecting, not up\n  help: wait until"), "{errors}");
+    let errors = refused("measure-path.sock", both_up(), &["--path", "wlan"]);
+    assert!(
+        errors.ends_with("there is no path wlan\n  help: the bond's paths are: dsl, lte\n"),
+        "{errors}"
+    );
+    let errors = refused("measure-silent.sock", peer("up"), &["--path", "lte"]);
+    assert!(errors.contains("path lte is silent: no answer for 2 s\n  help: "), "{errors}");
+    let errors = refused("measure-peer.sock", both_up(), &["--peer", "AAAA"]);
+    assert!(errors.contains("no peer has this key\n  help: the peers are: 3p7b"), "{errors}");
+    let errors = refused("measure-clean.sock", both_up(), &["--clean", "/nonexistent.json"]);
+    assert!(errors.contains("/nonexistent.json is no earlier measurement: "), "{errors}");
+}
+
+#[test]
+fn measure_announces_what_it_takes_and_asks_before_metered_paths() {
+    let mut metered = both_up();
+    metered.paths[1].metered = true;
+    let errors = refused("measure-metered.sock", metered.clone(), &["--max-bytes", "200 MB"]);
+    let lines: Vec<_> = errors.lines().collect();
+    assert!(lines[0].ends_with("dsl and lte each alone, all at once, then the bond; download"));
+    assert_eq!(lines[1], "takes 1 min 3 s and up to 200.0 MB over all links, at most");
+    assert_eq!(lines[2], "plait: error: path lte is metered, and nobody can be asked");
+    assert!(lines[3].contains("--yes"), "{errors}");
+    // A path that stands by is neither measured nor used.
+    metered.paths[1].standby = true;
+    let old = r#"{"error":"unknown request: expected status"}"#.to_owned();
+    let gateway = Gateway::answering("measure-old.sock", vec![answer(vec![metered]), old]);
+    let (output, requests) = gateway.asked_for("measure", &["--seconds", "2"]);
+    let errors = text(&output.stderr);
+    assert_eq!(requests[1], format!("measure begin {BOB_PUBLIC} 19\n"));
+    assert!(errors.contains("\ntakes 19 s and up to 1.0 GB"), "{errors}");
+    assert!(errors.contains("\npath lte is left out: it stands by\n"), "{errors}");
+    assert!(errors.contains("help: it may be another version of plait"), "{errors}");
+}
+
+#[test]
+fn measure_refuses_times_and_amounts_that_make_no_sense() {
+    for arguments in [["--seconds", "0"], ["--seconds", "41"], ["--max-bytes", "1 kB"]] {
+        let output = run(&["measure", "--socket", "/x", arguments[0], arguments[1]], "");
+        assert!(text(&output.stderr).contains(arguments[0]), "{output:?}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+    let output = run(&["measure", "--bonded-only", "--path", "dsl"], "");
+    assert!(text(&output.stderr).contains("cannot be used with"), "{output:?}");
 }

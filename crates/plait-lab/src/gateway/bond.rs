@@ -29,6 +29,8 @@ pub(crate) struct BondSetup {
     pub(crate) resequencer: Option<ResequencerSection>,
     /// For both gateways. Below 1280 there is no IPv6 inside (RFC 8200 section 5).
     pub(crate) inner_mtu: Option<u16>,
+    /// Whether each gateway lets the other measure.
+    pub(crate) measures: bool,
 }
 
 impl BondSetup {
@@ -41,6 +43,7 @@ impl BondSetup {
             congestion: None,
             resequencer: None,
             inner_mtu: None,
+            measures: false,
         }
     }
 }
@@ -99,6 +102,11 @@ impl<'a> Bond<'a> {
         })
     }
 
+    /// Where the customer's gateway runs.
+    pub(crate) fn customer_netns(&self) -> &'a NetNs {
+        self.customer_netns
+    }
+
     /// The customer's status; the gateway must answer.
     pub(crate) fn customer_status(&mut self) -> Result<Status> {
         self.customer.status(self.customer_netns)?.context("the customer's gateway says nothing")
@@ -140,6 +148,7 @@ fn files(scratch: &Scratch, setup: &BondSetup) -> Result<(GatewayFile, GatewayFi
         file.congestion.clone_from(&setup.congestion);
         file.resequencer.clone_from(&setup.resequencer);
         file.gateway.mtu = setup.inner_mtu;
+        file.gateway.measure = setup.measures;
         if setup.inner_mtu.is_some_and(|mtu| mtu < 1280) {
             file.without_ipv6();
         }

@@ -31,6 +31,9 @@ pub(crate) struct GatewaySection {
     pub(crate) routes: bool,
     /// Beside the configuration: no gateway of the lab finds what another left.
     pub(crate) state_file: String,
+    /// Peers may measure the bond with this gateway.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) measure: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]

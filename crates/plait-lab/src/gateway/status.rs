@@ -11,6 +11,9 @@ pub(crate) struct Status {
     pub(crate) peers: Vec<PeerView>,
     #[serde(default)]
     pub(crate) drops: BTreeMap<String, u64>,
+    /// Measurements that run.
+    #[serde(default)]
+    pub(crate) measurements: Vec<serde_json::Value>,
 }
 
 /// The bond with one peer.

@@ -4,5 +4,6 @@ pub(super) mod falling;
 pub(super) mod ladder;
 pub(super) mod latency;
 pub(super) mod lossy;
+pub(super) mod measure;
 mod rounds;
 pub(super) mod sum;

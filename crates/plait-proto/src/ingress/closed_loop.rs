@@ -5,6 +5,7 @@
 //! comes, when an acknowledgement makes room, and when a pacer's time has come.
 
 use super::backlog::Backlog;
+use super::pinned_queues::PinnedQueues;
 use super::{Chosen, Ingress};
 use crate::congestion::ControllerConfig;
 use crate::drop_reason::DropReason;
@@ -33,6 +34,8 @@ pub(super) struct ClosedLoop {
     pub(super) controller: ControllerConfig,
     /// What waits.
     pub(super) backlog: Backlog,
+    /// What waits for one path alone.
+    pub(super) pinned: PinnedQueues,
     /// Bytes that may be sent twice.
     spare_bytes: u64,
     /// When overdue packets are looked for again.
@@ -47,6 +50,7 @@ impl ClosedLoop {
         Self {
             controller,
             backlog,
+            pinned: PinnedQueues::new(seed),
             spare_bytes: SPARE_BYTES_MAX,
             overdue_at: None,
             repaired_packets: 0,
@@ -55,16 +59,22 @@ impl ClosedLoop {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        earlier(self.backlog.poll_timeout(), self.overdue_at)
+        let overdue = earlier(self.backlog.poll_timeout(), self.overdue_at);
+        earlier(overdue, self.pinned.poll_timeout())
     }
 
-    /// The queue's patience follows the slowest path in use. Where packets are lost an inner flow
-    /// waits for the repair, another round trip, and gets what came meanwhile in one burst.
+    /// Whether neither the bond's packets nor pinned ones wait for room on the path.
+    pub(super) fn waits_not_for(&self, path: PathId) -> bool {
+        self.backlog.is_empty() && self.pinned.is_empty_for(path)
+    }
+
+    /// Packets the queues dropped so far for one reason.
+    pub(super) fn drop_count(&self, reason: DropReason) -> u64 {
+        self.backlog.drop_count(reason) + self.pinned.drop_count(reason)
+    }
+
+    /// The queue's patience follows the slowest path in use.
     pub(super) fn follow(&mut self, view: &[PathView]) {
-        let inner_rtt = |path: &PathView| {
-            let is_repaired = path.loss_permille >= REPAIRED_PERMILLE;
-            path.srtt.map(|srtt| if is_repaired { srtt * 2 } else { srtt })
-        };
         if let Some(rtt) = view.iter().filter_map(inner_rtt).max() {
             self.backlog.follow_rtt(rtt);
         }
@@ -100,6 +110,13 @@ impl ClosedLoop {
     }
 }
 
+/// The round trip of an inner flow over a path. Where packets are lost it waits for the repair,
+/// another round trip, and gets what came meanwhile in one burst.
+pub(super) fn inner_rtt(path: &PathView) -> Option<Duration> {
+    let is_repaired = path.loss_permille >= REPAIRED_PERMILLE;
+    path.srtt.map(|srtt| if is_repaired { srtt * 2 } else { srtt })
+}
+
 /// Asks a scheduler that knows no windows: it sees only paths with room.
 pub(super) fn pick_with_room(
     scheduler: &mut dyn Scheduler,
@@ -129,13 +146,14 @@ impl Ingress {
             }
         }
         if let Some(closed) = self.closed.take() {
-            let waiting = closed.backlog.packets() as usize;
-            self.drops.count_many(DropReason::NoUsablePath, waiting);
-            for (reason, count) in closed.backlog.drops() {
-                self.drops.count_many(reason, count as usize);
+            let waiting = closed.backlog.packets() + closed.pinned.waiting().0;
+            self.drops.count_many(DropReason::NoUsablePath, waiting as usize);
+            for reason in [DropReason::QueueFull, DropReason::QueueDelay] {
+                self.drops.count_many(reason, closed.drop_count(reason) as usize);
             }
         }
         self.closed = controller.map(|controller| ClosedLoop::new(controller, seed));
+        self.paths.ids().for_each(|path| self.rescue.release(path));
         self.run = None;
         self.view_is_stale = true;
     }
@@ -168,8 +186,17 @@ impl Ingress {
         self.paths.values_mut().for_each(|path| path.note_rest(now, waits));
     }
 
-    /// Sends from the queue while there is room; what is to be sent again goes first.
+    /// Sends from the queues while there is room; what is to be sent again goes first.
     pub(super) fn drain(&mut self, now: Instant) {
+        if self.has_pinned_queues() {
+            self.drain_in_turn(now);
+        } else {
+            self.drain_bond(now);
+        }
+    }
+
+    /// Sends from the queue of the bond.
+    pub(super) fn drain_bond(&mut self, now: Instant) {
         if self.closed.is_none() {
             return;
         }
@@ -188,7 +215,7 @@ impl Ingress {
     fn drain_rescue(&mut self, now: Instant) -> Result<(), Option<Instant>> {
         while let Some(packet) = self.rescue.take(now) {
             match self.schedule(now, packet.bytes.len(), FlowClass::Interactive) {
-                Ok(Chosen::One(path)) => self.repair(now, path, &packet),
+                Ok(Chosen::One(path) | Chosen::Pinned(path)) => self.repair(now, path, &packet),
                 Ok(Chosen::Copies(set)) => set.iter().for_each(|path| {
                     self.repair(now, path, &packet);
                 }),
@@ -206,7 +233,7 @@ impl Ingress {
         Ok(())
     }
 
-    fn repair(&mut self, now: Instant, path: PathId, packet: &KeptPacket) {
+    pub(super) fn repair(&mut self, now: Instant, path: PathId, packet: &KeptPacket) {
         self.send_again(now, path, packet);
         if let Some(closed) = &mut self.closed {
             closed.repaired_packets += 1;
@@ -269,10 +296,11 @@ impl Ingress {
     /// What waits, and what was sent more than once.
     pub fn backlog_status(&self) -> Option<BacklogStatus> {
         let closed = self.closed.as_ref()?;
+        let (pinned_packets, pinned_bytes) = closed.pinned.waiting();
         Some(BacklogStatus {
             congestion: closed.controller.algorithm,
-            packets: closed.backlog.packets(),
-            bytes: closed.backlog.bytes(),
+            packets: closed.backlog.packets() + pinned_packets,
+            bytes: closed.backlog.bytes() + pinned_bytes,
             waited_us: closed.backlog.sojourn().as_micros() as u64,
             repaired_packets: closed.repaired_packets,
             copied_bytes: closed.copied_bytes,

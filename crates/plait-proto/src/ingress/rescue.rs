@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::path::kept::KeptPacket;
 use crate::scheduler::PathView;
+use crate::seq::PathId;
 use crate::time::{Duration, Instant};
 
 /// After so long nobody waits for a packet any more.
@@ -20,6 +21,9 @@ const PORTION_BYTES_MIN: u64 = 16 * 1500;
 #[derive(Debug, Default)]
 pub(super) struct Rescue {
     packets: VecDeque<KeptPacket>,
+    /// What is pinned to a path, to be sent again over that one.
+    pinned: VecDeque<KeptPacket>,
+    /// Of both.
     bytes: u64,
     next_at: Option<Instant>,
     portion_bytes: u64,
@@ -29,8 +33,13 @@ impl Rescue {
     /// Takes packets of a path that does not answer.
     pub(super) fn add(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.bytes += packets.iter().map(KeptPacket::len).sum::<u64>();
-        self.packets.extend(packets);
-        if !self.packets.is_empty() {
+        for packet in packets {
+            match packet.pin {
+                None => self.packets.push_back(packet),
+                Some(_) => self.pinned.push_back(packet),
+            }
+        }
+        if self.bytes > 0 {
             self.next_at.get_or_insert(now);
         }
     }
@@ -86,6 +95,43 @@ impl Rescue {
         self.packets.push_front(packet);
     }
 
+    /// Whether pinned packets wait.
+    pub(super) fn has_pinned(&self) -> bool {
+        !self.pinned.is_empty()
+    }
+
+    /// Whether packets wait that are pinned to the path.
+    pub(super) fn is_waiting_for(&self, path: PathId) -> bool {
+        self.pinned.iter().any(|packet| packet.pin == Some(path))
+    }
+
+    /// The oldest packet pinned to the path that somebody may still wait for.
+    pub(super) fn take_pinned(&mut self, now: Instant, path: PathId) -> Option<KeptPacket> {
+        while let Some(place) = self.pinned.iter().position(|packet| packet.pin == Some(path)) {
+            let packet = self.pinned.remove(place)?;
+            self.bytes -= packet.len();
+            if now < packet.taken_at + RESCUE_TIME {
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    /// Puts back what was taken and could not be sent.
+    pub(super) fn put_back_pinned(&mut self, packet: KeptPacket) {
+        self.bytes += packet.len();
+        self.pinned.push_front(packet);
+    }
+
+    /// What is pinned to the path may take any.
+    pub(super) fn release(&mut self, path: PathId) {
+        let (released, pinned): (VecDeque<_>, _) =
+            self.pinned.drain(..).partition(|packet| packet.pin == Some(path));
+        self.pinned = pinned;
+        let released = released.into_iter().map(|packet| KeptPacket { pin: None, ..packet });
+        self.packets.extend(released);
+    }
+
     /// Bytes that wait.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
@@ -113,7 +159,7 @@ mod tests {
         let packet = |n: u32| {
             let seq = BondSeq(n.into()).truncate();
             let prefix = DataPrefix { seq, prev: 1, sent: SendTimestamp(0) };
-            KeptPacket { prefix, taken_at, bytes: vec![0; 1500], sends: 1 }
+            KeptPacket { prefix, taken_at, bytes: vec![0; 1500], sends: 1, pin: None }
         };
         (0..count).map(packet).collect()
     }

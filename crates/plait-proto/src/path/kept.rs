@@ -1,5 +1,6 @@
 //! Inner packets that were sent and may have to be sent again.
 
+use crate::seq::PathId;
 use crate::time::Instant;
 use crate::wire::sealed::DataPrefix;
 
@@ -17,6 +18,8 @@ pub struct KeptPacket {
     pub bytes: Vec<u8>,
     /// How often it was sent.
     pub sends: u8,
+    /// The only path that its flow may take, if there is one.
+    pub pin: Option<PathId>,
 }
 
 impl KeptPacket {
@@ -44,7 +47,7 @@ impl Keeper {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(packet);
         self.bytes += packet.len() as u64;
-        KeptPacket { prefix, taken_at, bytes, sends: 1 }
+        KeptPacket { prefix, taken_at, bytes, sends: 1, pin: None }
     }
 
     /// The packet arrived, or nobody waits for it any more.

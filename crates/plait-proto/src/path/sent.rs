@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::kept::{Keeper, KeptPacket};
 use crate::congestion::PacketState;
+use crate::seq::PathId;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use crate::wire::sealed::DataPrefix;
@@ -218,6 +219,13 @@ impl SentDatagrams {
     pub fn note_sends(&mut self, sends: u8) {
         if let Some(kept) = self.outstanding.back_mut().and_then(|sent| sent.kept.as_mut()) {
             kept.sends = sends;
+        }
+    }
+
+    /// The packet of the datagram sent last may be sent again over this path only.
+    pub fn pin(&mut self, path: PathId) {
+        if let Some(kept) = self.outstanding.back_mut().and_then(|sent| sent.kept.as_mut()) {
+            kept.pin = Some(path);
         }
     }
 
@@ -443,14 +451,16 @@ impl SentDatagrams {
 
     /// Up to `bytes_max` of the packets that were sent before `limit` and are still on their way,
     /// to be sent again over another path; the oldest first. The datagrams stay on their way. No
-    /// packet is overdue twice.
+    /// packet is overdue twice, and none that is pinned is.
     pub fn take_overdue(&mut self, limit: Instant, bytes_max: u64) -> Vec<KeptPacket> {
         let mut packets = Vec::new();
         let mut bytes = 0;
         for sent in self.outstanding.iter_mut().take_while(|sent| sent.at < limit) {
             if sent.state == State::Outstanding
-                && let Some(kept) =
-                    sent.kept.take_if(|kept| kept.sends == 1 && bytes + kept.len() <= bytes_max)
+                && let Some(kept) = sent.kept.take_if(|kept| {
+                    let may_go = kept.sends == 1 && kept.pin.is_none();
+                    may_go && bytes + kept.len() <= bytes_max
+                })
             {
                 bytes += kept.len();
                 packets.push(self.keeper.hand_over(kept));

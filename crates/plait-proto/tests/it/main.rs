@@ -12,6 +12,7 @@ mod hostile;
 mod links;
 mod mtu;
 mod operations;
+mod pins;
 mod rekey;
 mod reload;
 mod restart;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,10 +12,13 @@ use serde::Deserialize;
 
 use crate::advice::Advised;
 use crate::config::Config;
-use crate::daemon::LinkStatus;
+use crate::daemon::{LinkStatus, MeasurementStatus};
+use crate::measure::Command;
 
 /// Where `plait up` puts control sockets unless the configuration says otherwise.
 const SOCKET_FOLDER: &str = "/run/plait";
+/// What to do about a gateway that does not understand.
+const RESTART: &str = "it may be another version of plait: compare `plait --version`, restart it";
 /// How long the gateway may take for its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -54,6 +58,9 @@ pub(super) struct Answer {
     /// Each configured path's link.
     #[serde(default)]
     pub links: Vec<LinkStatus>,
+    /// Measurements that run.
+    #[serde(default)]
+    pub measurements: Vec<MeasurementStatus>,
 }
 
 impl Answer {
@@ -61,8 +68,7 @@ impl Answer {
     pub(super) fn parse(text: &str, socket: &Path) -> Result<Self, Advised> {
         serde_json::from_str(text).map_err(|cause| {
             let message = format!("the gateway behind {} answers oddly", socket.display());
-            let help = "it may be another version of plait: compare `plait --version`, restart it";
-            Advised::new(message, help).caused_by(cause)
+            Advised::new(message, RESTART).caused_by(cause)
         })
     }
 
@@ -94,12 +100,41 @@ fn only_socket(folder: &Path) -> Result<PathBuf, Advised> {
     }
 }
 
-/// Sends the request and reads the answer to its end.
+/// Asks for the gateway's status.
 pub(super) fn ask(socket: &Path) -> io::Result<String> {
+    exchange(socket, "status")
+}
+
+/// The gateway's answer to a command.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Obeyed {
+    error: Option<String>,
+    /// Where the peer of a measurement may be found.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Has the gateway carry out a command.
+pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advised> {
+    let text = exchange(socket, &command.to_string()).map_err(|cause| explain(socket, cause))?;
+    let obeyed: Obeyed = serde_json::from_str(&text).map_err(|cause| {
+        Advised::new(format!("the gateway behind {} answers oddly", socket.display()), RESTART)
+            .caused_by(cause)
+    })?;
+    let Some(error) = obeyed.error else { return Ok(obeyed) };
+    let help = match error.starts_with("unknown request") {
+        true => RESTART,
+        false => "look at `plait status`, then try again",
+    };
+    Err(Advised::new(format!("the gateway refuses: {error}"), help))
+}
+
+/// Sends a request and reads the answer to its end.
+fn exchange(socket: &Path, request: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(b"status\n")?;
+    stream.write_all(format!("{request}\n").as_bytes())?;
     let mut text = String::new();
     stream.read_to_string(&mut text).map_err(|cause| match cause.kind() {
         io::ErrorKind::WouldBlock => {

@@ -48,6 +48,10 @@ pub(crate) struct Gateway {
     pub(crate) forward: bool,
     /// Where inner addresses are hidden behind the host's own.
     pub(crate) nat: Nat,
+    /// Whether peers may measure the bond with this gateway, unless their section says otherwise.
+    pub(crate) measure: bool,
+    /// TCP port of the measuring service, on the TUN device.
+    pub(crate) measure_port: u16,
 }
 
 /// One `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
@@ -96,6 +100,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let user = user.map(|user| Located::option(&section, "user", user));
     let forward = section.boolean("forward").unwrap_or(false);
     let nat = nat::read(&mut section);
+    let measure = section.boolean("measure").unwrap_or(false);
+    let measure_port = section.integer("measure_port", (1, 65_535), "");
     section.finish();
     let (private_key_file, private_key) = private_key?;
     let private_key = PrivateKey::from_bytes(*private_key);
@@ -114,6 +120,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         user,
         forward,
         nat,
+        measure,
+        measure_port: measure_port.unwrap_or(crate::measure::PORT),
     })
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Peer {
     pub(crate) cleared_host_bits: Vec<(usize, Cidr, Cidr)>,
     /// An idle path sends a datagram this often.
     pub(crate) keepalive: Duration,
+    /// Whether the peer may measure the bond, when its section says so.
+    pub(crate) measure: Option<bool>,
 }
 
 /// Where a peer listens.
@@ -95,6 +97,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
     let written = Located::all(written);
     let keepalive =
         section.integer("keepalive_s", (1, 65_535), "seconds").unwrap_or(KEEPALIVE_DEFAULT_S);
+    let measure = section.boolean("measure");
     section.finish();
     let (preshared_key_file, preshared_key) = preshared_key.unzip();
     let cleared_host_bits = written
@@ -118,6 +121,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
         allowed_ips,
         cleared_host_bits,
         keepalive: Duration::from_secs(keepalive.into()),
+        measure,
     })
 }
 

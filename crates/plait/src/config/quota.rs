@@ -57,7 +57,7 @@ fn read_bytes(section: &mut Section<'_>) -> Option<u64> {
 }
 
 /// Reads `20 GB` or `1.5 TB`.
-fn parse(text: &str) -> Result<u64, Problem> {
+pub(crate) fn parse(text: &str) -> Result<u64, Problem> {
     let malformed = || {
         let units = UNITS.map(|(name, _)| name).join(", ");
         let help = format!("write it as in \"20 GB\"; units: {units}");

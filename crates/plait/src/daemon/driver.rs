@@ -239,6 +239,11 @@ impl Driver {
             match request {
                 Request::Stop => return Ok(true),
                 Request::Reload(reload) => self.reload(now, *reload)?,
+                Request::Pin(path, flow, reply) => {
+                    let _ = reply.send(self.pump.endpoint.pin_flow(now, flow, path));
+                    self.pump.flush();
+                }
+                Request::Unpin(flow) => self.pump.endpoint.unpin_flow(&flow),
                 Request::Status(reply) => {
                     // Whoever asked may have gone away.
                     let links = self.host.links.status().to_vec();

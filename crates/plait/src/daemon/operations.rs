@@ -15,6 +15,7 @@ use plait_proto::time::Instant;
 
 use super::driver::LISTENING;
 use super::links::Links;
+use super::measure::Registry;
 use super::nat::{self, HostError};
 use super::privileges;
 use super::quota::{Meter, month, spent_reason};
@@ -34,6 +35,7 @@ pub(super) struct Operations {
     config: Config,
     file: StateFile,
     meter: Meter,
+    measurements: Registry,
     /// Paths that stand by because their quota is spent.
     spent: Vec<String>,
     count_at: Instant,
@@ -42,8 +44,9 @@ pub(super) struct Operations {
 
 impl Operations {
     /// Reads the state file.
-    pub(super) fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config, measurements: Registry) -> Self {
         Self {
+            measurements,
             file: StateFile::open(&config.gateway.state_file),
             config,
             meter: Meter::default(),
@@ -214,6 +217,7 @@ impl Operations {
         }
         endpoint.reconfigure(now, resolved.peers, bond);
         self.forget_spent(now, endpoint, links);
+        self.measurements.follow(&config);
         self.config = config;
         log::info!("{}: read again", self.config.file.display());
     }

@@ -56,6 +56,8 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("routes", before.routes != now.routes),
+        ("measure_port", before.measure_port != now.measure_port),
+        ("measure", !old.serves_measurements() && new.serves_measurements()),
     ];
     let changed = changes.into_iter().filter(|(_, changed)| *changed);
     let mut names: Vec<_> = changed.map(|(name, _)| format!("[gateway] {name}")).collect();
@@ -80,6 +82,7 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     now.user.clone_from(&before.user);
     now.addresses.clone_from(&before.addresses);
     (now.mtu, now.routes) = (before.mtu, before.routes);
+    now.measure_port = before.measure_port;
     now.private_key.clone_from(&before.private_key);
     now.public_key = before.public_key;
     if listening_link_differs(&old.paths, &new.paths) {

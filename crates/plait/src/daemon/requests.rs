@@ -7,25 +7,30 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use mio::Waker;
+use plait_proto::ingress::PinError;
+use plait_proto::seq::PathId;
 use plait_proto::stats::EndpointStatus;
+use plait_proto::wire::ip::Inner;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::links::LinkStatus;
+use super::measure::{MeasurementStatus, Registry};
 use super::reload::{self, Reload};
 use crate::advice::Advised;
+use crate::measure::{Command, Flow};
 
 /// How long a client may take to ask, and to take its answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest request in bytes.
-const REQUEST_BYTES_MAX: u64 = 64;
+const REQUEST_BYTES_MAX: u64 = 256;
 
 /// Something the loop is asked to do.
 pub(super) enum Request {
@@ -34,7 +39,11 @@ pub(super) enum Request {
     /// Go on with another configuration.
     Reload(Box<Reload>),
     /// Tell the state, the time since the start, and which links there are.
-    Status(std::sync::mpsc::SyncSender<(EndpointStatus, Duration, Vec<LinkStatus>)>),
+    Status(SyncSender<(EndpointStatus, Duration, Vec<LinkStatus>)>),
+    /// Keep a flow on a path.
+    Pin(PathId, Inner, SyncSender<Result<(), PinError>>),
+    /// Let a flow go the bond's way.
+    Unpin(Inner),
 }
 
 /// A way to the loop.
@@ -52,6 +61,19 @@ impl Requests {
     /// Says whether the loop still listens.
     fn send(&self, request: Request) -> bool {
         self.sender.send(request).is_ok() && self.waker.wake().is_ok()
+    }
+
+    /// Keeps a flow on a path; `None` when the loop does not answer.
+    pub(super) fn pin(&self, path: PathId, flow: Flow) -> Option<Result<(), PinError>> {
+        let (sender, receiver) = sync_channel(1);
+        let was_sent = self.send(Request::Pin(path, flow.inner(), sender));
+        was_sent.then(|| receiver.recv_timeout(CLIENT_TIMEOUT).ok()).flatten()
+    }
+
+    /// Lets a flow go the bond's way.
+    pub(super) fn unpin(&self, flow: Flow) {
+        // A loop that has ended has no pins.
+        self.send(Request::Unpin(flow.inner()));
     }
 }
 
@@ -118,13 +140,18 @@ impl ControlSocket {
 
     /// Answers clients, one after the other, on a thread of its own. What is returned removes the
     /// file.
-    pub(super) fn serve(self, tun: String, requests: Requests) -> anyhow::Result<Self> {
+    pub(super) fn serve(
+        self,
+        tun: String,
+        requests: Requests,
+        measurements: Registry,
+    ) -> anyhow::Result<Self> {
         let listener = self.listener.try_clone().context("cannot share the control socket")?;
         thread::Builder::new()
             .name("control".into())
             .spawn(move || {
                 for client in listener.incoming().flatten() {
-                    if let Err(error) = answer(client, &tun, &requests) {
+                    if let Err(error) = answer(client, &tun, &requests, &measurements) {
                         log::debug!("a client of the control socket: {error}");
                     }
                 }
@@ -141,15 +168,26 @@ struct Answer<'a> {
     #[serde(flatten)]
     endpoint: EndpointStatus,
     links: Vec<LinkStatus>,
+    measurements: Vec<MeasurementStatus>,
 }
 
-fn answer(client: UnixStream, tun: &str, requests: &Requests) -> io::Result<()> {
+fn answer(
+    client: UnixStream,
+    tun: &str,
+    requests: &Requests,
+    measurements: &Registry,
+) -> io::Result<()> {
     client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let mut line = String::new();
     BufReader::new(io::Read::take(&client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
     if line != "status\n" {
-        return writeln!(&client, "{{\"error\":\"unknown request: expected status\"}}");
+        let answer = match line.parse() {
+            Ok(command) => obey(command, requests, measurements),
+            Err(unknown) => Err(crate::measure::UnknownCommand::to_string(&unknown)),
+        };
+        let answer = answer.unwrap_or_else(|error| serde_json::json!({ "error": error }));
+        return writeln!(&client, "{answer}");
     }
     let (sender, receiver) = sync_channel(1);
     if !requests.send(Request::Status(sender)) {
@@ -158,7 +196,37 @@ fn answer(client: UnixStream, tun: &str, requests: &Requests) -> io::Result<()> 
     let Ok((endpoint, uptime, links)) = receiver.recv_timeout(CLIENT_TIMEOUT) else {
         return Ok(());
     };
-    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint, links };
+    let measurements = measurements.status();
+    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint, links, measurements };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
+}
+
+/// Carries a command out. Gives the answer, or what is wrong.
+fn obey(
+    command: Command,
+    requests: &Requests,
+    measurements: &Registry,
+) -> Result<serde_json::Value, String> {
+    let done = serde_json::json!({ "ok": true });
+    match command {
+        Command::Begin { peer, seconds } => {
+            let addresses = measurements.begin(&peer, seconds);
+            let addresses = addresses.ok_or_else(|| format!("no peer has the key {peer}"))?;
+            Ok(serde_json::json!({ "ok": true, "addresses": addresses }))
+        }
+        Command::End { peer } => {
+            measurements.end(&peer);
+            Ok(done)
+        }
+        Command::Pin { path, flow } => {
+            let result = requests.pin(PathId(path), flow);
+            result.ok_or("the gateway is too busy")?.map_err(|error| error.to_string())?;
+            Ok(done)
+        }
+        Command::Unpin { flow } => {
+            requests.unpin(flow);
+            Ok(done)
+        }
+    }
 }

@@ -31,6 +31,7 @@ pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
         congestion: Some(congestion(bond)),
         resequencer: Some(resequencer(bond)),
         inner_mtu: Some(bond.inner_mtu),
+        measures: false,
     }
 }
 

@@ -6,7 +6,7 @@ use plait_proto::units::Rate;
 
 use super::Answer;
 use crate::cli::format::{bytes, duration, milliseconds, path_traits, percent};
-use crate::daemon::LinkState;
+use crate::daemon::{LinkState, MeasurementStatus, Role};
 use crate::output::Style;
 
 /// Headings of the paths' table; the first two columns are aligned left, the others right.
@@ -36,6 +36,9 @@ pub(super) fn text(answer: &Answer, style: Style) -> String {
     for peer in &endpoint.peers {
         text.push('\n');
         text.push_str(&peer_text(peer, style));
+        for one in answer.measurements.iter().filter(|one| one.peer == peer.public_key) {
+            text.push_str(&measurement_text(one));
+        }
     }
     if !endpoint.drops.is_empty() {
         text.push_str(&format!("\n{}\n", style.bold("drops")));
@@ -77,6 +80,14 @@ fn peer_text(peer: &PeerStatus, style: Style) -> String {
     }
     text.push_str(&resequencer_text(&peer.resequencer));
     text
+}
+
+fn measurement_text(measurement: &MeasurementStatus) -> String {
+    let who = match measurement.role {
+        Role::Asks => "this side measures",
+        Role::Serves => "the peer measures",
+    };
+    format!("  {who}, for {} more at most\n", duration(measurement.remaining_s))
 }
 
 fn paths_table(paths: &[PathStatus], style: Style) -> String {

@@ -73,6 +73,7 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> Answer {
         tun: "plait0".into(),
         uptime_s,
         links: Vec::new(),
+        measurements: Vec::new(),
         endpoint: EndpointStatus {
             public_key: "own-key-in-base64-of-forty-four-characters==".into(),
             peers,

@@ -1,0 +1,225 @@
+//! Pinned flows in a closed loop: each path that has some keeps a queue of them beside the bond's.
+//!
+//! A pinned packet goes over its path alone, when that path's controller and pacer let it, and so
+//! does its repair. While the path cannot carry data, what waited for it goes the bond's way.
+
+use super::backlog::Backlog;
+use super::closed_loop::inner_rtt;
+use super::{Chosen, Ingress};
+use crate::drop_reason::{DropCounters, DropReason};
+use crate::fq_codel::Queued;
+use crate::path::SendPath;
+use crate::seq::PathId;
+use crate::time::{Instant, earlier};
+use crate::wire::ip::Inner;
+use crate::wire::sealed::DATA_OVERHEAD_BYTES;
+
+/// What waits for one path each.
+#[derive(Debug)]
+pub(super) struct PinnedQueues {
+    /// Few: looked through faster than found.
+    backlogs: Vec<(PathId, Backlog)>,
+    seed: u64,
+    /// Pinned packets are the first to get room.
+    go_first: bool,
+    /// Of queues that are no more.
+    dropped: DropCounters,
+}
+
+impl PinnedQueues {
+    pub(super) fn new(seed: u64) -> Self {
+        let dropped = DropCounters::default();
+        Self { backlogs: Vec::new(), seed, go_first: true, dropped }
+    }
+
+    fn get_mut(&mut self, path: PathId) -> Option<&mut Backlog> {
+        self.backlogs.iter_mut().find(|(id, _)| *id == path).map(|(_, backlog)| backlog)
+    }
+
+    fn get_or_make(&mut self, path: PathId) -> &mut Backlog {
+        let place = self.backlogs.iter().position(|(id, _)| *id == path).unwrap_or_else(|| {
+            self.backlogs.push((path, Backlog::new(self.seed)));
+            self.backlogs.len() - 1
+        });
+        &mut self.backlogs[place].1
+    }
+
+    /// Whether nothing waits for the path.
+    pub(super) fn is_empty_for(&self, path: PathId) -> bool {
+        self.backlogs.iter().all(|(id, backlog)| *id != path || backlog.is_empty())
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.backlogs.iter().fold(None, |at, (_, backlog)| earlier(at, backlog.poll_timeout()))
+    }
+
+    /// Packets that wait, and their bytes.
+    pub(super) fn waiting(&self) -> (u64, u64) {
+        let sizes = self.backlogs.iter().map(|(_, backlog)| (backlog.packets(), backlog.bytes()));
+        sizes.fold((0, 0), |(packets, bytes), (more, longer)| (packets + more, bytes + longer))
+    }
+
+    /// Packets dropped so far for one reason.
+    pub(super) fn drop_count(&self, reason: DropReason) -> u64 {
+        let counts = self.backlogs.iter().map(|(_, backlog)| backlog.drop_count(reason));
+        self.dropped.get(reason) + counts.sum::<u64>()
+    }
+
+    fn remove(&mut self, path: PathId) -> Option<Backlog> {
+        let place = self.backlogs.iter().position(|(id, _)| *id == path)?;
+        Some(self.backlogs.remove(place).1)
+    }
+
+    fn note_drops(&mut self, backlog: &Backlog) {
+        for (reason, count) in backlog.drops() {
+            self.dropped.count_many(reason, count as usize);
+        }
+    }
+}
+
+impl Ingress {
+    /// Takes a packet on the way of its path, or into that path's queue.
+    pub(super) fn handle_pinned(&mut self, now: Instant, inner: &Inner, packet: &[u8], to: PathId) {
+        let has_room = self.room_on(now, to, packet.len());
+        let Some(closed) = &mut self.closed else {
+            return self.send(now, inner, packet, now, &Chosen::Pinned(to));
+        };
+        let backlog = closed.pinned.get_or_make(to);
+        let class = backlog.classify(now, inner, packet.len());
+        let is_next = backlog.is_empty() && !self.rescue.is_waiting_for(to);
+        match has_room {
+            Ok(()) if is_next => self.send(now, inner, packet, now, &Chosen::Pinned(to)),
+            _ => {
+                backlog.push(now, inner, packet, class);
+                if backlog.poll_timeout().is_none() {
+                    self.drain_pinned(now);
+                }
+            }
+        }
+    }
+
+    /// # Errors
+    /// The path has no room for the packet; when its pacer lets it go, if the window is open.
+    fn room_on(&self, now: Instant, path: PathId, bytes: usize) -> Result<(), Option<Instant>> {
+        let bytes = (bytes + DATA_OVERHEAD_BYTES) as u64;
+        let view = self.paths.get(path).map(SendPath::view).ok_or(None)?;
+        if view.has_room(now, bytes) {
+            return Ok(());
+        }
+        Err(view.has_window(bytes).then_some(view.ready_at))
+    }
+
+    /// Sends from all queues: whoever got room goes second the next time.
+    pub(super) fn drain_in_turn(&mut self, now: Instant) {
+        let before = self.sent_packets;
+        let pinned_first = self.closed.as_ref().is_some_and(|closed| closed.pinned.go_first);
+        if pinned_first {
+            self.drain_pinned(now);
+        } else {
+            self.drain_bond(now);
+        }
+        if let Some(closed) = &mut self.closed {
+            closed.pinned.go_first = pinned_first == (self.sent_packets == before);
+        }
+        if pinned_first {
+            self.drain_bond(now);
+        } else {
+            self.drain_pinned(now);
+        }
+    }
+
+    /// Whether something waits, or waited of late, for one path alone.
+    pub(super) fn has_pinned_queues(&self) -> bool {
+        let has_queue = |pinned: &PinnedQueues| !pinned.backlogs.is_empty();
+        self.closed.as_ref().is_some_and(|closed| has_queue(&closed.pinned))
+            || self.rescue.has_pinned()
+    }
+
+    fn drain_pinned(&mut self, now: Instant) {
+        self.expire_unacknowledged(now);
+        for path in self.paths.ids().collect::<Vec<_>>() {
+            let outcome = self.drain_path(now, path);
+            let Some(closed) = &mut self.closed else { return };
+            match outcome {
+                Err(retry_at) => closed.pinned.get_or_make(path).wait(now, retry_at),
+                Ok(()) => self.settle_pinned(path),
+            }
+        }
+    }
+
+    /// # Errors
+    /// When there may be room again.
+    fn drain_path(&mut self, now: Instant, id: PathId) -> Result<(), Option<Instant>> {
+        while let Some(packet) = self.rescue.take_pinned(now, id) {
+            if let Err(retry_at) = self.room_on(now, id, packet.bytes.len()) {
+                self.rescue.put_back_pinned(packet);
+                return Err(retry_at);
+            }
+            self.repair(now, id, &packet);
+            self.keep_pinned(id);
+        }
+        let rtt = self.paths.get(id).and_then(|path| inner_rtt(&path.view()));
+        if let (Some(rtt), Some(backlog)) = (rtt, self.pinned_backlog(id)) {
+            backlog.follow_rtt(rtt);
+        }
+        while let Some(packet) = self.pinned_backlog(id).and_then(|backlog| backlog.take(now)) {
+            let has_room = self.room_on(now, id, packet.bytes.len());
+            if has_room.is_ok() {
+                let Queued { inner, bytes, .. } = &packet;
+                self.send(now, inner, bytes, now, &Chosen::Pinned(id));
+            }
+            let Some(backlog) = self.pinned_backlog(id) else { break };
+            match has_room {
+                Ok(()) => backlog.recycle(packet),
+                Err(retry_at) => {
+                    backlog.put_back(packet);
+                    return Err(retry_at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn pinned_backlog(&mut self, path: PathId) -> Option<&mut Backlog> {
+        self.closed.as_mut()?.pinned.get_mut(path)
+    }
+
+    /// Nothing waits for the path; without pins it needs no queue.
+    fn settle_pinned(&mut self, path: PathId) {
+        let has_pins = self.pins.has_path(path);
+        let Some(closed) = &mut self.closed else { return };
+        match closed.pinned.get_mut(path) {
+            Some(backlog) if has_pins => backlog.settle(),
+            Some(_) => {
+                if let Some(backlog) = closed.pinned.remove(path) {
+                    closed.pinned.note_drops(&backlog);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// The packet sent last over the path is pinned to it.
+    pub(super) fn keep_pinned(&mut self, path: PathId) {
+        if self.closed.is_some()
+            && let Some(path) = self.paths.get_mut(path)
+        {
+            path.sent.pin(path.id);
+        }
+    }
+
+    /// What waits for a path that cannot carry it goes the bond's way.
+    pub(super) fn release_pinned(&mut self, now: Instant, path: PathId) {
+        let carries = self.paths.get(path).is_some_and(SendPath::carries_pinned);
+        if carries && self.closed.is_some() {
+            return;
+        }
+        self.rescue.release(path);
+        let Some(closed) = &mut self.closed else { return };
+        let Some(mut backlog) = closed.pinned.remove(path) else { return };
+        while let Some(Queued { inner, bytes, class, .. }) = backlog.take(now) {
+            closed.backlog.push(now, &inner, &bytes, class);
+        }
+        closed.pinned.note_drops(&backlog);
+    }
+}

@@ -39,15 +39,18 @@ pub(super) fn probe_after(path: &SendPath) -> Duration {
 /// When the path counts as silent, as things stand; `None` while it owes no answer.
 pub(super) fn begins_at(path: &SendPath, others_up: bool) -> Option<Instant> {
     let since = path.awaiting_since?;
+    // Longer while the other direction lives: then what went out and its answers may merely be
+    // lost to a full queue.
+    let unless_heard = |patience: Duration| {
+        (since.max(path.heard_at) + patience).min(since + patience.max(HALF_ALIVE_MAX))
+    };
     if !others_up {
-        return Some(since + path.rtt.patience().max(LAST_PATH_SILENCE_MIN));
+        return Some(unless_heard(path.rtt.patience().max(LAST_PATH_SILENCE_MIN)));
     }
     let timeout = path.rtt.probe_timeout();
     let patience = |timeout: Duration| (timeout + ack_delay(path)).max(SILENCE_MIN);
-    // With few datagrams out it takes two probes more to be sure, and longer while the other
-    // direction lives: then these and their answers may merely be lost to a full queue.
-    let few = since.max(path.heard_at) + patience(timeout * 3);
-    let few = few.min(since + patience(timeout * 3).max(HALF_ALIVE_MAX));
+    // With few datagrams out it takes two probes more to be sure.
+    let few = unless_heard(patience(timeout * 3));
     let many = path.beyond_chance_since.map(|at| (since + patience(timeout)).max(at + MARK_DELAY));
     earlier(Some(few), many)
 }

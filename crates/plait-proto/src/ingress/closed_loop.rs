@@ -181,9 +181,18 @@ impl Ingress {
         self.note_rest(now, true);
     }
 
-    /// All that may leave now has left; `waits` when more is there.
+    /// All that may leave now has left; `waits` when more is there for whatever path.
     fn note_rest(&mut self, now: Instant, waits: bool) {
-        self.paths.values_mut().for_each(|path| path.note_rest(now, waits));
+        let Some(closed) = &self.closed else { return };
+        for path in self.paths.values_mut() {
+            path.note_rest(now, waits || !closed.pinned.is_empty_for(path.id));
+        }
+    }
+
+    /// The same, with what the bond's queue has.
+    pub(super) fn note_rest_of_all(&mut self, now: Instant) {
+        let waits = self.closed.as_ref().is_some_and(|closed| !closed.backlog.is_empty());
+        self.note_rest(now, waits);
     }
 
     /// Sends from the queues while there is room; what is to be sent again goes first.

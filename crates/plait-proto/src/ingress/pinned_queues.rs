@@ -14,14 +14,17 @@ use crate::time::{Instant, earlier};
 use crate::wire::ip::Inner;
 use crate::wire::sealed::DATA_OVERHEAD_BYTES;
 
+/// No longer unfairness is remembered, in packets.
+const LEAD_MAX: i64 = 1000;
+
 /// What waits for one path each.
 #[derive(Debug)]
 pub(super) struct PinnedQueues {
     /// Few: looked through faster than found.
     backlogs: Vec<(PathId, Backlog)>,
     seed: u64,
-    /// Pinned packets are the first to get room.
-    go_first: bool,
+    /// Packets that left these queues rather than the bond's, while both had some.
+    lead: i64,
     /// Of queues that are no more.
     dropped: DropCounters,
 }
@@ -29,7 +32,7 @@ pub(super) struct PinnedQueues {
 impl PinnedQueues {
     pub(super) fn new(seed: u64) -> Self {
         let dropped = DropCounters::default();
-        Self { backlogs: Vec::new(), seed, go_first: true, dropped }
+        Self { backlogs: Vec::new(), seed, lead: 0, dropped }
     }
 
     fn get_mut(&mut self, path: PathId) -> Option<&mut Backlog> {
@@ -109,22 +112,29 @@ impl Ingress {
         Err(view.has_window(bytes).then_some(view.ready_at))
     }
 
-    /// Sends from all queues: whoever got room goes second the next time.
+    /// Sends from all queues: whoever got less room so far goes first.
     pub(super) fn drain_in_turn(&mut self, now: Instant) {
+        let Some(closed) = &self.closed else { return };
+        let pinned_first = closed.pinned.lead <= 0;
+        let both_wait = !closed.backlog.is_empty() && closed.pinned.waiting().0 > 0;
         let before = self.sent_packets;
-        let pinned_first = self.closed.as_ref().is_some_and(|closed| closed.pinned.go_first);
         if pinned_first {
             self.drain_pinned(now);
         } else {
             self.drain_bond(now);
         }
+        let between = self.sent_packets;
+        if pinned_first {
+            self.drain_bond(now);
+        } else {
+            self.drain_pinned(now);
+        }
+        let (first, second) = (between - before, self.sent_packets - between);
+        let gained =
+            if pinned_first { first as i64 - second as i64 } else { second as i64 - first as i64 };
         if let Some(closed) = &mut self.closed {
-            closed.pinned.go_first = pinned_first == (self.sent_packets == before);
-        }
-        if pinned_first {
-            self.drain_bond(now);
-        } else {
-            self.drain_pinned(now);
+            let lead = closed.pinned.lead + gained;
+            closed.pinned.lead = if both_wait { lead.clamp(-LEAD_MAX, LEAD_MAX) } else { 0 };
         }
     }
 
@@ -145,6 +155,7 @@ impl Ingress {
                 Ok(()) => self.settle_pinned(path),
             }
         }
+        self.note_rest_of_all(now);
     }
 
     /// # Errors

@@ -162,6 +162,26 @@ fn the_last_path_stays_in_use_however_lossy() {
     assert_ne!(state(&mut world, CUSTOMER, 0), PathState::Lossy);
 }
 
+/// As a load beyond the link's rate does that minds no loss: answers are lost with the rest.
+#[test]
+fn the_last_path_is_not_silent_while_it_brings_half_of_what_is_sent() {
+    let bond = bond_config(Algorithm::MinRtt, Order::Flow);
+    let mut world = World::connected(Setup { links: 1, bond, ..Setup::default() });
+    world.links[0].loss_percent = 50;
+    let mut silent_ms = 0;
+    for ms in 0..20_000 {
+        if ms % 100 == 0 {
+            world.send(CUSTOMER, &[packet(CUSTOMER, 1, ms)]);
+        }
+        world.send(PROVIDER, &[packet(PROVIDER, 1, ms)]);
+        world.run_for(Duration::from_millis(1));
+        for side in [CUSTOMER, PROVIDER] {
+            silent_ms += u32::from(state(&mut world, side, 0) == PathState::Silent);
+        }
+    }
+    assert_eq!(silent_ms, 0);
+}
+
 #[test]
 fn a_standby_path_carries_data_only_when_no_other_does() {
     let mut world = World::connected(Setup { standby: vec![1], ..Setup::default() });

@@ -13,6 +13,7 @@
 
 mod backlog;
 mod closed_loop;
+mod feedback;
 mod pinned_queues;
 mod pins;
 mod rescue;
@@ -24,22 +25,18 @@ use rescue::Rescue;
 
 use crate::config::BondConfig;
 use crate::drop_reason::{DropCounters, DropReason};
-use crate::feedback::Feedback;
 use crate::flow::Lanes;
 use crate::output::{Transmit, TransmitQueue};
 use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
-use crate::path::sent::{AckOutcome, NumberRange};
 use crate::path::{Route, SendPath};
-use crate::scheduler::{
-    Decision, FlowClass, PacketInfo, PathReport, PathSet, PathView, Scheduler, View,
-};
+use crate::scheduler::{Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View};
 use crate::seq::{BondSeq, PathId};
 use crate::session::{Cipher, DirectionSecret, TAG_BYTES};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::wire::Kind;
-use crate::wire::control::{Ack, Frame, LossReport, PathInfo};
+use crate::wire::control::{Frame, PathInfo};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -481,82 +478,6 @@ impl Ingress {
     /// Takes the contents of the last send, with an empty buffer in exchange.
     pub fn take_contents(&mut self, spare: Vec<u8>) -> Vec<u8> {
         self.queue.take_contents(spare)
-    }
-
-    /// Takes what the peer said about this side's packets. Gives what an acknowledgement showed
-    /// of its path.
-    pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) -> AckOutcome {
-        match feedback {
-            Feedback::Ack(ack) => {
-                let outcome = self.handle_ack(now, &ack).unwrap_or_default();
-                if self.closed.is_some() {
-                    self.repair_overdue(now);
-                    self.drain(now);
-                }
-                outcome
-            }
-            Feedback::LossReports(reports) => {
-                self.handle_reports(now, &reports);
-                AckOutcome::default()
-            }
-        }
-    }
-
-    fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Option<AckOutcome> {
-        let id = PathId((ack.index & 0xff) as u8);
-        let session = SessionIndex::from_receiver_index(ack.index);
-        let path = self.paths.get_mut(id)?;
-        let (base, next) = path.epoch_of(session)?;
-        let largest = ack.largest.expand(next);
-        if largest >= next {
-            return None;
-        }
-        let mut above = largest.0 + 1;
-        let ranges = ack.ranges.iter().map_while(|range| {
-            let high = above.checked_sub(u64::from(range.gap) + 1)?;
-            let low = (high + 1).checked_sub(u64::from(range.length))?;
-            above = low;
-            Some(NumberRange { low: base + low, high: base + high })
-        });
-        let outcome = path.sent.acked(now, ranges);
-        path.mtu.on_large_loss(now, path.sent.large_lost());
-        self.view_is_stale = true;
-        if let Some(elapsed) = outcome.elapsed {
-            let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
-            path.rtt.sample(now, elapsed.saturating_sub(delay));
-        }
-        if let Some(congestion) = &mut path.congestion {
-            congestion.on_ack(now, &outcome, &path.sent, &path.rtt);
-            self.rescue.add(now, path.sent.take_lost());
-        }
-        Some(outcome)
-    }
-
-    fn handle_reports(&mut self, now: Instant, reports: &[LossReport]) {
-        let mut news = Vec::with_capacity(reports.len());
-        for report in reports {
-            let Some(path) = self.paths.get_mut(report.path) else { continue };
-            let last = self.reported.get_or_insert_with(report.path, Reported::default);
-            if report.received < last.received {
-                continue; // An older report that was overtaken.
-            }
-            let net_lost = report.lost.saturating_sub(report.late);
-            news.push(PathReport {
-                path: report.path,
-                lost_packets: net_lost.saturating_sub(last.net_lost),
-                sent_packets: path.sent_packets - last.sent_packets,
-            });
-            *last = Reported {
-                received: report.received,
-                net_lost: net_lost.max(last.net_lost),
-                sent_packets: path.sent_packets,
-            };
-            path.reported_lost_packets = net_lost;
-        }
-        self.refresh_view();
-        if !news.is_empty() && !self.view.is_empty() {
-            self.scheduler.on_report(&View { now, paths: &self.view }, &news);
-        }
     }
 
     /// Adds a path that is to be validated.

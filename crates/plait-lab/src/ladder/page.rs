@@ -2,7 +2,7 @@
 
 use super::More;
 use super::policy::Policy;
-use super::score::{Score, joined, known};
+use super::score::Score;
 use super::{broken, words};
 use crate::cli::On;
 use crate::report::{document, escape};
@@ -105,25 +105,12 @@ impl Page<'_> {
                 _ => format!("<td class=\"name\">{} {}</td>", key(at), escape(policy.name())),
             };
             let class = if broken(&[score]).is_empty() { "number" } else { "number bad" };
-            let (low, high) = score.mbit_range;
-            let cells: String = [
-                format!("{:.2}", score.benefit()),
-                format!("{:.3}", score.against_best()),
-                format!("{:.1}", score.mbit),
-                format!("{low:.1}..{high:.1}"),
-                joined(&score.alone_mbit, 1),
-                known(score.ping_ms, 0),
-                score.base_rtt_ms.to_string(),
-                format!("{:.0}", score.standstill_ms),
-                joined(&score.shares, 0),
-            ]
-            .iter()
-            .map(|cell| format!("<td class=\"number\">{cell}</td>"))
-            .collect();
+            let [ratio, others @ ..] = words::figures(score);
+            let others = others.iter().map(|cell| format!("<td class=\"number\">{cell}</td>"));
+            let others: String = others.collect();
             format!(
-                "<tr><td class=\"name\">{name}</td>{policy}<td class=\"{class}\">{:.3}</td>{cells}\
-                 <td class=\"dim\">{case}</td></tr>\n",
-                score.ratio()
+                "<tr><td class=\"name\">{name}</td>{policy}<td class=\"{class}\">{ratio}</td>{others}\
+                 <td class=\"dim\">{case}</td></tr>\n"
             )
         };
         self.policies.iter().zip(scores).enumerate().map(row).collect()

@@ -63,22 +63,26 @@ pub(super) fn scores(scores: &[&Score]) -> Vec<String> {
         ("shares %", Align::Right),
     ]);
     for score in scores {
-        let (low, high) = score.mbit_range;
-        table.row([
-            score.rung.to_owned(),
-            format!("{:.3}", score.ratio()),
-            format!("{:.2}", score.benefit()),
-            format!("{:.3}", score.against_best()),
-            format!("{:.1}", score.mbit),
-            format!("{low:.1}..{high:.1}"),
-            joined(&score.alone_mbit, 1),
-            known(score.ping_ms, 0),
-            score.base_rtt_ms.to_string(),
-            format!("{:.0}", score.standstill_ms),
-            joined(&score.shares, 0),
-        ]);
+        table.row([score.rung.to_owned()].into_iter().chain(figures(score)));
     }
     table.lines()
+}
+
+/// A rung's figures in the order of the columns: A_r first.
+pub(super) fn figures(score: &Score) -> [String; 10] {
+    let (low, high) = score.mbit_range;
+    [
+        format!("{:.3}", score.ratio()),
+        format!("{:.2}", score.benefit()),
+        format!("{:.3}", score.against_best()),
+        format!("{:.1}", score.mbit),
+        format!("{low:.1}..{high:.1}"),
+        joined(&score.alone_mbit, 1),
+        known(score.ping_ms, 0),
+        score.base_rtt_ms.to_string(),
+        format!("{:.0}", score.standstill_ms),
+        joined(&score.shares, 0),
+    ]
 }
 
 /// What was asked for and has no figures, and why.

@@ -117,25 +117,25 @@ impl Ingress {
         let Some(closed) = &self.closed else { return };
         let pinned_first = closed.pinned.lead <= 0;
         let both_wait = !closed.backlog.is_empty() && closed.pinned.waiting().0 > 0;
-        let before = self.sent_packets;
+        let mut pinned = 0;
         if pinned_first {
-            self.drain_pinned(now);
-        } else {
-            self.drain_bond(now);
+            pinned = self.sent_by(now, Self::drain_pinned);
         }
-        let between = self.sent_packets;
-        if pinned_first {
-            self.drain_bond(now);
-        } else {
-            self.drain_pinned(now);
+        let others = self.sent_by(now, Self::drain_bond);
+        if !pinned_first {
+            pinned = self.sent_by(now, Self::drain_pinned);
         }
-        let (first, second) = (between - before, self.sent_packets - between);
-        let gained =
-            if pinned_first { first as i64 - second as i64 } else { second as i64 - first as i64 };
         if let Some(closed) = &mut self.closed {
-            let lead = closed.pinned.lead + gained;
+            let lead = closed.pinned.lead + pinned - others;
             closed.pinned.lead = if both_wait { lead.clamp(-LEAD_MAX, LEAD_MAX) } else { 0 };
         }
+    }
+
+    /// Packets that `drain` sends.
+    fn sent_by(&mut self, now: Instant, drain: fn(&mut Self, Instant)) -> i64 {
+        let before = self.sent_packets;
+        drain(self, now);
+        (self.sent_packets - before) as i64
     }
 
     /// Whether something waits, or waited of late, for one path alone.

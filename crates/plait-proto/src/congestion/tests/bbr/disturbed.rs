@@ -83,6 +83,35 @@ fn the_return_from_a_fall_is_found_quickly() {
     }
 }
 
+/// Probes that had nothing to send found nothing, and the next one is a second away or more.
+#[test]
+fn room_is_found_soon_after_there_is_something_to_send() {
+    for begin_ms in [8_000, 8_300, 8_600, 8_900, 9_200] {
+        let changes = vec![(at(5_000), Rate::from_mbit(60))];
+        let spec = Spec { changes, ..clean(30, 30, 50) };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        channel.marks_app_limited = true;
+        channel.run_until(at(4_000));
+        channel.demand(Demand::Steady(Rate::from_mbit(25)));
+        channel.run_until(at(begin_ms));
+        channel.demand(Demand::Endless);
+        channel.run_until(at(begin_ms + 600));
+        let stretch = channel.measure_until(at(begin_ms + 1_000));
+        assert!(stretch.used_permille >= 850, "from {begin_ms} ms: {stretch:?}");
+    }
+}
+
+/// Hardly more than the path carries never fills the pacer of a startup, but the path's queue.
+#[test]
+fn an_overrun_ends_a_startup_that_lacks_something_to_send() {
+    let mut channel = Channel::new(clean(30, 100, 50), Demand::InFlight(620_000));
+    channel.marks_app_limited = true;
+    channel.run_until(at(5_000));
+    let stretch = channel.measure_until(at(15_000));
+    assert!(stretch.lost_permille < 20, "{stretch:?}");
+    assert!(stretch.used_permille >= 930, "{stretch:?}");
+}
+
 /// The scheduler puts little on the path, and what it puts there keeps it busy.
 #[test]
 fn a_fall_is_seen_with_little_in_flight() {

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 const HELD_UP_MAX: Duration = Duration::from_millis(25);
 /// The host of a virtual machine took away no more than this share of the processors' time.
 const STOLEN_MAX: f64 = 0.05;
+/// Beyond either of these, gateways take their links for silent and pings come too late.
+const BEARABLE_DELAY_MAX: Duration = Duration::from_millis(100);
+const BEARABLE_STOLEN_MAX: f64 = 0.2;
 const SLEEP: Duration = Duration::from_millis(1);
 
 /// The processors' time since the machine's start, in ticks, as in proc_stat(5).
@@ -93,6 +96,12 @@ impl Interruption {
     pub(crate) fn spoils(&self) -> bool {
         self.longest > HELD_UP_MAX || self.stolen > STOLEN_MAX
     }
+
+    /// Whether something that failed meanwhile, though it asks for no speed, may be the machine's
+    /// doing.
+    pub(crate) fn excuses(&self) -> bool {
+        self.longest > BEARABLE_DELAY_MAX || self.stolen > BEARABLE_STOLEN_MAX
+    }
 }
 
 impl fmt::Display for Interruption {
@@ -118,10 +127,11 @@ mod tests {
 
     #[test]
     fn either_kind_of_interruption_spoils() {
-        let seen = |longest_ms, stolen| {
-            Interruption { longest: Duration::from_millis(longest_ms), stolen }.spoils()
-        };
-        assert!(!seen(20, 0.04) && seen(30, 0.0) && seen(1, 0.06));
+        let seen = |ms, stolen| Interruption { longest: Duration::from_millis(ms), stolen };
+        let spoils = |ms, stolen| seen(ms, stolen).spoils();
+        assert!(!spoils(20, 0.04) && spoils(30, 0.0) && spoils(1, 0.06));
+        let excuses = |ms, stolen| seen(ms, stolen).excuses();
+        assert!(!excuses(90, 0.15) && excuses(110, 0.0) && excuses(1, 0.25));
     }
 
     #[test]

@@ -43,7 +43,8 @@ pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
                 let share = bps as f64 / rate;
                 let place = format!("{what}: {} {column} {} Mbit/s", link.name, mbit(bps));
                 output.line(&place)?;
-                ensure!((0.3..1.02).contains(&share), "{place}: {share:.2} of the link");
+                // How much of it is for `plait-lab verify promise.6` to say.
+                ensure!((0.02..1.02).contains(&share), "{place}: {share:.2} of the link");
             }
             let idle_us = path.idle.context("no idle latency")?.median_us;
             let rtt_us = link.rtt_min_ms * 1000;

@@ -73,6 +73,8 @@ struct EpochPath {
     replay: ReplayWindow,
     ranges: ReceivedRanges,
     largest_at: Instant,
+    /// Of the same datagram, as [`SendTimestamp::transit`] has it.
+    largest_transit: u16,
     /// Where this epoch's packet number zero lies among all the path's numbers.
     base: u64,
 }
@@ -299,7 +301,7 @@ impl Egress {
         match header.kind {
             Kind::Data => {
                 let (prefix, packet) = DataPrefix::read(text).ok_or(DropReason::BadInnerPacket)?;
-                self.account(&arrival, true);
+                self.account(&arrival, prefix.sent, true);
                 self.follow_delay(now, header.path, prefix.sent);
                 self.resequence(now, header.path, prefix, ecn, packet);
                 Ok(Opened::Data)
@@ -307,7 +309,7 @@ impl Egress {
             _ => {
                 let (prefix, frames) = ControlPrefix::read(text).ok_or(DropReason::BadControl)?;
                 let frames = Frame::read_all(frames).ok_or(DropReason::BadControl)?;
-                self.account(&arrival, false);
+                self.account(&arrival, prefix.sent, false);
                 if let Some(path) = self.paths.get_mut(header.path) {
                     path.note_control(now, frames.is_empty());
                 }
@@ -321,7 +323,7 @@ impl Egress {
     }
 
     /// What every authentic datagram tells; data makes acknowledgements and reports due.
-    fn account(&mut self, arrival: &Arrival, is_data: bool) {
+    fn account(&mut self, arrival: &Arrival, sent: SendTimestamp, is_data: bool) {
         let Arrival { now, number, .. } = *arrival;
         let newest = self.is_current(now, arrival.session, arrival.path);
         let session = &mut self.sessions[arrival.session];
@@ -331,7 +333,7 @@ impl Egress {
         path.received_bytes += u64::from(arrival.ip_bytes);
         let gap = epoch.ranges.insert(number);
         if epoch.ranges.largest() == Some(number) {
-            epoch.largest_at = now;
+            (epoch.largest_at, epoch.largest_transit) = (now, sent.transit(now));
         }
         if epoch.base == u64::MAX {
             epoch.base = path.next_number;
@@ -509,6 +511,7 @@ impl Egress {
                 index: index.wire() | u32::from(id.0),
                 largest: largest.truncate(),
                 delay: u16::try_from(delay).unwrap_or(u16::MAX),
+                transit: epoch.largest_transit,
                 ranges: epoch.ranges.to_ack_ranges(),
             };
             acks.push((id, ack));
@@ -674,6 +677,7 @@ fn open<'a>(
         replay,
         ranges: ReceivedRanges::default(),
         largest_at: now,
+        largest_transit: 0,
         base: u64::MAX,
     };
     session.paths.insert(header.path, path);

@@ -9,6 +9,7 @@ pub mod pacer;
 pub mod received;
 pub mod rtt;
 pub mod sent;
+mod way_back;
 
 use core::net::{IpAddr, SocketAddr};
 

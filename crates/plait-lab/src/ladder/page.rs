@@ -109,8 +109,8 @@ impl Page<'_> {
             let others = others.iter().map(|cell| format!("<td class=\"number\">{cell}</td>"));
             let others: String = others.collect();
             format!(
-                "<tr><td class=\"name\">{name}</td>{policy}<td class=\"{class}\">{ratio}</td>{others}\
-                 <td class=\"dim\">{case}</td></tr>\n"
+                "<tr><td class=\"name\">{name}</td>{policy}<td class=\"{class}\">{ratio}</td>\
+                 {others}<td class=\"dim\">{case}</td></tr>\n"
             )
         };
         self.policies.iter().zip(scores).enumerate().map(row).collect()

@@ -13,7 +13,7 @@ mod probe;
 mod relief;
 
 use super::{AckSample, Controller, Loss, PacketState, Rto, Sent, Spurious, Start};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use full_pipe::FullPipe;
 use meter::Reading;
@@ -256,6 +256,9 @@ impl Controller for Bbr {
     }
 
     fn on_ack(&mut self, sample: &AckSample<'_>) {
+        self.model.note_way_back(sample);
+        let there = |rtt: Duration| rtt.saturating_sub(sample.way_back_excess);
+        let sample = &AckSample { rtt: sample.rtt.map(there), ..*sample };
         let round_over = self.model.on_ack(sample);
         let relieves = matches!(self.state, State::Cruise { .. });
         if let Some(reading) = self.model.read_meter(sample, relieves) {

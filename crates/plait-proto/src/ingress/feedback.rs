@@ -46,13 +46,16 @@ impl Ingress {
             above = low;
             Some(NumberRange { low: base + low, high: base + high })
         });
-        let outcome = path.sent.acked(now, ranges);
+        let mut late_by = Duration::ZERO;
+        if let Some(elapsed) = path.sent.elapsed_of(now, base + largest.0) {
+            late_by = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
+            path.rtt.sample(now, elapsed.saturating_sub(late_by));
+            path.rtt.note_transit(now, ack.transit);
+        }
+        late_by += path.rtt.way_back_excess();
+        let outcome = path.sent.acked(now, late_by, ranges);
         path.mtu.on_large_loss(now, path.sent.large_lost());
         self.view_is_stale = true;
-        if let Some(elapsed) = outcome.elapsed {
-            let delay = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
-            path.rtt.sample(now, elapsed.saturating_sub(delay));
-        }
         if let Some(congestion) = &mut path.congestion {
             congestion.on_ack(now, &outcome, &path.sent, &path.rtt);
             self.rescue.add(now, path.sent.take_lost());

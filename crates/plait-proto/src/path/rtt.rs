@@ -1,5 +1,6 @@
 //! Round-trip time of a path (RFC 6298 §2; the minimum over ten seconds as in RFC 9002 §5.2).
 
+use super::way_back::WayBack;
 use crate::time::{Duration, Instant};
 
 /// How long a minimum counts.
@@ -23,6 +24,7 @@ pub struct RttEstimator {
     /// What follows from the samples, and is asked for with every packet.
     probe_timeout: Duration,
     patience: Duration,
+    way_back: WayBack,
 }
 
 /// Probe timeouts without an answer after which nothing is expected any more.
@@ -38,6 +40,7 @@ impl Default for RttEstimator {
             previous_min: None,
             probe_timeout: INITIAL_PROBE_TIMEOUT,
             patience: INITIAL_PROBE_TIMEOUT.saturating_mul(PATIENCE_PROBE_TIMEOUTS),
+            way_back: WayBack::default(),
         }
     }
 }
@@ -67,6 +70,20 @@ impl RttEstimator {
                 *current = Some((rtt, now));
             }
         }
+    }
+
+    /// The peer's word on how long the latest sample's packet was on its way to it, as
+    /// [`SendTimestamp::transit`](crate::wire::sealed::SendTimestamp::transit) has it.
+    pub fn note_transit(&mut self, now: Instant, transit: u16) {
+        let Some(latest) = self.latest else { return };
+        let longest = latest.saturating_sub(self.min().unwrap_or_default());
+        self.way_back.sample(now, latest, transit, longest);
+    }
+
+    /// How much longer than at best the way back took of late: what of the latest sample is no
+    /// queue on the way there.
+    pub const fn way_back_excess(&self) -> Duration {
+        self.way_back.excess()
     }
 
     /// Smoothed round-trip time; `None` before the first sample.

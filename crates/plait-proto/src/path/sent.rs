@@ -297,9 +297,17 @@ impl SentDatagrams {
         }
     }
 
-    /// Notes an acknowledgement: runs from the highest down. Runs that name what was never sent
-    /// are ignored.
-    pub fn acked(&mut self, now: Instant, ranges: impl Iterator<Item = NumberRange>) -> AckOutcome {
+    /// Notes an acknowledgement that took so much longer than at best on its way (`late_by`): runs
+    /// from the highest down. Runs that name what was never sent are ignored.
+    pub fn acked(
+        &mut self,
+        now: Instant,
+        late_by: Duration,
+        ranges: impl Iterator<Item = NumberRange>,
+    ) -> AckOutcome {
+        // Acknowledgements that waited together come together: of the rate of delivery they say
+        // nothing.
+        self.delivered_at = self.delivered_at.max(now.saturating_sub(late_by));
         let mut outcome = AckOutcome::default();
         let mut highest = None;
         for range in ranges {
@@ -334,7 +342,8 @@ impl SentDatagrams {
         outcome
     }
 
-    fn elapsed_of(&self, now: Instant, number: u64) -> Option<Duration> {
+    /// Time since a datagram was sent that is not yet known to have arrived.
+    pub fn elapsed_of(&self, now: Instant, number: u64) -> Option<Duration> {
         let sent = self.outstanding.get(usize::try_from(number.checked_sub(self.base)?).ok()?)?;
         (sent.state == State::Outstanding).then(|| now.since(sent.at))
     }
@@ -369,11 +378,11 @@ impl SentDatagrams {
         sent.state = State::Acked;
         self.large.acked(number, sent.bytes);
         self.delivered_bytes += u64::from(sent.bytes);
-        self.delivered_at = now;
         self.first_sent_at = sent.at;
         let delivered = self.delivered_bytes - sent.delivered_bytes;
         // The longer of the two intervals: a burst of acknowledgements must not pass for speed.
-        let interval = now.since(sent.delivered_at).max(sent.at.since(sent.first_sent_at));
+        let interval =
+            self.delivered_at.since(sent.delivered_at).max(sent.at.since(sent.first_sent_at));
         let delivery_rate = Rate::from_bytes_over(delivered, interval);
         self.rate.update(now, delivery_rate);
         if outcome.newest.is_none_or(|newest| newest.number < number) {
@@ -528,10 +537,10 @@ mod tests {
     #[test]
     fn an_acknowledgement_takes_bytes_out_of_flight() {
         let mut sent = filled(10);
-        let outcome = sent.acked(Instant::from_millis(20), run(0, 3));
+        let outcome = sent.acked(Instant::from_millis(20), Duration::ZERO, run(0, 3));
         assert_eq!(outcome.elapsed, Some(Duration::from_millis(17)));
         assert_eq!(sent.in_flight_bytes(), 6000);
-        let again = sent.acked(Instant::from_millis(21), run(0, 3));
+        let again = sent.acked(Instant::from_millis(21), Duration::ZERO, run(0, 3));
         assert_eq!(again, AckOutcome::default(), "the same again shows nothing new");
         assert!(outcome.is_news && outcome.acked_datagrams == 4);
     }
@@ -539,15 +548,24 @@ mod tests {
     #[test]
     fn a_gap_is_lost_after_three_later_ones() {
         let mut sent = filled(10);
-        assert_eq!(sent.acked(Instant::from_millis(20), run(1, 2)).lost_datagrams, 0);
-        assert_eq!(sent.acked(Instant::from_millis(20), run(1, 3)).lost_datagrams, 1);
+        assert_eq!(
+            sent.acked(Instant::from_millis(20), Duration::ZERO, run(1, 2)).lost_datagrams,
+            0
+        );
+        assert_eq!(
+            sent.acked(Instant::from_millis(20), Duration::ZERO, run(1, 3)).lost_datagrams,
+            1
+        );
         assert_eq!(sent.in_flight_bytes(), 6000);
     }
 
     #[test]
     fn what_was_never_sent_has_no_effect() {
         let mut sent = filled(3);
-        assert_eq!(sent.acked(Instant::from_millis(5), run(0, 3)), AckOutcome::default());
+        assert_eq!(
+            sent.acked(Instant::from_millis(5), Duration::ZERO, run(0, 3)),
+            AckOutcome::default()
+        );
         assert_eq!(sent.in_flight_bytes(), 3000);
     }
 
@@ -558,7 +576,7 @@ mod tests {
         for n in 0..200_u64 {
             sent.sent(Instant::from_millis(n), 1000);
             if n >= 10 {
-                sent.acked(Instant::from_millis(n), run(n - 10, n - 10));
+                sent.acked(Instant::from_millis(n), Duration::ZERO, run(n - 10, n - 10));
             }
         }
         let rate = sent.delivery_rate().bits_per_second();
@@ -566,9 +584,21 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_is_that_of_arrivals_whatever_held_up_their_acknowledgements() {
+        let mut sent = filled(2);
+        sent.acked(Instant::from_millis(60), Duration::from_millis(30), run(0, 0));
+        for _ in 0..29 {
+            sent.sent(Instant::from_millis(60), 1000);
+        }
+        let outcome = sent.acked(Instant::from_millis(120), Duration::ZERO, run(1, 30));
+        let rate = outcome.newest.map(|newest| newest.delivery_rate.bits_per_second());
+        assert_eq!(rate, Some(30 * 8_000_000 / 90), "30 kB between 30 and 120 ms");
+    }
+
+    #[test]
     fn what_is_lost_last_does_not_stay_in_flight() {
         let mut sent = filled(10);
-        sent.acked(Instant::from_millis(20), run(0, 7));
+        sent.acked(Instant::from_millis(20), Duration::ZERO, run(0, 7));
         sent.expire(Instant::from_millis(9));
         assert_eq!(sent.in_flight_bytes(), 1000, "the one sent at 9 ms may still come");
         sent.expire(Instant::from_millis(10));
@@ -584,7 +614,11 @@ mod tests {
                 DataPrefix { seq: BondSeq(n.into()).truncate(), prev: 1, sent: SendTimestamp(0) };
             sent.keep(prefix, Instant::ZERO, &[n as u8; 100]);
         }
-        sent.acked(Instant::from_millis(20), [NumberRange { low: 2, high: 5 }].into_iter());
+        sent.acked(
+            Instant::from_millis(20),
+            Duration::ZERO,
+            [NumberRange { low: 2, high: 5 }].into_iter(),
+        );
         assert_eq!(sent.kept_bytes(), 200, "four arrived, and three later ones show two lost");
         let packets = sent.forget_all();
         let first_bytes: Vec<u8> = packets.iter().map(|kept| kept.bytes[0]).collect();
@@ -595,8 +629,11 @@ mod tests {
     #[test]
     fn a_packet_found_lost_that_arrives_is_recovered() {
         let mut sent = filled(10);
-        assert_eq!(sent.acked(Instant::from_millis(20), run(1, 5)).lost_datagrams, 1);
-        let outcome = sent.acked(Instant::from_millis(21), run(0, 6));
+        assert_eq!(
+            sent.acked(Instant::from_millis(20), Duration::ZERO, run(1, 5)).lost_datagrams,
+            1
+        );
+        let outcome = sent.acked(Instant::from_millis(21), Duration::ZERO, run(0, 6));
         assert_eq!((outcome.recovered_datagrams, outcome.acked_datagrams), (1, 1));
     }
 
@@ -607,11 +644,11 @@ mod tests {
         for number in 0..20 {
             sent.sent(Instant::from_millis(number), if number % 2 == 0 { 1500 } else { 100 });
         }
-        sent.acked(Instant::from_millis(30), run(7, 7));
+        sent.acked(Instant::from_millis(30), Duration::ZERO, run(7, 7));
         assert_eq!(sent.large_lost(), 3, "0, 2 and 4");
-        sent.acked(Instant::from_millis(30), run(6, 6));
+        sent.acked(Instant::from_millis(30), Duration::ZERO, run(6, 6));
         assert_eq!(sent.large_lost(), 0, "a later large one arrived");
-        sent.acked(Instant::from_millis(30), run(17, 17));
+        sent.acked(Instant::from_millis(30), Duration::ZERO, run(17, 17));
         assert_eq!(sent.large_lost(), 4, "8, 10, 12 and 14");
         sent.expire(Instant::from_millis(100));
         assert_eq!(sent.large_lost(), 6, "16 and 18");

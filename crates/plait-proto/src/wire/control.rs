@@ -51,6 +51,8 @@ pub struct Ack {
     pub largest: TruncatedPacketNumber,
     /// Time from its arrival to this acknowledgement, in units of 64 us.
     pub delay: u16,
+    /// Its arrival by the receiver's clock less its send timestamp, in units of 64 us modulo 2^16.
+    pub transit: u16,
     /// The runs that arrived, from the highest down.
     pub ranges: Vec<AckRange>,
 }
@@ -210,6 +212,7 @@ impl Ack {
             &self.index.to_be_bytes()[..],
             &self.largest.0.to_be_bytes()[..],
             &self.delay.to_be_bytes()[..],
+            &self.transit.to_be_bytes()[..],
             &[ranges.len() as u8][..],
         ];
         put(out, ACK, &head);
@@ -222,7 +225,7 @@ impl Ack {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let index = reader.u32()?;
         let largest = TruncatedPacketNumber(reader.u32()?);
-        let delay = reader.u16()?;
+        let (delay, transit) = (reader.u16()?, reader.u16()?);
         let count = usize::from(reader.u8()?);
         if count == 0 || count > ACK_RANGES_MAX {
             return None;
@@ -235,7 +238,7 @@ impl Ack {
             }
             ranges.push(range);
         }
-        Some(Self { index, largest, delay, ranges })
+        Some(Self { index, largest, delay, transit, ranges })
     }
 }
 
@@ -303,7 +306,8 @@ mod tests {
 
     fn frame() -> impl Strategy<Value = Frame> {
         let range = (1_u16.., 1_u32..).prop_map(|(gap, length)| AckRange { gap, length });
-        let ack = (any::<u32>(), any::<u32>(), any::<u16>(), 1_u32.., vec(range, 0..31));
+        let times = any::<(u16, u16)>();
+        let ack = (any::<u32>(), any::<u32>(), times, 1_u32.., vec(range, 0..31));
         let flags = (any::<bool>(), any::<bool>());
         let info = (any::<u8>(), any::<u8>(), any::<u16>(), flags, "[!-~]{0,15}");
         prop_oneof![
@@ -327,11 +331,11 @@ mod tests {
                     late: counts[2]
                 }
             )),
-            ack.prop_map(|(index, largest, delay, first, rest)| {
+            ack.prop_map(|(index, largest, (delay, transit), first, rest)| {
                 let mut ranges = vec![AckRange { gap: 0, length: first }];
                 ranges.extend(rest);
                 let largest = TruncatedPacketNumber(largest);
-                Frame::Ack(Ack { index, largest, delay, ranges })
+                Frame::Ack(Ack { index, largest, delay, transit, ranges })
             }),
         ]
     }

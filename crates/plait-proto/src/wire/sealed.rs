@@ -77,6 +77,12 @@ impl SendTimestamp {
     pub const fn of(now: Instant) -> Self {
         Self((now.as_nanos() / Self::UNIT_NANOS) as u16)
     }
+
+    /// Units from the peer's timestamp to an instant of this side's clock, modulo 2^16: the one-way
+    /// delay and the difference of the clocks.
+    pub const fn transit(self, arrival: Instant) -> u16 {
+        Self::of(arrival).0.wrapping_sub(self.0)
+    }
 }
 
 /// What precedes an inner packet under the seal.

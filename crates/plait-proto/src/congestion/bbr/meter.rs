@@ -45,8 +45,10 @@ impl Meter {
         sample: &AckSample<'_>,
         min_rtt: Option<Duration>,
     ) -> Option<Reading> {
+        // Of what the acknowledgement tells, not of itself.
+        let arrived_at = sample.now.saturating_sub(sample.way_back_excess);
         let Some(since) = self.since else {
-            (self.since, self.heard_at) = (Some(sample.now), sample.now);
+            (self.since, self.heard_at) = (Some(arrived_at), sample.now);
             return None;
         };
         let silence = sample.now.since(self.heard_at).min(SILENCE_MAX);
@@ -57,7 +59,7 @@ impl Meter {
         self.acked_bytes += sample.acked_bytes;
         self.lost_bytes += sample.lost_bytes;
         self.rtt_min = super::model::least(self.rtt_min, sample.rtt);
-        let elapsed = sample.now.since(since);
+        let elapsed = arrived_at.since(since);
         let least = min_rtt.unwrap_or_default().max(INTERVAL_MIN).max(self.silence_max * SILENCES);
         if elapsed < least {
             return None;
@@ -69,7 +71,7 @@ impl Meter {
             rtt_min: self.rtt_min,
             loss_permille: super::model::permille(self.lost_bytes, self.acked_bytes),
         };
-        *self = Self { since: Some(sample.now), heard_at: sample.now, ..Self::default() };
+        *self = Self { since: Some(arrived_at), heard_at: sample.now, ..Self::default() };
         Some(reading)
     }
 

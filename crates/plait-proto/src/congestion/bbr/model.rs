@@ -109,6 +109,8 @@ struct LowRate {
 pub(super) struct Model {
     pub(super) bandwidth: Bandwidth,
     pub(super) min_rtt: MinRtt,
+    /// Mean time that acknowledgements spend in queues on their way back.
+    way_back: Duration,
     pub(super) rounds: Rounds,
     pub(super) round: Round,
     extra: ExtraAcked,
@@ -136,6 +138,13 @@ impl Model {
             self.restrained_until = state.sent_bytes_total;
         }
         PacketState { is_restrained: self.newest_acked < self.restrained_until, ..state }
+    }
+
+    /// What acknowledgements wait on their way back counts as length of the pipe.
+    pub(super) fn note_way_back(&mut self, sample: &AckSample<'_>) {
+        if sample.rtt.is_some() {
+            self.way_back = (self.way_back * 7 + sample.way_back_excess) / 8;
+        }
     }
 
     /// Takes what an acknowledgement shows; true when it is the first of a new round trip.
@@ -291,7 +300,7 @@ impl Model {
     /// In flight when the pipe is full and no queue stands.
     pub(super) fn bdp_bytes(&self) -> u64 {
         let min_rtt = self.min_rtt.get().unwrap_or_default();
-        self.with_losses(self.bandwidth.get().bytes_in(min_rtt))
+        self.with_losses(self.bandwidth.get().bytes_in(min_rtt + self.way_back))
     }
 
     /// So many hundredths of that.

@@ -2,7 +2,7 @@
 //! losses and state → window → timers.
 
 use plait_proto::congestion::{AckSample, Phase};
-use plait_proto::time::Instant;
+use plait_proto::time::{Duration, Instant};
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
@@ -165,6 +165,7 @@ impl TcpSender {
             acked_bytes: change.delivered_bytes,
             newest: newest.packet,
             rtt: latest_clean.map(|at| now.since(at)),
+            way_back_excess: Duration::ZERO,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             in_flight_bytes,

@@ -26,6 +26,8 @@ pub(super) struct Spec {
     pub(super) receiver_stalls: Option<Stalls>,
     /// Packets are held up by at most so long, in order.
     pub(super) jitter: Duration,
+    /// A queue on the acknowledgements' way.
+    pub(super) way_back: Option<WayBack>,
     /// Later rates.
     pub(super) changes: Vec<(Instant, Rate)>,
 }
@@ -41,8 +43,30 @@ impl Spec {
             sender_stalls: None,
             receiver_stalls: None,
             jitter: Duration::ZERO,
+            way_back: None,
             changes: Vec::new(),
         }
+    }
+}
+
+/// Somebody else's queue: it grows steadily from one length to another, is drained and grows again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WayBack {
+    pub(super) every: Duration,
+    pub(super) shortest: Duration,
+    pub(super) longest: Duration,
+    /// From when on.
+    pub(super) from: Instant,
+}
+
+impl WayBack {
+    fn queue(self, now: Instant) -> Duration {
+        if now < self.from {
+            return Duration::ZERO;
+        }
+        let into = now.since(self.from).as_nanos() % self.every.as_nanos();
+        let permille = u32::try_from(into * 1000 / self.every.as_nanos()).unwrap();
+        self.shortest + (self.longest - self.shortest) * permille / 1000
     }
 }
 
@@ -94,7 +118,7 @@ enum Event {
     Serve,
     Arrive(u64),
     AckDue,
-    Ack { count: usize },
+    Ack { count: usize, late_by: Duration },
     Rate(Rate),
     Burst,
     Send,
@@ -133,6 +157,7 @@ pub(super) struct Channel {
     arrived: VecDeque<u64>,
     acks_under_way: VecDeque<u64>,
     ack_due: bool,
+    last_ack_at: Instant,
     // The sender.
     demand: Demand,
     supply_bytes: u64,
@@ -178,6 +203,7 @@ impl Channel {
             arrived: VecDeque::new(),
             acks_under_way: VecDeque::new(),
             ack_due: false,
+            last_ack_at: Instant::ZERO,
             demand,
             supply_bytes: 0,
             supplied_at: Instant::ZERO,
@@ -309,9 +335,9 @@ impl Channel {
             Event::Serve => self.serve(),
             Event::Arrive(number) => self.arrive(number),
             Event::AckDue => self.acknowledge(),
-            Event::Ack { count } => {
+            Event::Ack { count, late_by } => {
                 let numbers: Vec<u64> = self.acks_under_way.drain(..count).collect();
-                self.acked(&numbers);
+                self.acked(&numbers, late_by);
             }
             Event::Rate(rate) => {
                 self.count_capacity();
@@ -393,10 +419,15 @@ impl Channel {
         self.ack_due = false;
         let count = self.arrived.len();
         self.acks_under_way.append(&mut self.arrived);
-        self.schedule(self.now + self.spec.rtt / 2, Event::Ack { count });
+        let best = self.now + self.spec.rtt / 2;
+        let queue = self.spec.way_back.map_or(Duration::ZERO, |way| way.queue(self.now));
+        // What waits in one queue stays in order.
+        self.last_ack_at = self.last_ack_at.max(best + queue);
+        let late_by = self.last_ack_at.since(best);
+        self.schedule(self.last_ack_at, Event::Ack { count, late_by });
     }
 
-    fn acked(&mut self, numbers: &[u64]) {
+    fn acked(&mut self, numbers: &[u64], late_by: Duration) {
         let mut newest: Option<Packet> = None;
         let mut acked_bytes = 0;
         for number in numbers {
@@ -411,14 +442,14 @@ impl Channel {
         let lost = core::mem::replace(&mut self.flight, kept).len() as u64;
         self.lost += lost;
         self.delivered_bytes += acked_bytes;
-        self.delivered_at = self.now;
+        self.delivered_at = self.now.saturating_sub(late_by).max(self.delivered_at);
         self.first_sent_at = newest.at;
         self.progress_at = self.now;
         if self.app_limited_until.is_some_and(|until| self.delivered_bytes > until) {
             self.app_limited_until = None;
         }
         let sending = newest.at.since(newest.first_sent_at);
-        let interval = sending.max(self.now.since(newest.delivered_at));
+        let interval = sending.max(self.delivered_at.since(newest.delivered_at));
         let delivered = self.delivered_bytes - newest.delivered_bytes;
         let rtt = self.now.since(newest.at);
         let srtt = self.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8);
@@ -429,6 +460,7 @@ impl Channel {
         }
         self.controller.on_ack(&AckSample {
             newest: newest.state,
+            way_back_excess: late_by,
             srtt: Some(srtt),
             in_flight_bytes: self.in_flight(),
             lost_bytes: lost * PACKET,

@@ -1,7 +1,7 @@
 //! Paths and machines that behave badly: late processes, drifting delays, short queues on long
 //! ways, losses in runs, estimates that are far too low.
 
-use super::channel::Stalls;
+use super::channel::{Stalls, WayBack};
 use super::*;
 
 fn stalls(lasting_ms: u64, phase_ms: u64) -> Option<Stalls> {
@@ -110,6 +110,38 @@ fn an_overrun_ends_a_startup_that_lacks_something_to_send() {
     let stretch = channel.measure_until(at(15_000));
     assert!(stretch.lost_permille < 20, "{stretch:?}");
     assert!(stretch.used_permille >= 930, "{stretch:?}");
+}
+
+/// The other way's traffic holds up acknowledgements and lets them go together: neither is the
+/// length of this path's queue nor its rate.
+#[test]
+fn queues_on_the_way_back_are_none_of_its_own() {
+    for every_ms in [90, 250, 1_000] {
+        let way_back = Some(WayBack {
+            every: Duration::from_millis(every_ms),
+            shortest: Duration::ZERO,
+            longest: Duration::from_millis(40),
+            from: at(2_000),
+        });
+        let mut channel = Channel::new(Spec { way_back, ..clean(30, 30, 200) }, Demand::Endless);
+        channel.run_until(at(5_000));
+        let stretch = channel.measure_until(at(25_000));
+        assert!(stretch.used_permille >= 950, "every {every_ms} ms: {stretch:?}");
+        assert!(stretch.queue_mean < Duration::from_millis(8), "every {every_ms} ms: {stretch:?}");
+    }
+}
+
+/// A modem's buffer that somebody's upload fills: ten round trips.
+#[test]
+fn a_long_queue_on_the_way_back_leaves_the_path_full() {
+    let long = Duration::from_millis(300);
+    let way_back =
+        WayBack { every: Duration::from_secs(1), shortest: long, longest: long, from: at(2_000) };
+    let spec = Spec { way_back: Some(way_back), ..clean(30, 30, 200) };
+    let mut channel = Channel::new(spec, Demand::Endless);
+    channel.run_until(at(5_000));
+    let stretch = channel.measure_until(at(25_000));
+    assert!(stretch.used_permille >= 950, "{stretch:?}");
 }
 
 /// The scheduler puts little on the path, and what it puts there keeps it busy.

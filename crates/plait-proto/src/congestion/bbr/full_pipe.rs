@@ -18,6 +18,10 @@ const LOSS_WITH_QUEUE_PERMILLE: u64 = 20;
 const LOST_SEGMENTS: u64 = 6;
 /// So much loss makes it before the round is over, since each loss lets another packet out.
 const LOST_SEGMENTS_IN_ROUND: u64 = 20;
+/// A queue that stands while never less than so much of the bandwidth-delay product, in per cent,
+/// and so many segments are in flight is this sender's own.
+const OWN_QUEUE_PERCENT: u64 = 125;
+const OWN_QUEUE_SEGMENTS: u64 = 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
@@ -37,9 +41,13 @@ impl FullPipe {
         let round = &model.round;
         let is_longer =
             round.rtt_min.is_some_and(|rtt| model.min_rtt.queue_of(rtt) > Duration::ZERO);
-        // Whoever overruns a queue sends enough, whatever he could have sent besides.
+        let has_queue = round.rtt_min.is_some_and(|rtt| model.min_rtt.has_queue(rtt));
+        // Whoever overruns a queue, or keeps one standing, sends enough, whatever he could have
+        // sent besides.
         let overruns = is_longer && round.lost_bytes > 0;
-        if has_grown || (round.is_app_limited && !overruns) {
+        let enough = model.gain_bytes(OWN_QUEUE_PERCENT).max(OWN_QUEUE_SEGMENTS * segment_bytes);
+        let stands = has_queue && round.in_flight_min.is_some_and(|bytes| bytes >= enough);
+        if has_grown || (round.is_app_limited && !overruns && !stands) {
             return false;
         }
         let most = if is_longer { LOSS_WITH_QUEUE_PERMILLE } else { LOSS_PERMILLE };
@@ -50,8 +58,8 @@ impl FullPipe {
             return is_lossy(LOST_SEGMENTS_IN_ROUND);
         }
         self.rounds += 1;
-        let has_queue = round.rtt_min.is_some_and(|rtt| model.min_rtt.has_queue(rtt));
-        let has_evidence = has_queue || is_lossy(LOST_SEGMENTS);
+        let shows_it = has_queue && (overruns || !round.is_app_limited);
+        let has_evidence = shows_it || is_lossy(LOST_SEGMENTS);
         self.rounds >= if has_evidence { ROUNDS_WITH_EVIDENCE } else { ROUNDS }
     }
 }

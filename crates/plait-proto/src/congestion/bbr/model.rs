@@ -61,7 +61,7 @@ pub(super) const fn window_min(segment_bytes: u64) -> u64 {
     WINDOW_MIN_SEGMENTS * segment_bytes
 }
 
-pub(super) fn least(known: Option<Duration>, sample: Option<Duration>) -> Option<Duration> {
+pub(super) fn least<T: Ord>(known: Option<T>, sample: Option<T>) -> Option<T> {
     match (known, sample) {
         (Some(known), Some(sample)) => Some(known.min(sample)),
         (one, other) => one.or(other),
@@ -78,6 +78,7 @@ pub(super) struct Round {
     pub(super) acked_bytes: u64,
     pub(super) lost_bytes: u64,
     pub(super) rtt_min: Option<Duration>,
+    pub(super) in_flight_min: Option<u64>,
     /// What was in flight when a packet left that arrived next to the first that was lost.
     pub(super) in_flight_at_loss: Option<u64>,
     /// Its latest sample was not of a full pipe.
@@ -164,6 +165,7 @@ impl Model {
         self.round.acked_bytes += sample.acked_bytes;
         self.round.lost_bytes += sample.lost_bytes;
         self.round.rtt_min = least(self.round.rtt_min, sample.rtt);
+        self.round.in_flight_min = least(self.round.in_flight_min, Some(sample.in_flight_bytes));
         self.round.is_app_limited = sample.rate_is_app_limited;
         round_over
     }

@@ -112,6 +112,24 @@ fn an_overrun_ends_a_startup_that_lacks_something_to_send() {
     assert!(stretch.used_permille >= 930, "{stretch:?}");
 }
 
+/// A bond puts no more on a path than the others leave, which may be just a queue's worth too much.
+#[test]
+fn a_standing_queue_ends_a_startup_that_lacks_something_to_send() {
+    let mut channel = Channel::new(clean(60, 15, 200), Demand::InFlight(220_000));
+    channel.run_until(at(3_000));
+    assert!(!channel.controller.in_slow_start());
+}
+
+/// What a path holds up by itself is no queue of a call or two.
+#[test]
+fn jitter_does_not_end_a_startup_that_lacks_something_to_send() {
+    let jitter = Duration::from_millis(20);
+    let spec = Spec { jitter, ..clean(60, 15, 200) };
+    let mut channel = Channel::new(spec, Demand::Steady(Rate::from_mbit(2)));
+    channel.run_until(at(10_000));
+    assert!(channel.controller.in_slow_start());
+}
+
 /// The other way's traffic holds up acknowledgements and lets them go together: neither is the
 /// length of this path's queue nor its rate.
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::gateway::{Bond, BondSetup, MeasuredView};
+use crate::machine::Watch;
 use crate::measure::mbit;
 use crate::output::Output;
 use crate::topology::{LinkSpec, Topology};
@@ -26,7 +27,9 @@ pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
     let customer = &topology.customer().netns;
     let mut bond = Bond::start(customer, &topology.provider, &setup())?;
     let arguments = ["--seconds", "4", "--direction", "both", "--max-bytes", "300 MB"];
+    let watch = Watch::start();
     let measured = bond.customer.measure(customer, &arguments, LIMIT)?;
+    let is_held_up = watch.end().excuses();
     let view = measured.view()?;
     output.line(view.advice.join("; "))?;
     ensure!(measured.told().contains("up to 300.0 MB over all links"), "{}", measured.told());
@@ -43,8 +46,9 @@ pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
                 let share = bps as f64 / rate;
                 let place = format!("{what}: {} {column} {} Mbit/s", link.name, mbit(bps));
                 output.line(&place)?;
-                // How much of it is for `plait-lab verify promise.6` to say.
-                ensure!((0.02..1.02).contains(&share), "{place}: {share:.2} of the link");
+                // A machine that keeps its programs waiting fills no link.
+                let least = if is_held_up { 0.02 } else { 0.3 };
+                ensure!((least..1.02).contains(&share), "{place}: {share:.2} of the link");
             }
             let idle_us = path.idle.context("no idle latency")?.median_us;
             let rtt_us = link.rtt_min_ms * 1000;

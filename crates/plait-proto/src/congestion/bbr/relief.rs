@@ -113,9 +113,8 @@ impl Relief {
             *self = Self { unexplained: borne.min(min_rtt), ..Self::default() };
             return;
         }
-        if !is_shorter {
-            trial.gain = trial.gain.saturating_sub(STEP).max(GAIN_MIN);
-        }
+        trial.gain =
+            if is_shorter { by_queue } else { trial.gain.saturating_sub(STEP).max(GAIN_MIN) };
         (trial.since, trial.queue, trial.arrived_bytes) = (now, self.queue, 0);
     }
 
@@ -186,6 +185,19 @@ mod tests {
         }
         relief.on_reading(&seen(400, 0, 85), true);
         assert_eq!((relief.gain(), relief.unexplained()), (100, Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_left_of_a_queue_sets_the_gain_as_it_becomes_shorter() {
+        let mut relief = Relief::default();
+        for step in 1..12 {
+            relief.on_reading(&seen(30 * step, 30, 85), true);
+        }
+        assert_eq!(relief.gain(), GAIN_MIN);
+        for step in 12..20 {
+            relief.on_reading(&seen(30 * step, 30 - (step - 12) * 3, 107), true);
+        }
+        assert!(relief.gain() > 85, "{}: six milliseconds of thirty are left", relief.gain());
     }
 
     #[test]

@@ -111,18 +111,28 @@ fn read_congestion(mut section: Section<'_>, scheduler: Algorithm) -> Option<Con
         config.slow_start = slow_start.or(config.slow_start);
         config.fixed_window_bytes = window.unwrap_or(config.fixed_window_bytes);
     }
-    if let Some(Some(algorithm)) = chosen
-        && algorithm != Controller::Fixed
-    {
-        let setting = format!("algorithm = \"{algorithm}\"");
-        section.no_effect(&["window_bytes"], &setting, "algorithm = \"fixed\"");
-    }
-    if config.is_none() {
-        let setting = "no congestion control";
-        section.no_effect(&["slow_start", "window_bytes"], setting, "algorithm = \"cubic\"");
+    let misspelt = section.holds_any(&["algorithm"]) && chosen.is_none();
+    if !misspelt {
+        note_without_effect(&mut section, config.as_ref().map(|config| config.algorithm));
     }
     section.finish();
     config
+}
+
+/// Also a controller that nobody named leaves options without effect.
+fn note_without_effect(section: &mut Section<'_>, controller: Option<Controller>) {
+    let Some(algorithm) = controller else {
+        let setting = "no congestion control";
+        section.no_effect(&["slow_start", "window_bytes"], setting, "algorithm = \"cubic\"");
+        return;
+    };
+    let setting = format!("algorithm = \"{algorithm}\"");
+    if algorithm != Controller::Fixed {
+        section.no_effect(&["window_bytes"], &setting, "algorithm = \"fixed\"");
+    }
+    if matches!(algorithm, Controller::Fixed | Controller::Bbr) {
+        section.no_effect(&["slow_start"], &setting, "algorithm = \"cubic\"");
+    }
 }
 
 fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {

@@ -30,8 +30,7 @@ pub enum Algorithm {
     /// `min-rtt`: without congestion controllers, the path on which the next packet would come back
     /// first, judged by base round-trip time, bytes in flight and delivery rate; with them, the
     /// lowest smoothed round-trip time among the paths that have room, as Linux's MPTCP does it.
-    /// Needs no hand-set rate; it fills the quickest path and spills over. The default.
-    #[default]
+    /// Needs no hand-set rate; it fills the quickest path and spills over.
     MinRtt,
     /// `redundant`: a copy of every packet on every path. The rate is that of the slowest link,
     /// delay and loss are those of the best; for little traffic that must not be lost.
@@ -40,7 +39,8 @@ pub enum Algorithm {
     /// delay it adds, the earliest delivery first; interactive packets take the path on which they
     /// arrive first, and a copy goes over another while that path is bad. A path that has become
     /// late or lossy is left at once, measured with copies and taken back step by step. Price
-    /// classes are filled in their order.
+    /// classes are filled in their order. The default.
+    #[default]
     EarliestDelivery,
     /// `cheapest-first`: the cheapest price class as long as it keeps up, dearer ones for what it
     /// cannot carry; within a class the earliest delivery. For a metered link beside a flat one.
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(algorithm.name().parse(), Ok(SchedulerConfig::from(algorithm)));
         }
         assert_eq!("minrtt".parse::<Algorithm>(), Err(UnknownAlgorithm("minrtt".into())));
-        assert_eq!(SchedulerConfig::default().algorithm, Algorithm::MinRtt);
+        assert_eq!(SchedulerConfig::default().algorithm, Algorithm::EarliestDelivery);
     }
 
     #[test]

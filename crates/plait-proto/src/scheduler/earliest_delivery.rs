@@ -1,5 +1,5 @@
-//! Earliest delivery: plait's own candidate for the default. Bulk traffic fills every path that
-//! makes the bond faster; interactive traffic takes the path on which it arrives first.
+//! Earliest delivery: plait's own, and the default. Bulk traffic fills every path that makes the
+//! bond faster; interactive traffic takes the path on which it arrives first.
 //! `docs/algorithms/earliest-delivery.md`.
 
 use serde::{Deserialize, Serialize};

@@ -160,8 +160,10 @@ impl Plan {
                 metered,
             }
         };
+        let scheduler = SchedulerConfig::default();
         let bond = BondConfig {
-            scheduler: SchedulerConfig::default(),
+            congestion: scheduler.algorithm.default_congestion(),
+            scheduler,
             ..bond(&mut draw, RekeyLimits::default())
         };
         Self {

@@ -12,7 +12,7 @@ use plait_proto::endpoint::Endpoint;
 use plait_proto::path::Route;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::rng::Rng;
-use plait_proto::scheduler::SchedulerConfig;
+use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::session::{PresharedKey, PrivateKey};
 use plait_proto::time::{Duration, Instant};
 use plait_sim::run::run_with;
@@ -78,7 +78,7 @@ fn gateway(make: MakeEndpoint, side: u8) -> Endpoint {
         links: if calls { vec![link] } else { Vec::new() },
         bond: BondConfig {
             scheduler: SchedulerConfig::default(),
-            congestion: None,
+            congestion: Algorithm::default().default_congestion(),
             order: Order::default(),
             resequencer: ResequencerConfig::default(),
             loss_detection: LossDetection::default(),

@@ -15,7 +15,7 @@ fn cbr(name: &str, via: &str, mbit: u32) -> String {
 #[test]
 fn bond_and_plain_packets_wait_in_the_same_queue() {
     let links = "duration_s = 3\nwarmup_s = 1\n[links.a]\nrate_mbit = 20\nrtt_ms = 20\n\
-                 [bond]\nlinks = [\"a\"]\n[bond.congestion]\nalgorithm = \"none\"\n";
+                 [bond]\nlinks = [\"a\"]\n[bond.scheduler]\nalgorithm = \"min-rtt\"\n";
     let calm = run_written(&format!("{links}{}{}", cbr("bonded", "bond", 5), cbr("plain", "a", 5)));
     assert_in(&calm, "delay_p95_ms.plain", 10.0..=11.5);
     assert_in(&calm, "loss_percent", 0.0..=0.0);

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plait_proto::config::{LossDetection, Order, SocketId};
+use plait_proto::congestion;
 use plait_proto::resequencer::{LatePolicy, Timer};
 use plait_proto::scheduler::{AdaptiveWrrConfig, Algorithm, DwdMode, WeightRounding};
 
@@ -81,7 +82,8 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(endpoints, ["192.0.2.1:7788", "[2001:db8::1]:7788", "gw.example.net:7788"]);
     let allowed: Vec<_> = peer.allowed_ips.iter().map(|p| p.value.to_string()).collect();
     assert_eq!(allowed, ["0.0.0.0/0", "fd99::1/128"]);
-    assert_eq!(config.tuning.scheduler.algorithm, Algorithm::MinRtt);
+    assert_eq!(config.tuning.scheduler.algorithm, Algorithm::EarliestDelivery);
+    assert_eq!(config.tuning.congestion, Some(congestion::Algorithm::Bbr.into()));
     assert_eq!(config.tuning.order, Order::Flow);
     assert_eq!(config.tuning.resequencer.timer, Timer::ADAPTIVE);
     assert!(config.tuning.resequencer.release_known_lost);

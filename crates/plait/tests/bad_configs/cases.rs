@@ -288,6 +288,29 @@ pub(crate) const CASES: &[Case] = &[
         ]
     ),
     case!(
+        "a window without the fixed controller", "[congestion]\nwindow_bytes = 65536\n" after good,
+        [
+            "gw.toml:9: [congestion] window_bytes: has no effect with algorithm = \"bbr\"",
+            "remove it; it belongs to algorithm = \"fixed\""
+        ]
+    ),
+    case!(
+        "a slow start without a controller that has one",
+        "[congestion]\nslow_start = \"hystart\"\n" after good,
+        [
+            "gw.toml:9: [congestion] slow_start: has no effect with algorithm = \"bbr\"",
+            "remove it; it belongs to algorithm = \"cubic\""
+        ]
+    ),
+    case!(
+        "a slow start in an open loop",
+        "[scheduler]\nalgorithm = \"min-rtt\"\n[congestion]\nslow_start = \"hystart\"\n" after good,
+        [
+            "gw.toml:11: [congestion] slow_start: has no effect with no congestion control",
+            "remove it; it belongs to algorithm = \"cubic\""
+        ]
+    ),
+    case!(
         "a timeout without the fixed timer", "[resequencer]\ntimeout_ms = 50\n" after good,
         [
             "gw.toml:9: [resequencer] timeout_ms: has no effect with timer = \"adaptive\"",

@@ -1,11 +1,11 @@
 use super::*;
 use plait_proto::config::{LossDetection, RekeyLimits};
 use plait_proto::resequencer::ResequencerConfig;
-use plait_proto::scheduler::SchedulerConfig;
+use plait_proto::scheduler::Algorithm;
 
 fn bonds(order: Order, late: LatePolicy) -> [BondConfig; 2] {
     let bond = BondConfig {
-        scheduler: SchedulerConfig::default(),
+        scheduler: Algorithm::MinRtt.into(),
         congestion: None,
         order,
         resequencer: ResequencerConfig { late, ..ResequencerConfig::default() },

@@ -49,7 +49,7 @@ pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
         backlog: None,
         public_key: "peer-key-in-base64-of-forty-four-characters=".into(),
         state: "up".into(),
-        scheduler: "min-rtt".into(),
+        scheduler: "earliest-delivery".into(),
         session_age_s: Some(75),
         handshakes: 2,
         cipher: Some("AES-256-GCM".into()),

@@ -55,7 +55,7 @@ fn eighty_columns_hold_a_whole_bond() {
     let expected = "\
 plait0, up for 1 h 2 min, key own-key-in-base64-of-forty-four-characters==
 
-● peer peer-key-in-base64-of-forty-four-c…  up  1 min 15 s, AES-256-GCM, min-rtt
+● peer peer-key-in-base64-of-fo…  up  1 min 15 s, AES-256-GCM, earliest-delivery
   path state         out     in rtt ms jitter loss % share       last minute
 ● dsl  up         69.0 M  1.7 M   13.2    0.8    0.5 100 % █████ ▂▂▃▃▄▄▅▅▆▆▇▇███
     answers; to 192.0.2.1:7788, mtu 1500
@@ -87,7 +87,7 @@ fn a_narrow_ascii_terminal_shows_the_least() {
 plait0, up for 1 h 2 min, key
   own-key-in-base64-of-forty-four-charac
 
-* peer peer-key-in-base64-~  up, min-rtt
+* peer peer-key-~  up, earliest-delivery
   path state         out     in rtt ms
 * dsl  up         69.0 M  1.7 M   13.2
     answers; to 192.0.2.1:7788, mtu 1500

@@ -534,13 +534,22 @@ mod tests {
         sent
     }
 
+    /// An acknowledgement that comes at `at_ms` and waited nowhere on its way.
+    fn acked(
+        sent: &mut SentDatagrams,
+        at_ms: u64,
+        arrived: core::iter::Once<NumberRange>,
+    ) -> AckOutcome {
+        sent.acked(Instant::from_millis(at_ms), Duration::ZERO, arrived)
+    }
+
     #[test]
     fn an_acknowledgement_takes_bytes_out_of_flight() {
         let mut sent = filled(10);
-        let outcome = sent.acked(Instant::from_millis(20), Duration::ZERO, run(0, 3));
+        let outcome = acked(&mut sent, 20, run(0, 3));
         assert_eq!(outcome.elapsed, Some(Duration::from_millis(17)));
         assert_eq!(sent.in_flight_bytes(), 6000);
-        let again = sent.acked(Instant::from_millis(21), Duration::ZERO, run(0, 3));
+        let again = acked(&mut sent, 21, run(0, 3));
         assert_eq!(again, AckOutcome::default(), "the same again shows nothing new");
         assert!(outcome.is_news && outcome.acked_datagrams == 4);
     }
@@ -548,24 +557,15 @@ mod tests {
     #[test]
     fn a_gap_is_lost_after_three_later_ones() {
         let mut sent = filled(10);
-        assert_eq!(
-            sent.acked(Instant::from_millis(20), Duration::ZERO, run(1, 2)).lost_datagrams,
-            0
-        );
-        assert_eq!(
-            sent.acked(Instant::from_millis(20), Duration::ZERO, run(1, 3)).lost_datagrams,
-            1
-        );
+        assert_eq!(acked(&mut sent, 20, run(1, 2)).lost_datagrams, 0);
+        assert_eq!(acked(&mut sent, 20, run(1, 3)).lost_datagrams, 1);
         assert_eq!(sent.in_flight_bytes(), 6000);
     }
 
     #[test]
     fn what_was_never_sent_has_no_effect() {
         let mut sent = filled(3);
-        assert_eq!(
-            sent.acked(Instant::from_millis(5), Duration::ZERO, run(0, 3)),
-            AckOutcome::default()
-        );
+        assert_eq!(acked(&mut sent, 5, run(0, 3)), AckOutcome::default());
         assert_eq!(sent.in_flight_bytes(), 3000);
     }
 
@@ -576,7 +576,7 @@ mod tests {
         for n in 0..200_u64 {
             sent.sent(Instant::from_millis(n), 1000);
             if n >= 10 {
-                sent.acked(Instant::from_millis(n), Duration::ZERO, run(n - 10, n - 10));
+                acked(&mut sent, n, run(n - 10, n - 10));
             }
         }
         let rate = sent.delivery_rate().bits_per_second();
@@ -590,7 +590,7 @@ mod tests {
         for _ in 0..29 {
             sent.sent(Instant::from_millis(60), 1000);
         }
-        let outcome = sent.acked(Instant::from_millis(120), Duration::ZERO, run(1, 30));
+        let outcome = acked(&mut sent, 120, run(1, 30));
         let rate = outcome.newest.map(|newest| newest.delivery_rate.bits_per_second());
         assert_eq!(rate, Some(30 * 8_000_000 / 90), "30 kB between 30 and 120 ms");
     }
@@ -598,7 +598,7 @@ mod tests {
     #[test]
     fn what_is_lost_last_does_not_stay_in_flight() {
         let mut sent = filled(10);
-        sent.acked(Instant::from_millis(20), Duration::ZERO, run(0, 7));
+        acked(&mut sent, 20, run(0, 7));
         sent.expire(Instant::from_millis(9));
         assert_eq!(sent.in_flight_bytes(), 1000, "the one sent at 9 ms may still come");
         sent.expire(Instant::from_millis(10));
@@ -614,11 +614,7 @@ mod tests {
                 DataPrefix { seq: BondSeq(n.into()).truncate(), prev: 1, sent: SendTimestamp(0) };
             sent.keep(prefix, Instant::ZERO, &[n as u8; 100]);
         }
-        sent.acked(
-            Instant::from_millis(20),
-            Duration::ZERO,
-            [NumberRange { low: 2, high: 5 }].into_iter(),
-        );
+        acked(&mut sent, 20, run(2, 5));
         assert_eq!(sent.kept_bytes(), 200, "four arrived, and three later ones show two lost");
         let packets = sent.forget_all();
         let first_bytes: Vec<u8> = packets.iter().map(|kept| kept.bytes[0]).collect();
@@ -629,11 +625,8 @@ mod tests {
     #[test]
     fn a_packet_found_lost_that_arrives_is_recovered() {
         let mut sent = filled(10);
-        assert_eq!(
-            sent.acked(Instant::from_millis(20), Duration::ZERO, run(1, 5)).lost_datagrams,
-            1
-        );
-        let outcome = sent.acked(Instant::from_millis(21), Duration::ZERO, run(0, 6));
+        assert_eq!(acked(&mut sent, 20, run(1, 5)).lost_datagrams, 1);
+        let outcome = acked(&mut sent, 21, run(0, 6));
         assert_eq!((outcome.recovered_datagrams, outcome.acked_datagrams), (1, 1));
     }
 
@@ -644,11 +637,11 @@ mod tests {
         for number in 0..20 {
             sent.sent(Instant::from_millis(number), if number % 2 == 0 { 1500 } else { 100 });
         }
-        sent.acked(Instant::from_millis(30), Duration::ZERO, run(7, 7));
+        acked(&mut sent, 30, run(7, 7));
         assert_eq!(sent.large_lost(), 3, "0, 2 and 4");
-        sent.acked(Instant::from_millis(30), Duration::ZERO, run(6, 6));
+        acked(&mut sent, 30, run(6, 6));
         assert_eq!(sent.large_lost(), 0, "a later large one arrived");
-        sent.acked(Instant::from_millis(30), Duration::ZERO, run(17, 17));
+        acked(&mut sent, 30, run(17, 17));
         assert_eq!(sent.large_lost(), 4, "8, 10, 12 and 14");
         sent.expire(Instant::from_millis(100));
         assert_eq!(sent.large_lost(), 6, "16 and 18");

@@ -8,7 +8,10 @@ const GAIN_MIN: u64 = 75;
 /// A queue of a whole round trip takes this much off the gain, in per cent.
 const PERCENT: u128 = 25;
 /// So much more is taken off while the queue does not become shorter.
-const STEP: u64 = 12;
+const STEP: u64 = 8;
+/// A queue that stands is in all intervals of so long at least, and of twice as long at most.
+/// Longer would tell a wandering delay better, and let the queue of a slower path grow longer.
+const STANDS_FOR: Duration = Duration::from_millis(100);
 /// Round trips after which a gain must show: one to act, one to be seen.
 const TRIAL_RTTS: u32 = 2;
 const TRIAL_EXTRA: Duration = Duration::from_millis(20);
@@ -22,6 +25,26 @@ const OVERRUN_COUNTS_FOR: Duration = Duration::from_secs(5);
 /// What arrives, of what is sent, while no queue becomes longer or shorter, in per cent: less is a
 /// path that carries less, more is a queue being worked off.
 const BALANCE: core::ops::RangeInclusive<u64> = 92..=107;
+
+/// The least excess of the latest time: a delay that wanders comes back within it, a queue that
+/// stands does not.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeastExcess {
+    since: Instant,
+    latest: Option<Duration>,
+    before: Option<Duration>,
+}
+
+impl LeastExcess {
+    /// Takes an interval's excess and tells the least.
+    fn on_reading(&mut self, now: Instant, excess: Duration) -> Duration {
+        if now.since(self.since) >= STANDS_FOR {
+            (self.since, self.before, self.latest) = (now, self.latest, None);
+        }
+        self.latest = super::model::least(self.latest, Some(excess));
+        super::model::least(self.before, self.latest).unwrap_or(excess)
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Trial {
@@ -57,6 +80,7 @@ pub(super) struct Relief {
     unexplained: Duration,
     /// The rest of it.
     queue: Duration,
+    least: LeastExcess,
     trial: Option<Trial>,
     /// Until when it is known to be a queue.
     overran_until: Instant,
@@ -79,7 +103,8 @@ impl Relief {
 
     /// Takes an interval; `acts` while the gain is the one in force.
     pub(super) fn on_reading(&mut self, seen: &Seen, acts: bool) {
-        let Seen { now, excess, min_rtt, .. } = *seen;
+        let Seen { now, min_rtt, .. } = *seen;
+        let excess = self.least.on_reading(now, seen.excess);
         if acts && seen.is_lossy && excess > Duration::ZERO {
             self.unexplained = Duration::ZERO;
             self.overran_until = now + OVERRUN_COUNTS_FOR;
@@ -110,8 +135,8 @@ impl Relief {
         let is_own = is_balanced && now >= self.overran_until;
         if !is_shorter && trial.gain == GAIN_MIN && is_own {
             let borne = self.unexplained + self.queue + min_rtt / MARGIN_PART;
-            *self = Self { unexplained: borne.min(min_rtt), ..Self::default() };
-            return;
+            self.unexplained = borne.min(min_rtt);
+            return self.find_none();
         }
         trial.gain =
             if is_shorter { by_queue } else { trial.gain.saturating_sub(STEP).max(GAIN_MIN) };
@@ -120,6 +145,11 @@ impl Relief {
 
     /// Nothing is known of the queue.
     pub(super) fn restart(&mut self) {
+        self.least = LeastExcess::default();
+        self.find_none();
+    }
+
+    fn find_none(&mut self) {
         (self.queue, self.trial) = (Duration::ZERO, None);
     }
 
@@ -154,12 +184,23 @@ mod tests {
     #[test]
     fn what_sending_less_does_not_take_away_is_borne() {
         let mut relief = Relief::default();
-        for step in 1..20 {
+        for step in 1..40 {
             relief.on_reading(&seen(30 * step, 12, relief.gain()), true);
         }
         assert_eq!((relief.gain(), relief.queue()), (100, Duration::ZERO));
-        relief.on_reading(&seen(600, 25, 100), true);
+        for step in 40..60 {
+            relief.on_reading(&seen(30 * step, 25, 100), true);
+        }
         assert!(relief.gain() < 100, "a longer one is tried again");
+    }
+
+    #[test]
+    fn a_delay_that_comes_back_within_the_time_a_queue_stands_is_none() {
+        let mut relief = Relief::default();
+        for step in 1..100 {
+            relief.on_reading(&seen(30 * step, (step + 2) % 3 * 6, 100), true);
+            assert_eq!((relief.gain(), relief.queue()), (100, Duration::ZERO), "{step}");
+        }
     }
 
     #[test]

@@ -12,8 +12,10 @@ mod flow;
 pub mod high_speed;
 mod hold;
 pub mod holding_time;
+mod scoreboard;
 mod stats;
 mod table;
+mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -139,14 +141,22 @@ impl Dida {
         };
         let segment = Segment::of(&read);
         let (meaning, has_advanced) = self.table.flow_mut(id).on_upstream(now, &segment);
+        let is_filtered = self.config.sack == SackHandling::Filter && meaning.is_of_pure_ack();
+        if is_filtered {
+            self.learn(now, id, &segment);
+        }
         if has_advanced {
             self.end_gap(now, id, End::Filled);
         } else if self.table.flow(id).gap.as_ref().is_some_and(|gap| gap.deadline <= now) {
             self.give_up(now, id, End::Expired);
         }
         let upstream = match meaning {
-            Meaning::Duplicate(number) if number > EARLY_DUPLICATES => {
+            Meaning::Duplicate(number) if number > EARLY_DUPLICATES && self.hides_gap(now, id) => {
                 self.hold(now, id, &segment, packet)
+            }
+            _ if is_filtered => {
+                self.tell(now, id, &segment, meaning, packet);
+                Upstream::Forward
             }
             Meaning::Advancing | Meaning::WindowUpdate | Meaning::Duplicate(_) => {
                 self.mask(now, id, &segment, packet);
@@ -281,6 +291,7 @@ impl Dida {
         self.keep(packet.len());
         self.stats.held += 1;
         self.stats.held_now += 1;
+        self.reschedule(now, id);
         Upstream::Held
     }
 
@@ -291,15 +302,20 @@ impl Dida {
         if !is_on || !segment.shows_gap() || !self.withhold(now, id, segment, packet.len()) {
             return;
         }
+        self.owe(id, packet);
+        let is_masked = tcp::mask_sack(packet);
+        assert!(is_masked, "an unsigned packet that was read with SACK can be masked");
+        self.stats.masked += 1;
+    }
+
+    /// Keeps an ACK as it came, in place of the one before it.
+    fn owe(&mut self, id: FlowId, packet: &[u8]) {
         let gap = self.table.flow_mut(id).gap.as_mut().expect("withheld: there is a gap");
         let owed = gap.owed.get_or_insert_default();
         self.kept_bytes -= owed.len();
         owed.clear();
         owed.extend_from_slice(packet);
         self.keep(packet.len());
-        let is_masked = tcp::mask_sack(packet);
-        assert!(is_masked, "an unsigned packet that was read with SACK can be masked");
-        self.stats.masked += 1;
     }
 
     /// Whether a packet of `bytes` may be withheld from its sender now, or its SACK option: its
@@ -309,8 +325,8 @@ impl Dida {
             return false;
         }
         let has_begun = self.table.flow(id).gap.is_some();
-        let hold = if has_begun { Duration::ZERO } else { self.holding_time(now, id) };
-        if !has_begun && hold.is_zero() {
+        let deadline = if has_begun { None } else { self.deadline(now, id) };
+        if !has_begun && deadline.is_none() {
             return false;
         }
         // What is owed is replaced by what says as much.
@@ -324,15 +340,24 @@ impl Dida {
         if self.table.flow(id).is_released() {
             return false;
         }
-        if !has_begun {
-            let deadline = now + hold;
+        if let Some(deadline) = deadline {
             let gap = Gap { began: now, deadline, held: Vec::new(), owed: None };
             self.table.flow_mut(id).gap = Some(gap);
             self.deadlines.insert((deadline, id));
             self.stats.gaps += 1;
-            self.stats.hold_us = micros(hold);
+            self.stats.hold_us = micros(deadline.since(now));
         }
         true
+    }
+
+    /// When the hold of a gap ends that begins now; `None` when nothing is to be held.
+    fn deadline(&self, now: Instant, id: FlowId) -> Option<Instant> {
+        let board = &self.table.flow(id).board;
+        if !board.is_empty() {
+            return board.tells_more_at(now);
+        }
+        let hold = self.holding_time(now, id);
+        (!hold.is_zero()).then_some(now + hold)
     }
 
     fn keep(&mut self, bytes: usize) {
@@ -353,20 +378,30 @@ impl Dida {
     }
 
     /// Ends the hold of a gap that is still there: what was withheld goes on, and the flow is left
-    /// alone.
+    /// alone. With [`SackHandling::Filter`] a flow whose client tells what it has is told of the
+    /// holes that are old enough instead.
     fn give_up(&mut self, now: Instant, id: FlowId, end: End) {
+        if end == End::Expired && !self.table.flow(id).board.is_empty() {
+            return self.tell_ripe(now, id);
+        }
         self.end_gap(now, id, end);
         self.table.flow_mut(id).release(self.config.released_until);
+    }
+
+    /// Takes a flow's gap out; what was kept for it is the caller's.
+    fn take_gap(&mut self, id: FlowId) -> Option<Gap> {
+        let gap = self.table.flow_mut(id).gap.take()?;
+        self.kept_bytes -= gap.bytes();
+        self.stats.held_now -= gap.held.len() as u64;
+        Some(gap)
     }
 
     /// Ends the hold of a flow's gap, if there is one, and does with what was withheld as its end
     /// asks.
     fn end_gap(&mut self, now: Instant, id: FlowId, end: End) {
-        let Some(gap) = self.table.flow_mut(id).gap.take() else { return };
+        let Some(gap) = self.take_gap(id) else { return };
         self.deadlines.remove(&(gap.deadline, id));
-        self.kept_bytes -= gap.bytes();
         let held = gap.held.len() as u64;
-        self.stats.held_now -= held;
         let is_forwarded = end != End::Filled || self.config.on_gap_filled == GapFilled::Forward;
         self.stats.count_end(end, held, is_forwarded, now.since(gap.began));
         if is_forwarded {

@@ -59,21 +59,26 @@ impl HoldPolicy {
 /// What happens to the SACK option of acknowledgements that are not held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SackHandling {
-    /// `mask`: taken out as long as the gap is held back, so that it does not betray what is held;
-    /// what was masked follows when the hold ends without the gap filled. The default.
+    /// `filter`: blocks are left out that lie above a hole younger than the holding time, so that
+    /// the sender is told of a hole only when it has been there for so long: late packets stay
+    /// hidden, also while a loss is repaired. The default.
     #[default]
+    Filter,
+    /// `mask`: taken out as long as the gap is held back, so that it does not betray what is held;
+    /// what was masked follows when the hold ends without the gap filled, with all later holes.
     Mask,
     /// `pass`: left alone, as in 000. A sender with SACK sees the gap then, held or not.
     Pass,
 }
 
 impl SackHandling {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Mask, Self::Pass];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Filter, Self::Mask, Self::Pass];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Filter => "filter",
             Self::Mask => "mask",
             Self::Pass => "pass",
         }
@@ -171,7 +176,7 @@ named!(
     "hold",
     "off, optimum, plain-optimum, printed, net-growth and delay-difference, or a number of ms"
 );
-named!(SackHandling, Self::ALL, "SACK handling", "mask and pass");
+named!(SackHandling, Self::ALL, "SACK handling", "filter, mask and pass");
 named!(GapFilled, Self::ALL, "handling of filled gaps", "discard and forward");
 named!(ReleasedUntil, Self::ALL, "end of a release", "recovery-point and next-ack");
 
@@ -243,7 +248,7 @@ mod tests {
         let error = "fixed".parse::<HoldPolicy>().expect_err("a number is written").to_string();
         assert!(HoldPolicy::NAMED.iter().all(|known| error.contains(known.name())), "{error}");
         let error = "x".parse::<SackHandling>().expect_err("no name").to_string();
-        assert_eq!(error, "unknown SACK handling `x`: use one of mask and pass");
+        assert_eq!(error, "unknown SACK handling `x`: use one of filter, mask and pass");
         let error = "x".parse::<GapFilled>().expect_err("no name").to_string();
         assert!(GapFilled::ALL.iter().all(|known| error.contains(known.name())), "{error}");
         let error = "x".parse::<ReleasedUntil>().expect_err("no name").to_string();

@@ -5,6 +5,7 @@
 
 use super::config::ReleasedUntil;
 use super::estimator::Estimator;
+use super::scoreboard::{Blocks, Scoreboard};
 use crate::time::Instant;
 use crate::wire::tcp::{TcpFlags, TcpPacket, TcpSeq};
 
@@ -19,13 +20,14 @@ pub(super) const EARLY_DUPLICATES: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     flags: TcpFlags,
-    ack: TcpSeq,
+    pub(super) ack: TcpSeq,
     window: u16,
     pub(super) seq_end: TcpSeq,
     pub(super) payload_bytes: u32,
     is_signed: bool,
     pub(super) has_sack: bool,
     has_dsack: bool,
+    pub(super) blocks: Blocks,
     /// The client's clock.
     pub(super) timestamp: Option<u32>,
 }
@@ -41,6 +43,7 @@ impl Segment {
             is_signed: packet.has_signature(),
             has_sack: packet.has_sack(),
             has_dsack: packet.has_dsack(),
+            blocks: Blocks::of(packet.sack_blocks()),
             timestamp: packet.timestamps().map(|(value, _)| value),
         }
     }
@@ -90,6 +93,16 @@ pub(super) enum Meaning {
     Duplicate(u32),
 }
 
+impl Meaning {
+    /// Whether it is an ACK that may be changed on its way, of a connection that is known.
+    pub(super) const fn is_of_pure_ack(self) -> bool {
+        matches!(
+            self,
+            Self::Advancing | Self::Old | Self::WindowUpdate | Self::Dsack | Self::Duplicate(_)
+        )
+    }
+}
+
 /// A gap at the highest number, of which the sender is not told for now.
 #[derive(Clone, Debug)]
 pub(super) struct Gap {
@@ -131,6 +144,10 @@ pub(super) struct Flow {
     /// Nothing is held until this is acknowledged: state RELEASED.
     released_until: Option<TcpSeq>,
     pub(super) estimator: Estimator,
+    /// What the client has received above a hole, with [`SackHandling::Filter`].
+    ///
+    /// [`SackHandling::Filter`]: super::SackHandling::Filter
+    pub(super) board: Scoreboard,
 }
 
 /// What a packet to the client was.
@@ -148,7 +165,8 @@ impl Flow {
     /// A flow whose first data seen ends at `sent`.
     pub(super) fn new(now: Instant, sent: TcpSeq) -> Self {
         let estimator = Estimator::new(now);
-        Self { sent, acked: None, gap: None, released_until: None, estimator }
+        let board = Scoreboard::default();
+        Self { sent, acked: None, gap: None, released_until: None, estimator, board }
     }
 
     /// Takes a packet to the client.
@@ -211,8 +229,21 @@ impl Flow {
                 if self.released_until.is_some_and(|until| !ack.is_before(until)) {
                     self.released_until = None;
                 }
+                self.board.advance(ack);
                 self.estimator.on_acknowledged(now, ack);
                 (segment.impure().unwrap_or(Meaning::Advancing), true)
+            }
+        }
+    }
+
+    /// Takes what an ACK says of bytes received above a hole; blocks that no client can mean are
+    /// passed over. Holes that were not known are told of from `told_at` on.
+    pub(super) fn learn(&mut self, segment: &Segment, told_at: Instant) {
+        let Some(Acked { ack, .. }) = self.acked else { return };
+        for &block in segment.blocks.as_slice() {
+            let is_outstanding = !block.left.is_before(ack) && !block.right.is_after(self.sent);
+            if is_outstanding && block.left.is_before(block.right) {
+                self.board.insert(block, told_at);
             }
         }
     }

@@ -7,6 +7,7 @@
 //! lets 50 ms pass. What goes up is written the same way; `held` is a packet that does not.
 
 mod bounds;
+mod filter;
 mod random;
 
 use core::fmt::Write as _;
@@ -34,8 +35,13 @@ fn flow_of(v6: bool, port: u16) -> TcpFlow {
 }
 
 /// A hold of 50 ms and otherwise the defaults.
-fn fixed() -> DidaConfig {
+fn filtering() -> DidaConfig {
     DidaConfig { hold: HoldPolicy::Fixed(50 * MS), ..DidaConfig::default() }
+}
+
+/// The same, with the SACK option taken out as a whole.
+fn fixed() -> DidaConfig {
+    DidaConfig { sack: SackHandling::Mask, ..filtering() }
 }
 
 fn literal() -> DidaConfig {

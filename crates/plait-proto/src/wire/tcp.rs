@@ -27,6 +27,7 @@ const OPTION_MD5: u8 = 19;
 const OPTION_AO: u8 = 29;
 const TIMESTAMPS_BYTES: usize = 10;
 const SACK_BLOCK_BYTES: usize = 8;
+const OPTIONS_BYTES_MAX: usize = 40;
 
 /// Why a packet is not read as TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,7 +125,7 @@ impl TcpFlags {
 }
 
 /// A range of received bytes above a hole (RFC 2018 §3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SackBlock {
     /// First byte received.
     pub left: TcpSeq,
@@ -255,6 +256,14 @@ impl<'a> TcpPacket<'a> {
 /// (RFC 1624). Says whether the packet changed: one without SACK stays as it is, and so does one
 /// that is signed.
 pub fn mask_sack(packet: &mut [u8]) -> bool {
+    rewrite_sack(packet, &[])
+}
+
+/// Writes these blocks into the SACK option in place of those that are there, as many as it has
+/// room for, and NOPs over what is left of it; the checksum is updated incrementally (RFC 1624).
+/// Says whether there was an option to write to: a packet without SACK stays as it is, and so does
+/// one that is signed.
+pub fn rewrite_sack(packet: &mut [u8], blocks: &[SackBlock]) -> bool {
     let Ok(at) = find_tcp(packet) else { return false };
     let Some(segment) = packet.get_mut(at..) else { return false };
     let Some(header) = segment.first_chunk::<TCP_HEADER_BYTES>() else { return false };
@@ -264,13 +273,23 @@ pub fn mask_sack(packet: &mut [u8]) -> bool {
     else {
         return false;
     };
+    let mut option = [OPTION_NOP; OPTIONS_BYTES_MAX];
+    let option = &mut option[..to - from];
+    let count = blocks.len().min((option.len() - 2) / SACK_BLOCK_BYTES);
+    if count > 0 {
+        option[..2].copy_from_slice(&[OPTION_SACK, (2 + count * SACK_BLOCK_BYTES) as u8]);
+        let (places, _) = option[2..].as_chunks_mut::<SACK_BLOCK_BYTES>();
+        for (place, block) in places.iter_mut().zip(&blocks[..count]) {
+            place[..4].copy_from_slice(&block.left.0.to_be_bytes());
+            place[4..].copy_from_slice(&block.right.0.to_be_bytes());
+        }
+    }
     let mut sum = u16::from_be_bytes([header[CHECKSUM], header[CHECKSUM + 1]]);
     // The checksum's words lie at even places; the option may begin and end at odd ones.
     for word_at in (from & !1..to).step_by(2) {
         let old = u16::from_be_bytes([header[word_at], header[word_at + 1]]);
-        for byte in &mut header[word_at.max(from)..(word_at + 2).min(to)] {
-            *byte = OPTION_NOP;
-        }
+        let (start, end) = (word_at.max(from), (word_at + 2).min(to));
+        header[start..end].copy_from_slice(&option[start - from..end - from]);
         let new = u16::from_be_bytes([header[word_at], header[word_at + 1]]);
         sum = updated_checksum(sum, old, new);
     }

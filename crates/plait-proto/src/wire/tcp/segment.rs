@@ -3,11 +3,10 @@
 use core::net::IpAddr;
 
 use super::{
-    CHECKSUM, OPTION_NOP, OPTION_SACK, OPTION_TIMESTAMPS, SACK_BLOCK_BYTES, SackBlock, TCP,
-    TCP_HEADER_BYTES, TIMESTAMPS_BYTES, TcpFlags, TcpFlow, TcpSeq,
+    CHECKSUM, OPTION_NOP, OPTION_SACK, OPTION_TIMESTAMPS, OPTIONS_BYTES_MAX, SACK_BLOCK_BYTES,
+    SackBlock, TCP, TCP_HEADER_BYTES, TIMESTAMPS_BYTES, TcpFlags, TcpFlow, TcpSeq,
 };
 
-const OPTIONS_BYTES_MAX: usize = 40;
 const TTL: u8 = 64;
 
 /// What a segment is made of.

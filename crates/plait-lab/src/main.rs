@@ -22,6 +22,7 @@ mod run;
 mod scratch;
 mod selftest;
 mod site;
+mod steering;
 mod swarm;
 mod topology;
 mod verify;

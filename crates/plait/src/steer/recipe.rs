@@ -294,8 +294,9 @@ impl<'a> Script<'a> {
     /// Android has a table per interface, with the interface's number and 1000, and marks sockets
     /// that chose their network themselves with 0x10000.
     fn lead_up_on_android(&mut self, option: &str, others: &[(String, IpAddr)]) {
-        let table =
-            |variable: &str| format!("$((1000 + $(cat \"/sys/class/net/${variable}/ifindex\")))");
+        let table = |variable: &str| {
+            format!("$((1000 + $(ip -o link show dev \"${variable}\" | cut -d : -f 1)))")
+        };
         for (variable, _) in others {
             self.line(format!(
                 "ip {option} rule add pref {} iif lo lookup {} suppress_prefixlength 0",

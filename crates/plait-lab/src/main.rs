@@ -23,6 +23,7 @@ mod run;
 mod scratch;
 mod selftest;
 mod site;
+mod steering;
 mod swarm;
 mod topology;
 mod verify;

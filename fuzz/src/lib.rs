@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod bond_ops;
+pub mod dida_ops;
 pub mod fq_codel_ops;
 pub mod input;
 pub mod open_datagram;
@@ -17,6 +18,7 @@ pub mod tun_segment;
 pub mod wire_parse;
 
 pub use bond_ops::bond_ops;
+pub use dida_ops::dida_ops;
 pub use fq_codel_ops::fq_codel_ops;
 pub use open_datagram::open_datagram;
 pub use resequencer_ops::resequencer_ops;
@@ -27,11 +29,12 @@ pub use wire_parse::wire_parse;
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("wire_parse", wire_parse),
     ("open_datagram", open_datagram),
     ("bond_ops", bond_ops),
     ("resequencer_ops", resequencer_ops),
     ("fq_codel_ops", fq_codel_ops),
     ("tun_segment", tun_segment),
+    ("dida_ops", dida_ops),
 ];

@@ -29,6 +29,7 @@ const TESTS: &[(&str, Test)] = &[
     ("emulator", base::emulator),
     ("topology", base::topology),
     ("measurements", base::measurements),
+    ("fetch", base::fetch),
     ("reconfiguration", base::reconfiguration),
     ("mptcp", base::mptcp),
     ("stand", bond::stand),

@@ -63,6 +63,7 @@ tests! { selftest:
     measurements => "measurements",
     reconfiguration => "reconfiguration",
     mptcp => "mptcp",
+    files_come_with_their_senders_view => "fetch",
     a_tcp_scenario_runs => "scenario-tcp",
 }
 

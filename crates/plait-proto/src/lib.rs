@@ -11,6 +11,7 @@ pub mod allowed_ips;
 pub mod bond;
 pub mod config;
 pub mod congestion;
+pub mod dida;
 pub mod drop_reason;
 pub mod egress;
 pub mod endpoint;

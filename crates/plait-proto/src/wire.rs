@@ -9,6 +9,7 @@ pub mod handshake;
 pub mod ip;
 pub mod mss;
 pub mod sealed;
+pub mod tcp;
 
 /// The protocol version, in the high four bits of the first byte (spec W-1).
 pub const VERSION: u8 = 1;

@@ -6,7 +6,7 @@
 
 use core::fmt::Debug;
 
-use plait_proto::time::Instant;
+use plait_proto::time::{Duration, Instant};
 
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::{AppSpec, Scenario};
@@ -39,10 +39,36 @@ pub struct Observation {
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// What only a modelled TCP sender tells.
+    pub recovery: Option<RecoveryView>,
+    /// How long all transfers of a given length together took, once they are complete.
+    pub transfer: Option<Transfer>,
     /// A call's quality on a scale from 1 to 4.5 (ITU-T G.107).
     pub mos: Option<f64>,
     /// How long the pages took that were finished within the measured span, in seconds.
     pub page_loads_s: Vec<f64>,
+}
+
+/// How loss recovery went, all TCP senders together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecoveryView {
+    /// Acknowledgements that reached a sender and advanced nothing while data was outstanding.
+    pub duplicate_acks: u64,
+    /// Fast recoveries begun.
+    pub fast_recoveries: u64,
+    /// Episodes of loss that were found to be a mistake and taken back.
+    pub undone_recoveries: u64,
+    /// The longest of the senders' retransmission timeouts now.
+    pub rto: Duration,
+}
+
+/// A transfer that is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// Payload that the receiver was given.
+    pub bytes: u64,
+    /// From the first SYN to the last byte at the receiver.
+    pub time: Duration,
 }
 
 /// An application.

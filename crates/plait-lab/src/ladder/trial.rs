@@ -275,6 +275,8 @@ fn traffic(load: Load) -> Traffic {
         controller: inner.controller().into(),
         recovery: "rack-tlp".into(),
         window_bytes_max,
+        sack: true,
+        undo: true,
         paced: load.like_quic,
     };
     Traffic::Tcp(TcpSpec { flows: load.flows, transfer_bytes: None, tcp })

@@ -36,6 +36,7 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
     };
     // The scenario names the RFC, the model the threshold.
     let recovery = match kind.recovery.as_str() {
+        "rfc6675" if !kind.sack => Recovery::NewReno,
         "rfc6675" => Recovery::Sack { dup_threshold: DupThreshold::Fixed(3) },
         "rfc6675-adaptive" => Recovery::Sack { dup_threshold: DupThreshold::Adaptive },
         other => other.parse().map_err(|error| wrong(format!("{error}")))?,
@@ -46,11 +47,16 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
             segment_bytes,
             controller,
             recovery,
+            undo: kind.undo,
             pacing: if kind.paced { Pacing::Always } else { Pacing::Controller },
             source,
             ..SenderConfig::default()
         },
-        receiver: ReceiverConfig { segment_bytes, window_bytes_max: kind.window_bytes_max },
+        receiver: ReceiverConfig {
+            segment_bytes,
+            window_bytes_max: kind.window_bytes_max,
+            sack: kind.sack,
+        },
     })
 }
 

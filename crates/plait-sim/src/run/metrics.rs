@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plait_proto::resequencer::{ResequencerStats, WAITING_BUCKETS_MS};
 
 use super::{Testbed, mbit, own_time};
-use crate::app::{Observation, Tally};
+use crate::app::{Observation, Tally, Transfer};
 use crate::scenario::Scenario;
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::rate::TUNNEL_BYTES;
@@ -80,6 +80,16 @@ fn of_app(
     if observation.cwnd_segments.is_some() {
         put("retransmitted_percent", percent(observation.retransmits, observation.segments));
         put("timeouts", observation.timeouts as f64);
+        put("retransmits", observation.retransmits as f64);
+    }
+    if let Some(recovery) = observation.recovery {
+        put("duplicate_acks", recovery.duplicate_acks as f64);
+        put("fast_recoveries", recovery.fast_recoveries as f64);
+        put("undone_recoveries", recovery.undone_recoveries as f64);
+    }
+    if let Some(Transfer { bytes, time }) = observation.transfer {
+        put("transfer_s", time.as_secs_f64());
+        put("transfer_mbit", mbit(bytes, time));
     }
     if let Some(mos) = observation.mos {
         put("mos", mos);

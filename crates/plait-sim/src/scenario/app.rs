@@ -146,6 +146,11 @@ pub struct TcpKind {
     pub recovery: String,
     /// The largest window that the receiver offers.
     pub window_bytes_max: u64,
+    /// Whether both ends use selective acknowledgements; without them the loss recovery is
+    /// NewReno's (RFC 6582), called `rfc6675` here for its three duplicates.
+    pub sack: bool,
+    /// Whether a reduction that proves needless is taken back.
+    pub undo: bool,
     /// Whether segments leave at a rate even where the controller names none.
     pub paced: bool,
 }
@@ -342,6 +347,17 @@ fn read_web(section: &mut Section<'_>) -> WebSpec {
     }
 }
 
+/// Without SACK there is one loss recovery.
+fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
+    const ONLY: &str = RECOVERIES[0];
+    if section.holds_any(&["recovery"]) && recovery != ONLY {
+        let text = format!("\"{recovery}\" needs selective acknowledgements");
+        let help = format!("write \"{ONLY}\", or nothing, with sack = false");
+        section.problem("recovery", Problem::new(text, help));
+    }
+    ONLY.to_owned()
+}
+
 fn read_tcp(section: &mut Section<'_>) -> TcpKind {
     let controllers = congestion::Algorithm::ALL.map(congestion::Algorithm::name);
     let default = congestion::Algorithm::CubicLinux.name();
@@ -354,9 +370,14 @@ fn read_tcp(section: &mut Section<'_>) -> TcpKind {
         }
         None => default.to_owned(),
     };
+    let controller = word("controller", &controllers, default);
+    let recovery = word("recovery", &RECOVERIES, "rack-tlp");
+    let sack = section.boolean("sack").unwrap_or(true);
     TcpKind {
-        controller: word("controller", &controllers, default),
-        recovery: word("recovery", &RECOVERIES, "rack-tlp"),
+        controller,
+        recovery: if sack { recovery } else { recovery_without_sack(section, recovery) },
+        sack,
+        undo: section.boolean("undo").unwrap_or(true),
         window_bytes_max: section
             .integer("window_bytes_max", (4096, 1 << 30), "bytes")
             .unwrap_or(ReceiverConfig::WINDOW_BYTES_MAX),

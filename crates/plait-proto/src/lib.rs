@@ -27,6 +27,7 @@ pub mod scheduler;
 pub mod seq;
 pub mod session;
 pub mod stats;
+pub mod steer;
 pub mod time;
 pub mod units;
 pub mod wire;

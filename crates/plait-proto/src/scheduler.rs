@@ -11,6 +11,7 @@ mod delivery;
 mod earliest_delivery;
 mod ecf;
 mod fixed;
+mod inverse_rtt;
 mod min_rtt;
 #[cfg(test)]
 mod random_views;
@@ -32,6 +33,7 @@ pub use config::{Algorithm, InvalidScheduler, SchedulerConfig, UnknownAlgorithm}
 pub use earliest_delivery::{EarliestDelivery, EarliestDeliveryConfig, InvalidEarliestDelivery};
 pub use ecf::{Ecf, EcfConfig, InvalidEcf};
 pub use fixed::Fixed;
+pub use inverse_rtt::InverseRtt;
 pub use min_rtt::MinRtt;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;

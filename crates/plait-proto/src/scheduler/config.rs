@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     AdaptiveWrr, AdaptiveWrrConfig, Blest, BlestConfig, CheapestFirst, EarliestDelivery,
     EarliestDeliveryConfig, Ecf, EcfConfig, Fixed, InvalidAdaptiveWrr, InvalidBlest,
-    InvalidEarliestDelivery, InvalidEcf, MinRtt, Redundant, RoundRobin, Scheduler,
+    InvalidEarliestDelivery, InvalidEcf, InverseRtt, MinRtt, Redundant, RoundRobin, Scheduler,
 };
 
 /// A scheduler, by its field's name.
@@ -52,11 +52,15 @@ pub enum Algorithm {
     /// `ecf`: the quickest path, and a slower one only if what waits would not be through earlier
     /// by waiting for the quickest. For transfers with an end: pages, chunks of video.
     Ecf,
+    /// `inverse-rtt`: paper 000's RTT-dynamic steering: packets in inverse proportion to the paths'
+    /// round-trip times. Needs no hand-set rate; right as far as the slower link is the one with
+    /// less capacity.
+    InverseRtt,
 }
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AdaptiveWrr,
         Self::Fixed,
         Self::RoundRobin,
@@ -66,15 +70,19 @@ impl Algorithm {
         Self::CheapestFirst,
         Self::Blest,
         Self::Ecf,
+        Self::InverseRtt,
     ];
 
     /// The controller of each path unless the configuration says otherwise: none for those that
     /// share packets out by weights or reports (002, 000), and for `min-rtt`, which knows both.
     pub fn default_congestion(self) -> Option<ControllerConfig> {
         match self {
-            Self::AdaptiveWrr | Self::Fixed | Self::RoundRobin | Self::Redundant | Self::MinRtt => {
-                None
-            }
+            Self::AdaptiveWrr
+            | Self::Fixed
+            | Self::RoundRobin
+            | Self::Redundant
+            | Self::MinRtt
+            | Self::InverseRtt => None,
             Self::EarliestDelivery | Self::CheapestFirst | Self::Blest | Self::Ecf => {
                 Some(congestion::Algorithm::Bbr.into())
             }
@@ -93,6 +101,7 @@ impl Algorithm {
             Self::CheapestFirst => "cheapest-first",
             Self::Blest => "blest",
             Self::Ecf => "ecf",
+            Self::InverseRtt => "inverse-rtt",
         }
     }
 }
@@ -107,7 +116,7 @@ impl fmt::Display for Algorithm {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "unknown scheduler `{0}`: use one of adaptive-wrr, fixed, round-robin, min-rtt, redundant, \
-     earliest-delivery, cheapest-first, blest and ecf"
+     earliest-delivery, cheapest-first, blest, ecf and inverse-rtt"
 )]
 pub struct UnknownAlgorithm(pub String);
 
@@ -179,6 +188,7 @@ impl SchedulerConfig {
             Algorithm::CheapestFirst => Box::new(CheapestFirst::default()),
             Algorithm::Blest => Box::new(Blest::new(self.blest)),
             Algorithm::Ecf => Box::new(Ecf::new(self.ecf)),
+            Algorithm::InverseRtt => Box::new(InverseRtt::default()),
         }
     }
 }

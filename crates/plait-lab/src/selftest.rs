@@ -43,6 +43,7 @@ const TESTS: &[(&str, Test)] = &[
     ("restart-after-kill", bond::restarts_after_kill),
     ("scenario-udp", scenario::udp),
     ("scenario-tcp", scenario::tcp),
+    ("scenario-transfer", scenario::transfer),
     ("silent-cut", survive::silent_cut),
     ("restart", survive::restart),
     ("interface", survive::interface),

@@ -65,6 +65,7 @@ tests! { selftest:
     mptcp => "mptcp",
     files_come_with_their_senders_view => "fetch",
     a_tcp_scenario_runs => "scenario-tcp",
+    a_transfer_tells_its_time => "scenario-transfer",
 }
 
 tests! { selftest_of_plait:

@@ -77,6 +77,22 @@ start_s = 0.2
 series = ["goodput", "cwnd", "queue_ms"]
 "#;
 
+/// A file without SACK, alone on its link.
+const TRANSFER: &str = r#"
+[links.dsl]
+rate_mbit = 20
+rtt_ms = 20
+
+[[app]]
+name = "file"
+kind = "tcp"
+via = "dsl"
+flows = 2
+start_s = 0.2
+transfer_bytes = 1_000_000
+sack = false
+"#;
+
 /// UDP arrives at its rate, over a bond and beside it.
 pub(super) fn udp(output: &Output) -> Result<()> {
     let Some(results) = run_scenario("netns-udp", UDP, output)? else { return Ok(()) };
@@ -109,6 +125,18 @@ pub(super) fn tcp(output: &Output) -> Result<()> {
     ensure!(!run.metrics.contains_key("loss_percent"), "nobody knows which segments arrived");
     let window = run.series.get("cwnd.bulk").and_then(|series| series.last().copied().flatten());
     ensure!(window.is_some_and(|segments| segments >= 2.0), "a window, not {window:?}");
+    Ok(())
+}
+
+/// A transfer of a given length tells its time, which is the link's and no less.
+pub(super) fn transfer(output: &Output) -> Result<()> {
+    let Some(results) = run_scenario("netns-transfer", TRANSFER, output)? else { return Ok(()) };
+    let metrics = &results.runs[0].metrics;
+    let metric = |name: &str| metrics.get(name).copied().unwrap_or(f64::NAN);
+    // 2 MB at 20 Mbit/s less headers, and the time of a handshake and of slow start.
+    ensure!((0.84..2.0).contains(&metric("transfer_s.file")), "a transfer's time: {metrics:?}");
+    let (rate, time) = (metric("transfer_mbit.file"), metric("transfer_s.file"));
+    ensure!((rate * time - 16.0).abs() < 0.01, "16 Mbit in all: {metrics:?}");
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use plait_proto::time::{Duration, Instant};
 
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::{AppSpec, Scenario};
+use crate::tcp::Segment;
 use crate::world::{End, Packet, WorldError};
 
 mod bulk;
@@ -82,6 +83,17 @@ pub trait App: Debug + Send {
     /// Takes a packet that arrived at the end that it names.
     fn handle_packet(&mut self, now: Instant, packet: &Packet, out: &mut Outbox);
 
+    /// The segment that a packet of its stands for, while it is on its way; `None` without TCP.
+    fn segment(&self, _packet: &Packet) -> Option<Segment> {
+        None
+    }
+
+    /// Puts a segment on its way in the place of one that was read and changed between the ends.
+    /// `None` when its connection is no more.
+    fn replace(&mut self, _now: Instant, _stream: u32, _segment: Segment) -> Option<Packet> {
+        None
+    }
+
     /// What was sent and what arrived.
     fn tally(&self) -> &Tally;
 
@@ -131,6 +143,9 @@ impl Place {
     fn new(scenario: &Scenario, spec: &AppSpec, app: usize, zero: Instant, span: Span) -> Self {
         let mtu = match (&spec.via, &scenario.bond) {
             (Via::Link(name), _) => scenario.links[name].mtu,
+            (Via::Steer, _) => {
+                scenario.steer.as_ref().expect("a checked scenario steers where it says so").mtu
+            }
             (Via::Bond, bond) => {
                 bond.as_ref().expect("a checked scenario's bond exists when it is used").inner_mtu
             }

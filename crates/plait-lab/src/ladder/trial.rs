@@ -158,6 +158,7 @@ impl Trial {
             server_rtt: Duration::ZERO,
             links: names.into_iter().zip(links).collect(),
             bond,
+            steer: None,
             apps: self.apps(via, duration, seed),
             sweep: Vec::new(),
             capture: Capture { interval: SAMPLE, series: vec!["queue_ms".into()] },
@@ -178,6 +179,7 @@ impl Trial {
             name: name.into(),
             direction,
             via: via.clone(),
+            client: 0,
             start: SEED_STEP * u32::try_from(seed % SEED_STEPS).expect("below sixteen"),
             stop: duration,
             traffic,
@@ -258,6 +260,7 @@ fn bond(links: Vec<String>, policy: &Policy) -> BondSpec {
         resequencer: ResequencerConfig::default(),
         report_interval: REPORT_INTERVAL,
         inner_mtu: INNER_MTU_BYTES,
+        dida: None,
     }
 }
 

@@ -2,7 +2,10 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use std::collections::BTreeSet;
+
 use super::Policy;
+use crate::dida::DidaConfig;
 use crate::time::Duration;
 
 /// An address of each family, or of one.
@@ -101,6 +104,16 @@ pub enum Granularity {
     Flow,
 }
 
+impl Granularity {
+    /// The name in configuration and status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Flow => "flow",
+        }
+    }
+}
+
 /// What happens to packets that are not TCP. Their receivers have no use for packets out of order,
 /// so they are not steered one by one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -142,7 +155,7 @@ pub struct ProbeConfig {
 impl Default for ProbeConfig {
     fn default() -> Self {
         Self {
-            interval: Duration::from_millis(200),
+            interval: Duration::from_millis(100),
             idle_interval: Duration::from_secs(5),
             timeout: Duration::from_secs(1),
             unanswered_max: 3,
@@ -174,6 +187,8 @@ pub struct NodeConfig {
     pub flows_per_client_max: u32,
     /// A flow without packets for so long is forgotten.
     pub flow_idle: Duration,
+    /// Holding of duplicate ACKs; `None`: packets from clients pass as they are.
+    pub dida: Option<DidaConfig>,
 }
 
 impl Default for NodeConfig {
@@ -189,6 +204,7 @@ impl Default for NodeConfig {
             probe: Some(ProbeConfig::default()),
             flows_per_client_max: 4096,
             flow_idle: Duration::from_secs(300),
+            dida: None,
         }
     }
 }
@@ -270,15 +286,15 @@ pub enum InvalidNode {
     /// Round-trip times come from probes.
     #[error("the policy `{0}` needs round-trip times, so `probe` must not be off")]
     PolicyNeedsProbes(Policy),
-    /// A number that leaves nothing to do or never ends.
-    #[error("`{option}` is {value}; use at least {least}")]
-    TooSmall {
+    /// A number with which nothing would work, or state would grow without need.
+    #[error("`{option}` is {value}; use {range}")]
+    OutOfRange {
         /// The option.
         option: &'static str,
         /// Its value.
         value: String,
-        /// The least that makes sense.
-        least: &'static str,
+        /// What it may be.
+        range: &'static str,
     },
 }
 
@@ -302,8 +318,8 @@ impl NodeConfig {
         if self.probe.is_none() && self.policy.needs_round_trips() {
             return Err(InvalidNode::PolicyNeedsProbes(self.policy));
         }
-        let mut names = std::collections::BTreeSet::new();
-        let mut addresses = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
         for client in &self.clients {
             if !names.insert(&client.name) {
                 return Err(InvalidNode::RepeatedClient(client.name.clone()));
@@ -321,24 +337,25 @@ impl NodeConfig {
     }
 
     fn check_numbers(&self) -> Result<(), InvalidNode> {
-        let at_least = |option, value: Duration, least: Duration, text| {
-            let value_text = format!("{value:?}");
-            if value >= least {
+        let ms = Duration::from_millis;
+        let time = |option, value: Duration, bounds: [Duration; 2], range| {
+            if bounds[0] <= value && value <= bounds[1] {
                 return Ok(());
             }
-            Err(InvalidNode::TooSmall { option, value: value_text, least: text })
+            Err(InvalidNode::OutOfRange { option, value: format!("{value:?}"), range })
         };
         let positive = |option, value: u32| match value {
-            0 => Err(InvalidNode::TooSmall { option, value: value.to_string(), least: "1" }),
+            0 => Err(InvalidNode::OutOfRange { option, value: "0".into(), range: "at least 1" }),
             _ => Ok(()),
         };
         positive("flows_per_client_max", self.flows_per_client_max)?;
-        at_least("flow_idle", self.flow_idle, Duration::from_secs(1), "1 s")?;
+        let day = [ms(1000), ms(86_400_000)];
+        time("flow_idle", self.flow_idle, day, "1 s to a day")?;
         let Some(probe) = &self.probe else { return Ok(()) };
-        let least = Duration::from_millis(10);
-        at_least("probe interval", probe.interval, least, "10 ms")?;
-        at_least("idle probe interval", probe.idle_interval, least, "10 ms")?;
-        at_least("probe timeout", probe.timeout, least, "10 ms")?;
+        let hour = [ms(10), ms(3_600_000)];
+        time("probe interval", probe.interval, hour, "10 ms to an hour")?;
+        time("idle probe interval", probe.idle_interval, hour, "10 ms to an hour")?;
+        time("probe timeout", probe.timeout, [ms(10), ms(10_000)], "10 ms to 10 s")?;
         positive("unanswered_max", probe.unanswered_max)?;
         positive("answered_min", probe.answered_min)
     }
@@ -361,7 +378,7 @@ impl ClientConfig {
             let attachment = primary.name.clone();
             return Err(InvalidNode::PrimaryRewritten { client: client(), attachment });
         }
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         for attachment in &self.attachments {
             let name = || attachment.name.clone();
             if !names.insert(&attachment.name) {

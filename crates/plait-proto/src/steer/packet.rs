@@ -150,11 +150,9 @@ impl Rewrite {
 
 /// ~m + m' over all words of two addresses, in one's complement.
 fn difference(from: &[u8], to: &[u8]) -> u16 {
-    let words = |bytes: &[u8]| -> u32 {
-        bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum()
-    };
-    let inverted: Vec<u8> = from.iter().map(|byte| !byte).collect();
-    folded(words(&inverted) + words(to))
+    let word = |pair: &[u8]| u32::from(u16::from_be_bytes([pair[0], pair[1]]));
+    let pairs = from.chunks_exact(2).zip(to.chunks_exact(2));
+    folded(pairs.map(|(from, to)| (word(from) ^ 0xffff) + word(to)).sum())
 }
 
 /// A sum of words with its carries added in again.

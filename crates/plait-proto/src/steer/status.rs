@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dida::DidaStats;
+
 /// Why a steering node dropped a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -163,4 +165,6 @@ pub struct NodeStatus {
     pub unknown: u64,
     /// Drops by reason; reasons that never occurred are absent.
     pub drops: BTreeMap<String, u64>,
+    /// DIDA's counters; `None` without DIDA.
+    pub dida: Option<DidaStats>,
 }

@@ -6,7 +6,7 @@ use super::connection::{Connection, Ends, ends, is_tallied};
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place, RecoveryView, Transfer};
 use crate::scenario::app::TcpSpec;
-use crate::tcp::{Source, TcpSender};
+use crate::tcp::{Segment, Source, TcpSender};
 use crate::world::{Packet, WorldError};
 
 /// Some connections, all alike, that begin together.
@@ -109,6 +109,14 @@ impl App for Bulk {
             self.flows[at].handle_packet(now, packet);
             self.drain(now, at, out);
         }
+    }
+
+    fn segment(&self, packet: &Packet) -> Option<Segment> {
+        self.flows.get(packet.stream as usize / 2)?.segment(packet)
+    }
+
+    fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Option<Packet> {
+        Some(self.flows.get_mut(stream as usize / 2)?.replace(now, stream, segment))
     }
 
     fn tally(&self) -> &Tally {

@@ -120,6 +120,17 @@ impl Connection {
         }
     }
 
+    /// What a packet on its way stands for.
+    pub(super) fn segment(&self, packet: &Packet) -> Option<Segment> {
+        let on_the_way = &self.on_the_way[usize::from(packet.stream != self.stream)];
+        on_the_way.segments.get(&packet.number).map(|(_, segment)| *segment)
+    }
+
+    /// Puts a segment on its way that was read from bytes between the ends.
+    pub(super) fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Packet {
+        self.packet(now, segment, stream != self.stream)
+    }
+
     /// Takes out what both ends have to send, and gives the bytes that came into order.
     pub(super) fn drain(&mut self, now: Instant, tally: &mut Tally, out: &mut Outbox) -> u64 {
         while let Some(segment) = self.sender.poll_transmit(now) {

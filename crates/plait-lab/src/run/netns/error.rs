@@ -16,6 +16,15 @@ pub(super) enum NetnsError {
          application out"
     )]
     Kind { app: String, kind: &'static str },
+    /// Something that only the simulator has so far.
+    #[error("{what}: not on netns yet; take it out, or choose --on sim")]
+    NotYet { what: String },
+    /// Clients that put packets in order below IP.
+    #[error(
+        "[steer.client]: clients on netns are plain hosts, which deliver packets as they come; take \
+         it out, or choose --on sim"
+    )]
+    Reordering,
     /// A TCP sender that paces.
     #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
     Paced { app: String },

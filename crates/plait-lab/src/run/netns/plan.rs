@@ -44,6 +44,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
         if count > max { Err(NetnsError::TooMany { what, count, max }) } else { Ok(()) }
     };
     too_many("links", scenario.links.len() as u64, LINKS_MAX as u64)?;
+    check_steering(scenario)?;
     let mut flows = 0;
     for app in &scenario.apps {
         match &app.traffic {
@@ -87,6 +88,21 @@ fn sack_of(scenario: &Scenario) -> Result<bool, NetnsError> {
         }
     }
     Ok(found.is_none_or(|(_, sack)| sack))
+}
+
+/// What stands between provider and server.
+fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
+    let not_yet = |what: &str| Err(NetnsError::NotYet { what: what.to_owned() });
+    match (&scenario.steer, &scenario.bond) {
+        (_, Some(bond)) if bond.dida.is_some() => not_yet("[bond.dida]"),
+        (Some(_), Some(_)) => not_yet("[bond] and [steer] in one scenario"),
+        (Some(steer), None) if steer.t_reordering.is_some() => Err(NetnsError::Reordering),
+        (Some(steer), None) if steer.clients > 1 => {
+            let (what, count) = ("steer.clients".to_owned(), steer.clients.into());
+            Err(NetnsError::TooMany { what, count, max: 1 })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {

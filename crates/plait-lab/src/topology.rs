@@ -28,6 +28,7 @@ mod veth;
 
 pub(crate) use addresses::*;
 pub(crate) use ip::ip_batch;
+pub(crate) use multipath::enable_mptcp;
 pub(crate) use veth::{VETH_LINKS, VethTopology};
 
 /// MTU of an emulated link's devices unless said otherwise, in bytes: room for a full packet and a

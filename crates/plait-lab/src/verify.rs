@@ -168,6 +168,11 @@ const PROMISES: &[Promise] = &[
         claim: "the paper's downloads with the kernel's TCP, beside the kernel's MPTCP",
         check: dida::download::check,
     },
+    Promise {
+        name: "dida.6",
+        claim: "what steering costs a core, and what it adds to the latency, is known",
+        check: dida::cost::check,
+    },
 ];
 
 #[derive(Serialize)]

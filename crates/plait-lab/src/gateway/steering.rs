@@ -1,6 +1,5 @@
 //! A real `plait steer` process with one client, which has nothing but the recipe.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -62,13 +61,18 @@ pub(crate) struct AttachmentSection {
 }
 
 /// `[dida]`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct DidaSection {
-    pub(crate) hold: Hold,
-    pub(crate) sack: &'static str,
-    pub(crate) gap_filled: &'static str,
-    pub(crate) released_until: &'static str,
-    pub(crate) hold_max_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hold: Option<Hold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sack: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gap_filled: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) released_until: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hold_max_ms: Option<f64>,
 }
 
 /// A policy's name, or a number of milliseconds.
@@ -92,8 +96,6 @@ impl NodeFile {
 pub(crate) struct NodeView {
     pub(crate) clients: Vec<ClientView>,
     #[serde(default)]
-    pub(crate) drops: BTreeMap<String, u64>,
-    #[serde(default)]
     pub(crate) dida: Option<plait_proto::dida::DidaStats>,
 }
 
@@ -106,14 +108,7 @@ pub(crate) struct ClientView {
 /// An attachment of a client.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct AttachmentView {
-    pub(crate) name: String,
     pub(crate) state: String,
-    #[serde(default)]
-    pub(crate) packets: u64,
-    #[serde(default)]
-    pub(crate) bytes: u64,
-    #[serde(default)]
-    pub(crate) rtt_us: Option<u64>,
 }
 
 impl NodeView {
@@ -155,9 +150,9 @@ impl<'a> SteerNode<'a> {
         Ok(node)
     }
 
-    /// Its process number.
-    pub(crate) fn pid(&self) -> u32 {
-        self.service.pid()
+    /// Processor time that its process has taken.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(&self.service.pid().to_string())
     }
 
     /// Whether the node has not ended by itself.

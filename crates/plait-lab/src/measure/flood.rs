@@ -11,7 +11,7 @@ use anyhow::Result;
 use plait_net::netns::NetNs;
 
 /// IPv4's header and UDP's, in bytes.
-pub(crate) const UDP_HEADERS_BYTES: usize = 28;
+const UDP_HEADERS_BYTES: usize = 28;
 /// How soon a receiver sees that it is to stop.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 /// What is still on its way when the sender has stopped arrives within this time.

@@ -45,13 +45,13 @@ pub(crate) fn node_file(scenario: &Scenario, steer: &SteerSpec) -> NodeFile {
 fn dida(config: &DidaConfig) -> DidaSection {
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     DidaSection {
-        hold: match config.hold {
+        hold: Some(match config.hold {
             HoldPolicy::Fixed(time) => Hold::Millis(millis(time)),
             policy => Hold::Policy(policy.name()),
-        },
-        sack: config.sack.name(),
-        gap_filled: config.on_gap_filled.name(),
-        released_until: config.released_until.name(),
-        hold_max_ms: millis(config.hold_max),
+        }),
+        sack: Some(config.sack.name()),
+        gap_filled: Some(config.on_gap_filled.name()),
+        released_until: Some(config.released_until.name()),
+        hold_max_ms: Some(millis(config.hold_max)),
     }
 }

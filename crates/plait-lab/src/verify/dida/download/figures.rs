@@ -52,7 +52,7 @@ impl Shown {
     /// The times of all files of a size, sorted; `None` when one did not complete.
     fn times_s(&self, size_mb: u64) -> Option<Vec<f64>> {
         let time =
-            |file: &File| file.fetched.is_complete().then(|| file.fetched.time.as_secs_f64());
+            |file: &File| file.fetched.is_complete().then_some(file.fetched.time.as_secs_f64());
         let mut times = self.files(size_mb).map(time).collect::<Option<Vec<f64>>>()?;
         times.sort_by(f64::total_cmp);
         Some(times)

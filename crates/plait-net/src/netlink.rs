@@ -1,9 +1,10 @@
-//! Links, addresses and routes by rtnetlink (RFC 3549), one request at a time.
+//! Links, addresses, routes and routing rules by rtnetlink (RFC 3549), one request at a time.
 //!
 //! Acts in the network namespace of the thread that opened it, also when used from another.
 
 mod interfaces;
 mod monitor;
+pub mod policy;
 mod request;
 
 use std::io;

@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plait_net::batch::PacketBatch;
+use plait_net::icmp::EchoSocket;
 use plait_net::machine::{Machine, TunDevice};
+use plait_net::netlink::policy::{Action, Family, Rule, Selector, TableRoute};
 use plait_net::netlink::{Monitor, Netlink, RouteInfo};
 use plait_net::netns::NetNs;
 use plait_net::tun::coalesce::Candidate;
@@ -470,6 +472,118 @@ fn check_netlink() {
     assert!(twice.to_string().contains("10.8.0.1/24"), "{twice}");
     let absent = netlink.set_up(9999).unwrap_err();
     assert_eq!((absent.errno(), absent.is_permission_denied()), (Some(libc::ENODEV), false));
+}
+
+#[test]
+fn rules_and_routes_of_own_tables_are_set_read_back_and_removed() {
+    run("rules_and_routes_of_own_tables_are_set_read_back_and_removed", || {
+        NetNs::anonymous().unwrap().run_in(check_policy).unwrap();
+    });
+}
+
+fn check_policy() {
+    const OURS: u8 = 112;
+    const OTHERS: u8 = 113;
+    let tun = Tun::open("ppol", false).unwrap();
+    let mut netlink = Netlink::open().unwrap();
+    let index = netlink.link(tun.name()).unwrap().unwrap().index;
+    netlink.set_up(index).unwrap();
+    let v4: IpAddr = "10.8.0.1".parse().unwrap();
+    let v6: IpAddr = "fd08::1".parse().unwrap();
+    netlink.add_address(index, v4, 24).unwrap();
+    netlink.add_address(index, v6, 64).unwrap();
+
+    let rule = |priority, family, selector, action| Rule { priority, family, selector, action };
+    let rules = [
+        rule(5200, Family::V4, Selector::Interface("ppol".into()), Action::Table(5200)),
+        rule(5201, Family::V4, Selector::Interface("lo".into()), Action::Goto(5209)),
+        rule(5202, Family::V4, Selector::From(v4), Action::Table(77)),
+        rule(5203, Family::V4, Selector::All, Action::Table(5201)),
+        rule(5209, Family::V4, Selector::All, Action::Nop),
+        rule(5202, Family::V6, Selector::From(v6), Action::Table(77)),
+    ];
+    for rule in &rules {
+        netlink.add_rule(rule, OURS).unwrap();
+    }
+    let foreign = rule(5300, Family::V4, Selector::All, Action::Nop);
+    netlink.add_rule(&foreign, OTHERS).unwrap();
+    assert_eq!(netlink.rules_of(OURS).unwrap(), rules);
+    let twice = netlink.add_rule(&rules[0], OURS).unwrap_err();
+    assert_eq!(twice.errno(), Some(libc::EEXIST));
+
+    let route = |destination: &str, prefix, gateway: Option<&str>, index| TableRoute {
+        table: 5200,
+        destination: destination.parse().unwrap(),
+        prefix,
+        gateway: gateway.map(|gateway| gateway.parse().unwrap()),
+        index,
+    };
+    let routes = [
+        route("0.0.0.0", 0, None, Some(index)),
+        route("10.9.0.2", 32, Some("10.8.0.7"), Some(index)),
+        route("fd09::2", 128, Some("fd08::7"), Some(index)),
+        TableRoute { table: 77, ..route("::", 0, None, Some(index)) },
+    ];
+    for route in &routes {
+        netlink.add_table_route(route, OURS).unwrap();
+    }
+    // Without an interface the kernel finds the next hop's.
+    netlink.add_table_route(&route("10.9.0.3", 32, Some("10.8.0.8"), None), OURS).unwrap();
+    netlink.add_table_route(&route("10.9.0.4", 32, None, Some(index)), OTHERS).unwrap();
+    let mut found = netlink.table_routes_of(OURS).unwrap();
+    let mut wanted = routes.to_vec();
+    wanted.push(route("10.9.0.3", 32, Some("10.8.0.8"), Some(index)));
+    (found.sort(), wanted.sort());
+    assert_eq!(found, wanted);
+    // The default route of a table leads to every next hop; another table has none.
+    let nowhere = TableRoute { table: 78, ..route("10.9.0.5", 32, Some("192.0.2.1"), None) };
+    let nowhere = netlink.add_table_route(&nowhere, OURS).unwrap_err();
+    assert_eq!(nowhere.errno(), Some(libc::ENETUNREACH));
+
+    for rule in &rules {
+        netlink.remove_rule(rule, OURS).unwrap();
+    }
+    for route in &found {
+        netlink.remove_table_route(route, OURS).unwrap();
+    }
+    assert_eq!(netlink.rules_of(OURS).unwrap(), []);
+    assert_eq!(netlink.table_routes_of(OURS).unwrap(), []);
+    assert_eq!(netlink.rules_of(OTHERS).unwrap(), [foreign]);
+    let gone = netlink.remove_rule(&rules[0], OURS).unwrap_err();
+    assert_eq!(gone.errno(), Some(libc::ENOENT));
+    let gone = netlink.remove_table_route(&routes[0], OURS).unwrap_err();
+    assert_eq!(gone.errno(), Some(libc::ESRCH));
+}
+
+#[test]
+fn an_echo_comes_back_to_its_own_socket() {
+    run("an_echo_comes_back_to_its_own_socket", || {
+        let namespace = NetNs::create("ptest-echo").unwrap();
+        namespace.run_in(check_echo).unwrap();
+    });
+}
+
+fn check_echo() {
+    for (address, is_v6) in [("127.0.0.1", false), ("::1", true)] {
+        let to: IpAddr = address.parse().unwrap();
+        let [ours, other] = [7, 8].map(|identifier| EchoSocket::open(is_v6, identifier).unwrap());
+        assert_eq!(ours.reply().unwrap(), None);
+        for sequence in [1, 2] {
+            ours.request(to, sequence, &[9, sequence as u8]).unwrap();
+        }
+        let end = Instant::now() + PATIENCE;
+        for sequence in [1, 2] {
+            let reply = loop {
+                if let Some(reply) = ours.reply().unwrap() {
+                    break reply;
+                }
+                assert!(Instant::now() < end, "no answer from {address}");
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            assert_eq!((reply.sequence, reply.payload), (sequence, vec![9, sequence as u8]));
+        }
+        assert_eq!((ours.reply().unwrap(), other.reply().unwrap()), (None, None), "{address}");
+    }
 }
 
 #[test]

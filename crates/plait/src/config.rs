@@ -26,8 +26,10 @@ use std::path::{Path, PathBuf};
 use plait_toml::{Place, Problems, Section, Table, tuning};
 
 pub(crate) use convert::Resolved;
-pub(crate) use gateway::{Gateway, PathConfig};
+pub(crate) use error::Unreadable;
+pub(crate) use gateway::{Gateway, PathConfig, interface_name, user_name};
 pub(crate) use key::parse as parse_key;
+pub(crate) use located::{Located, line_of};
 pub(crate) use nat::Nat;
 pub(crate) use peer::Peer;
 pub(crate) use plait_toml::tuning::Tuning;
@@ -36,7 +38,7 @@ pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use quota::Quota;
 pub(crate) use quota::parse as parse_amount;
 
-use error::{Conflict, Unreadable};
+use error::Conflict;
 
 /// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
 const OVERHEAD_IPV4_BYTES: u16 = 20 + 8 + 32;
@@ -124,7 +126,12 @@ impl Config {
     }
 }
 
-fn read(file: &Path) -> Result<Table, ConfigErrors> {
+/// Reads a file as TOML.
+///
+/// # Errors
+///
+/// It cannot be read, or is not TOML.
+pub(crate) fn read(file: &Path) -> Result<Table, ConfigErrors> {
     let text = fs::read_to_string(file)
         .map_err(|cause| ConfigError::new(Place::File(file.into()), "", Unreadable(cause)))?;
     Ok(plait_toml::tree::parse(file, &text)?)

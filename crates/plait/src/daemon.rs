@@ -33,11 +33,13 @@ use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
-pub(crate) use nat::{HostError, nft_exists};
+pub(crate) use nat::{FORWARD_IPV4, FORWARD_IPV6, HostError, forward, nft_exists, undo};
 use operations::Operations;
-pub(crate) use privileges::user_of;
+pub(crate) use privileges::{give_up, hand_over, user_of};
 use pump::Pump;
-use requests::{ControlSocket, Requests};
+use requests::Requests;
+pub(crate) use requests::{CLIENT_TIMEOUT, ControlSocket, read_request};
+pub(crate) use state::StateFile;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
 const TIMER_SLACK_NANOS: u64 = 50_000;
@@ -49,14 +51,14 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let resolved = config.resolve()?;
-    let user = user_of(&config.gateway)?;
+    let user = user_of(config.gateway.user.as_ref())?;
     let mtu = resolved.inner_mtu;
     let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
     let listening = host::open_listening_socket(&config)?;
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
-    let control = ControlSocket::open(&config.gateway.control_socket)?;
+    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);

@@ -230,7 +230,7 @@ fn nat(config: &Config, nft_exists: impl Fn() -> bool) -> Option<Finding> {
 fn user(config: &Config) -> Option<Finding> {
     let user = config.gateway.user.as_ref()?;
     let subject = format!("{}:{}: [gateway] user", config.file.display(), user.line);
-    Some(match daemon::user_of(&config.gateway) {
+    Some(match daemon::user_of(Some(user)) {
         Ok(_) => Finding::ok(subject, format!("{} exists", user.value)),
         Err(error) => Finding::error(subject, error.to_string(), error.help()),
     })

@@ -16,6 +16,7 @@ mod daemon;
 mod machine;
 mod measure;
 mod output;
+mod steer;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,33 @@ pub(crate) fn set_window_clamp(socket: BorrowedFd<'_>, bytes: usize) -> io::Resu
     set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes as c_int)
 }
 
+/// Types of ICMP messages are bits of a filter's words (linux/icmp.h, RFC 3542 section 3.2).
+const ICMP_FILTER: c_int = 1;
+const ICMP6_FILTER: c_int = 1;
+const SOL_RAW: c_int = 255;
+
+/// Lets a raw ICMP socket receive messages of one type, below 32.
+pub(crate) fn pass_icmp_only(socket: BorrowedFd<'_>, kind: u8) -> io::Result<()> {
+    set_int(socket, SOL_RAW, ICMP_FILTER, !(1 << kind))
+}
+
+/// Lets a raw ICMPv6 socket receive messages of one type.
+pub(crate) fn pass_icmp6_only(socket: BorrowedFd<'_>, kind: u8) -> io::Result<()> {
+    let mut blocked = [u32::MAX; 8];
+    blocked[usize::from(kind >> 5)] &= !(1 << (kind & 31));
+    // SAFETY: `setsockopt` reads a filter of eight words, which live until the call returns.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_ICMPV6,
+            ICMP6_FILTER,
+            blocked.as_ptr().cast(),
+            size_of_val(&blocked) as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Longest `tcp_info` that is asked for; kernels write what they know of it.
 pub(crate) const TCP_INFO_BYTES_MAX: usize = 256;
 

@@ -206,7 +206,7 @@ fn interface_pattern(text: &str) -> Result<String, Problem> {
 }
 
 /// A name as `useradd` takes it.
-fn user_name(text: &str) -> Result<String, Problem> {
+pub(crate) fn user_name(text: &str) -> Result<String, Problem> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.is_empty() || text.len() > 32 || text.starts_with('-') || !text.chars().all(allowed) {
         let help = "write the name of a user of this machine, as in \"plait\"";
@@ -215,7 +215,8 @@ fn user_name(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-pub(super) fn interface_name(text: &str) -> Result<String, Problem> {
+/// A name that an interface can have.
+pub(crate) fn interface_name(text: &str) -> Result<String, Problem> {
     if text.len() > NAME_BYTES_MAX {
         return Err(ValueProblem::NameTooLong { value: text.into() }.into());
     }

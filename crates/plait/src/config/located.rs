@@ -13,22 +13,22 @@ pub(crate) struct Located<T> {
 
 impl<T> Located<T> {
     /// A value that stands at this place.
-    pub(super) fn at(place: &Place, value: T) -> Self {
+    pub(crate) fn at(place: &Place, value: T) -> Self {
         Self { value, line: line_of(place) }
     }
 
     /// The value of an option of this section.
-    pub(super) fn option(section: &Section<'_>, key: &str, value: T) -> Self {
+    pub(crate) fn option(section: &Section<'_>, key: &str, value: T) -> Self {
         Self::at(&section.place_of(key), value)
     }
 
     /// The values of a list.
-    pub(super) fn all(values: Vec<(T, Place)>) -> Vec<Self> {
+    pub(crate) fn all(values: Vec<(T, Place)>) -> Vec<Self> {
         values.into_iter().map(|(value, place)| Self::at(&place, value)).collect()
     }
 }
 
 /// The line of a place in the configuration.
-pub(super) fn line_of(place: &Place) -> usize {
+pub(crate) fn line_of(place: &Place) -> usize {
     place.line().expect("a configuration is one file: every option and section has a line")
 }

@@ -15,8 +15,10 @@ use plait_proto::config::Prefix;
 use super::state::StateFile;
 use crate::config::{Config, Nat};
 
-const FORWARD_IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
-const FORWARD_IPV6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
+/// Whether the host forwards IPv4.
+pub(crate) const FORWARD_IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
+/// Whether the host forwards IPv6.
+pub(crate) const FORWARD_IPV6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 
 /// Forwarding or NAT cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +29,7 @@ pub(crate) enum HostError {
     NftRefused(String),
     #[error("[gateway] nat: cannot run nft: {0}")]
     Nft(io::Error),
-    #[error("[gateway] forward: cannot set {sysctl}: {cause}")]
+    #[error("forward: cannot set {sysctl}: {cause}")]
     Sysctl { sysctl: &'static str, cause: io::Error },
 }
 
@@ -141,24 +143,27 @@ pub(super) fn apply(
     file: &mut StateFile,
 ) -> Result<(), HostError> {
     undo(file);
-    let result =
-        set_forwarding(config, prefixes, file).and_then(|()| set_nat(config, prefixes, file));
+    let any = |is_of: fn(&IpAddr) -> bool| prefixes.iter().any(|prefix| is_of(&prefix.address));
+    let forwarded = match config.gateway.forward {
+        true => forward(file, any(IpAddr::is_ipv4), any(IpAddr::is_ipv6)),
+        false => Ok(()),
+    };
+    let result = forwarded.and_then(|()| set_nat(config, prefixes, file));
     if result.is_err() {
         undo(file);
     }
     result
 }
 
-fn set_forwarding(
-    config: &Config,
-    prefixes: &[Prefix],
+/// Makes the host forward packets of these families, until [`undo`].
+///
+/// # Errors
+/// A sysctl cannot be set.
+pub(crate) fn forward(
     file: &mut StateFile,
+    any_ipv4: bool,
+    any_ipv6: bool,
 ) -> Result<(), HostError> {
-    if !config.gateway.forward {
-        return Ok(());
-    }
-    let any_ipv4 = prefixes.iter().any(|prefix| prefix.address.is_ipv4());
-    let any_ipv6 = prefixes.iter().any(|prefix| prefix.address.is_ipv6());
     for sysctl in [(FORWARD_IPV4, any_ipv4), (FORWARD_IPV6, any_ipv6)]
         .into_iter()
         .filter_map(|(sysctl, wanted)| wanted.then_some(sysctl))
@@ -190,7 +195,7 @@ fn set_nat(config: &Config, prefixes: &[Prefix], file: &mut StateFile) -> Result
 }
 
 /// Undoes what the state file says was done, by this run or one that crashed.
-pub(super) fn undo(file: &mut StateFile) {
+pub(crate) fn undo(file: &mut StateFile) {
     if let Some(table) = file.state.nat_table.take() {
         // The file may have been written by somebody else: only a table of ours is removed.
         let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;

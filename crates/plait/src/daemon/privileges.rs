@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use plait_net::rights::{CAP_NET_ADMIN, CAP_NET_RAW, UserId, keep_only};
 
 use crate::advice::Advised;
-use crate::config::Gateway;
+use crate::config::Located;
 
 /// Finds a user in the text of `/etc/passwd` (passwd(5)).
 fn find_user(passwd: &str, name: &str) -> Option<UserId> {
@@ -21,8 +21,8 @@ fn find_user(passwd: &str, name: &str) -> Option<UserId> {
 ///
 /// # Errors
 /// There is no such user.
-pub(crate) fn user_of(gateway: &Gateway) -> Result<Option<UserId>, Advised> {
-    let Some(user) = &gateway.user else { return Ok(None) };
+pub(crate) fn user_of(user: Option<&Located<String>>) -> Result<Option<UserId>, Advised> {
+    let Some(user) = user else { return Ok(None) };
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let found = find_user(&passwd, &user.value).ok_or_else(|| {
         let message = format!("no user called \"{}\" in /etc/passwd", user.value);
@@ -33,7 +33,7 @@ pub(crate) fn user_of(gateway: &Gateway) -> Result<Option<UserId>, Advised> {
 
 /// Gives a file that the daemon goes on writing or will remove to the user it becomes; its folder
 /// too, when it is plait's own.
-pub(super) fn hand_over(file: &Path, user: UserId) {
+pub(crate) fn hand_over(file: &Path, user: UserId) {
     let own = |folder: &&Path| folder.file_name().is_some_and(|name| name == "plait");
     for path in [Some(file), file.parent().filter(own)].into_iter().flatten() {
         let Ok(metadata) = fs::metadata(path) else { continue };
@@ -47,7 +47,7 @@ pub(super) fn hand_over(file: &Path, user: UserId) {
 
 /// Gives up all rights but those to set up network devices and to bind sockets to them. Call it
 /// before threads are started: they keep what they have.
-pub(super) fn give_up(user: Option<UserId>) -> anyhow::Result<()> {
+pub(crate) fn give_up(user: Option<UserId>) -> anyhow::Result<()> {
     let kept = keep_only(&[CAP_NET_ADMIN, CAP_NET_RAW], user)
         .context("cannot give up the rights that are not needed")?;
     let whom = user.map(|user| format!(" as user {}", user.uid)).unwrap_or_default();

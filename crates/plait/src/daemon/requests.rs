@@ -28,7 +28,7 @@ use crate::advice::Advised;
 use crate::measure::{Command, Flow};
 
 /// How long a client may take to ask, and to take its answer.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest request in bytes.
 const REQUEST_BYTES_MAX: u64 = 256;
 
@@ -98,7 +98,7 @@ pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Resu
 }
 
 /// The control socket; its file goes with it.
-pub(super) struct ControlSocket {
+pub(crate) struct ControlSocket {
     path: PathBuf,
     listener: UnixListener,
 }
@@ -111,16 +111,19 @@ impl Drop for ControlSocket {
 
 impl ControlSocket {
     /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    /// `section` is where its path can be set, such as `[gateway]`.
+    pub(crate) fn open(path: &Path, section: &str) -> anyhow::Result<Self> {
         if UnixStream::connect(path).is_ok() {
-            let message = format!("{} belongs to a running gateway", path.display());
-            let help = "stop that gateway, or set another `control_socket` under [gateway]";
+            let message = format!("{} belongs to another running plait", path.display());
+            let help = format!("stop that one, or set another `control_socket` under {section}");
             return Err(Advised::new(message, help).into());
         }
         let unusable = |cause: io::Error| {
             let message = format!("cannot open the control socket {}", path.display());
-            let help = "run as root, or set `control_socket` under [gateway] to a path in a folder \
-                        this user may write";
+            let help = format!(
+                "run as root, or set `control_socket` under {section} to a path in a folder this \
+                 user may write"
+            );
             Advised::new(message, help).caused_by(cause)
         };
         if let Some(folder) = path.parent() {
@@ -138,20 +141,28 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// Answers clients, one after the other, on a thread of its own. What is returned removes the
-    /// file.
+    /// Answers the gateway's clients. What is returned removes the file.
     pub(super) fn serve(
         self,
         tun: String,
         requests: Requests,
         measurements: Registry,
     ) -> anyhow::Result<Self> {
+        self.answer_with(move |client| answer(client, &tun, &requests, &measurements))
+    }
+
+    /// Answers clients, one after the other, on a thread of its own. What is returned removes the
+    /// file.
+    pub(crate) fn answer_with(
+        self,
+        answer: impl Fn(UnixStream) -> io::Result<()> + Send + 'static,
+    ) -> anyhow::Result<Self> {
         let listener = self.listener.try_clone().context("cannot share the control socket")?;
         thread::Builder::new()
             .name("control".into())
             .spawn(move || {
                 for client in listener.incoming().flatten() {
-                    if let Err(error) = answer(client, &tun, &requests, &measurements) {
+                    if let Err(error) = answer(client) {
                         log::debug!("a client of the control socket: {error}");
                     }
                 }
@@ -171,16 +182,22 @@ struct Answer<'a> {
     measurements: Vec<MeasurementStatus>,
 }
 
+/// Reads what a client asks.
+pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
+    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    let mut line = String::new();
+    BufReader::new(io::Read::take(client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    Ok(line)
+}
+
 fn answer(
     client: UnixStream,
     tun: &str,
     requests: &Requests,
     measurements: &Registry,
 ) -> io::Result<()> {
-    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
-    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
-    let mut line = String::new();
-    BufReader::new(io::Read::take(&client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    let line = read_request(&client)?;
     if line != "status\n" {
         let answer = match line.parse() {
             Ok(command) => obey(command, requests, measurements),

@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct State {
+pub(crate) struct State {
     version: u32,
     /// Bytes by path name and month, as in `2026-11`.
     #[serde(default)]
@@ -49,7 +49,7 @@ impl Default for State {
 
 /// The state and its file.
 #[derive(Debug)]
-pub(super) struct StateFile {
+pub(crate) struct StateFile {
     path: PathBuf,
     /// The state as it should be in the file.
     pub(super) state: State,
@@ -61,7 +61,7 @@ pub(super) struct StateFile {
 impl StateFile {
     /// Reads the file. One that is missing is empty; one that cannot be understood too, with a
     /// warning.
-    pub(super) fn open(path: &Path) -> Self {
+    pub(crate) fn open(path: &Path) -> Self {
         let saved = match read(path) {
             Ok(saved) => saved,
             Err(error) => {
@@ -74,7 +74,7 @@ impl StateFile {
     }
 
     /// Writes the file if there is none yet.
-    pub(super) fn create(&mut self) {
+    pub(crate) fn create(&mut self) {
         if self.saved.is_none() {
             self.save();
         }

@@ -1,0 +1,103 @@
+//! The steering node: the body of `plait steer`.
+//!
+//! Everything is set up before a packet is led to the node. What was set up lives in values that
+//! undo it when they are dropped: the TUN device goes with its file, rules and routes with the
+//! [`Host`], forwarding with [`Forwarding`]. So an error half way leaves nothing behind. A node
+//! keeps no state that a connection needs: one that is started again goes on where it is.
+
+pub(crate) mod config;
+mod driver;
+mod host;
+mod probes;
+mod pump;
+mod reload;
+mod requests;
+mod ways;
+
+use std::sync::mpsc::channel;
+
+use anyhow::Context as _;
+use plait_net::clock::{Clock, set_timer_slack};
+use plait_net::netlink::Monitor;
+use plait_net::tun::Tun;
+use plait_proto::steer::Node;
+
+use crate::advice::Advised;
+use crate::daemon::{ControlSocket, StateFile, forward, give_up, hand_over, undo, user_of};
+use config::SteerConfig;
+use driver::{Driver, Parts};
+use host::Host;
+use probes::Probes;
+use pump::Pump;
+use requests::Requests;
+pub(crate) use requests::{KIND, Report};
+
+/// Nanoseconds by which the kernel may delay a wake-up to save power.
+const TIMER_SLACK_NANOS: u64 = 50_000;
+
+/// Runs the node until a signal ends it.
+///
+/// # Errors
+///
+/// Whatever cannot be set up, with its remedy; nothing is left behind then.
+pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
+    let user = user_of(config.node.user.as_ref())?;
+    host::check_forwarding(&config)?;
+    let control = ControlSocket::open(&config.node.control_socket, "[node]")?;
+    let tun = Tun::open(&config.node.tun, true)?;
+    let host = Host::open(&config, &tun)?;
+    let mut forwarding = Forwarding::set(&config)?;
+    let probes = Probes::open(host::random_u64().context("cannot read /dev/urandom")?)
+        .context("cannot open a socket for probes")?;
+    if let Some(user) = user {
+        forwarding.file.create();
+        hand_over(&config.node.state_file, user);
+        hand_over(&config.node.control_socket, user);
+    }
+    give_up(user)?;
+    let seed = host::random_u64().context("cannot read /dev/urandom")?;
+    let pump = Pump::new(Node::new(config.node_config(), seed), tun);
+    let (name, file) = (config.node.tun.clone(), config.file.clone());
+    let (monitor, clock) = (Monitor::open()?, Clock::start());
+    let (sender, receiver) = channel();
+    let parts = Parts { config, pump, host, probes, monitor, clock };
+    let (mut driver, waker) =
+        Driver::new(parts, receiver).context("cannot watch the node's sockets")?;
+    let requests = Requests::new(sender, waker);
+    requests::watch_signals(requests.clone(), file)?;
+    let control = control.answer_with(move |client| requests::answer(client, &requests))?;
+    if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
+        log::debug!("timers stay coarse: {error}");
+    }
+    log::info!("{name} is up");
+    let result = driver.run().context("the node's loop failed");
+    drop(control);
+    drop(driver);
+    log::info!("{name} is down");
+    result
+}
+
+/// The host's forwarding, as the configuration asks for it; put back when it is dropped.
+struct Forwarding {
+    file: StateFile,
+}
+
+impl Forwarding {
+    fn set(config: &SteerConfig) -> Result<Self, Advised> {
+        let mut file = StateFile::open(&config.node.state_file);
+        undo(&mut file);
+        let mut forwarding = Self { file };
+        if config.node.forward {
+            let [any_v4, any_v6] = host::families(config);
+            forward(&mut forwarding.file, any_v4, any_v6)
+                .map_err(|error| Advised::new(error.to_string(), error.help()))?;
+        }
+        Ok(forwarding)
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        undo(&mut self.file);
+    }
+}

@@ -44,6 +44,7 @@ const TESTS: &[(&str, Test)] = &[
     ("scenario-udp", scenario::udp),
     ("scenario-tcp", scenario::tcp),
     ("scenario-transfer", scenario::transfer),
+    ("scenario-steer", scenario::steer),
     ("silent-cut", survive::silent_cut),
     ("restart", survive::restart),
     ("interface", survive::interface),

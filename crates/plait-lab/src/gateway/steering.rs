@@ -193,8 +193,11 @@ impl<'a> SteerNode<'a> {
 /// Runs the recipe that the node prints in the client's namespace.
 fn give_rules(client: &NetNs, config: &std::path::Path) -> Result<()> {
     let mut command = Command::new(plait_program()?);
-    let recipe =
-        process::run(command.args(["steer", "--client-rules"]).arg(config), "", COMMAND_LIMIT)?;
+    let recipe = process::run(
+        command.args(["steer", "--client-rules", "--for", "nftables"]).arg(config),
+        "",
+        COMMAND_LIMIT,
+    )?;
     let mut shell = client.command("sh");
     process::run(shell.arg("-e"), &recipe, COMMAND_LIMIT).context("the client's recipe")?;
     Ok(())

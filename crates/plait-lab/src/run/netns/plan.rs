@@ -234,6 +234,31 @@ mod tests {
     }
 
     #[test]
+    fn of_steering_what_only_the_simulator_has_is_refused() {
+        let steer = |more: &str| {
+            let text = format!(
+                "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
+                 links.a = {{ rate_mbit = 10, rtt_ms = 10 }}\n\
+                 app = [{{ name = \"a\", kind = \"tcp\" }}]\n\
+                 [steer]\nlinks = [\"a\"]\n{more}\n"
+            );
+            let read = |_: &Path| Ok(text.clone());
+            let none: [&str; 0] = [];
+            Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario
+        };
+        assert_eq!(check(&steer("[steer.dida]\nhold = 50")), Ok(()));
+        for (more, expected) in [
+            ("[steer.client]\nt_reordering_ms = 100", "take it out"),
+            ("clients = 2", "steer.clients: 2 where netns takes 1"),
+            ("[bond]\nlinks = [\"a\"]", "[bond] and [steer]"),
+            ("[bond]\nlinks = [\"a\"]\n[bond.dida]", "[bond.dida]"),
+        ] {
+            let error = check(&steer(more)).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("--on sim"), "{error}");
+        }
+    }
+
+    #[test]
     fn sack_is_one_for_all_and_without_it_every_kernel_counts_duplicates() {
         let tcp = |name: &str, more: &str| {
             format!("{{ name = \"{name}\", kind = \"tcp\", via = \"dsl\"{more} }}")

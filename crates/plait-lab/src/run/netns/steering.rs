@@ -55,3 +55,53 @@ fn dida(config: &DidaConfig) -> DidaSection {
         hold_max_ms: Some(millis(config.hold_max)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use plait_sim::scenario::Experiment;
+
+    use super::*;
+
+    fn written(steer: &str) -> String {
+        let text = format!(
+            "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
+             app = [{{ name = \"a\", kind = \"tcp\" }}]\n\
+             [links.wifi]\nrate_mbit = 40\nrtt_ms = 10\n\
+             [links.lte]\nrate_mbit = 10\nrtt_ms = 40\nprice = 3\nmtu = 1400\n\
+             [steer]\nlinks = [\"lte\", \"wifi\"]\n{steer}"
+        );
+        let read = |_: &Path| Ok(text.clone());
+        let none: [&str; 0] = [];
+        let scenario = Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario;
+        let file = node_file(&scenario, scenario.steer.as_ref().unwrap());
+        toml::to_string(&file).unwrap()
+    }
+
+    #[test]
+    fn every_option_of_the_scenario_reaches_the_node() {
+        let steer = "policy = \"fixed\"\nshares = [20, 80]\nper = \"flow\"\nfirst_packets = 7\n\
+                     [steer.dida]\nhold = 50\nsack = \"pass\"\ngap_filled = \"forward\"\n\
+                     released_until = \"next-ack\"\nhold_max_ms = 300\n";
+        let expected = "[node]\ntun = \"steer0\"\nstate_file = \"\"\nmtu = 1400\n\
+                        policy = \"fixed\"\nper = \"flow\"\nfirst_packets = 7\n\n\
+                        [[client]]\nname = \"client\"\naddress = \"10.1.0.1\"\n\n\
+                        [[client.attachment]]\nname = \"lte\"\ninterface = \"link0\"\n\
+                        weight = 20\nprice = 3\n\n\
+                        [[client.attachment]]\nname = \"wifi\"\naddress = \"10.2.0.1\"\n\
+                        interface = \"link1\"\nweight = 80\nprice = 0\n\n\
+                        [dida]\nhold = 50.0\nsack = \"pass\"\ngap_filled = \"forward\"\n\
+                        released_until = \"next-ack\"\nhold_max_ms = 300.0\n";
+        assert_eq!(written(steer), expected);
+    }
+
+    #[test]
+    fn defaults_are_written_out_and_no_dida_is_none() {
+        let file = written("policy = \"inverse-rtt\"\n");
+        assert!(file.contains("policy = \"inverse-rtt\"\nper = \"packet\"\nfirst_packets = 10\n"));
+        assert!(!file.contains("[dida]"), "{file}");
+        let file = written("policy = \"inverse-rtt\"\n[steer.dida]\n");
+        assert!(file.contains("[dida]\nhold = \"optimum\"\nsack = \"mask\"\n"), "{file}");
+    }
+}

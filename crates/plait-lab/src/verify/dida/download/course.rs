@@ -95,9 +95,7 @@ pub(super) fn run(
 pub(super) fn scenario(condition: &Condition, case: &Case) -> Result<Scenario> {
     let settings = condition.settings.iter().chain(case.settings);
     let settings: Vec<String> = settings.map(|setting| (*setting).to_owned()).collect();
-    let experiment = Catalogue::find(None)?.load(SCENARIO, &settings)?.experiment;
-    let cell = experiment.cells.into_iter().next().context("an experiment has a cell")?;
-    Ok(cell.scenario)
+    Ok(Catalogue::find(None)?.load(SCENARIO, &settings)?.experiment.scenario)
 }
 
 /// Starts what the carrier needs beside the links.

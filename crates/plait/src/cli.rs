@@ -7,6 +7,7 @@ mod keygen;
 mod measure;
 mod pubkey;
 mod status;
+mod steer;
 mod up;
 mod watch;
 
@@ -38,6 +39,8 @@ Examples:
   plait status                              show its peers, paths and counters
   plait watch                               the same live, with rates and a minute of history
   plait measure                             what each link gives, and the bond of them
+  plait steer node.toml                     run a steering node, for clients without plait
+  plait steer --client-rules node.toml      what such clients need
 
 Exit codes:
   0  done, or the answer is yes
@@ -64,6 +67,7 @@ enum Command {
     Status(status::Args),
     Watch(watch::Args),
     Measure(measure::Args),
+    Steer(steer::Args),
 }
 
 /// Runs the program.
@@ -80,6 +84,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::Steer(args) => steer::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

@@ -10,6 +10,7 @@ mod driver;
 mod host;
 mod probes;
 mod pump;
+pub(crate) mod recipe;
 mod reload;
 mod requests;
 mod ways;
@@ -29,8 +30,9 @@ use driver::{Driver, Parts};
 use host::Host;
 use probes::Probes;
 use pump::Pump;
+pub(crate) use requests::Report;
 use requests::Requests;
-pub(crate) use requests::{KIND, Report};
+pub(crate) use ways::Way;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
 const TIMER_SLACK_NANOS: u64 = 50_000;

@@ -100,3 +100,111 @@ impl Scheduler for InverseRtt {
         self.shares.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::{path, pick, picks, plain_paths, tally, view};
+    use super::*;
+    use crate::time::Duration;
+
+    /// Paths with these smoothed round-trip times in microseconds.
+    fn paths(srtts_us: &[u64]) -> Vec<PathView> {
+        let build = |(id, &us): (u8, &u64)| {
+            let mut built = path(id).build();
+            built.srtt = Some(Duration::from_micros(us));
+            built
+        };
+        (0..).zip(srtts_us).map(build).collect()
+    }
+
+    #[test]
+    fn each_of_two_paths_carries_the_others_round_trip_in_packets() {
+        for (a_us, b_us, a, b) in
+            [(100_000, 20_000, 20, 100), (30_000, 30_000, 30, 30), (10_001, 3_700, 4, 11)]
+        {
+            let paths = paths(&[a_us, b_us]);
+            let mut scheduler = InverseRtt::default();
+            for round in 0..3 {
+                let sent: [usize; 2] = tally(&picks(&mut scheduler, &paths, a + b));
+                assert_eq!(sent, [a, b], "round {round} of {a_us} and {b_us} us");
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_goes_on_with_the_shares_that_it_began_with() {
+        let mut scheduler = InverseRtt::default();
+        let first = picks(&mut scheduler, &paths(&[4_000, 2_000]), 3);
+        let rest = picks(&mut scheduler, &paths(&[1_000, 9_000]), 3);
+        assert_eq!(tally(&[first, rest].concat()), [2, 4], "one round");
+        assert_eq!(tally(&picks(&mut scheduler, &paths(&[1_000, 9_000]), 10)), [9, 1], "the next");
+    }
+
+    #[test]
+    fn packets_of_a_round_are_spread_evenly() {
+        let order = picks(&mut InverseRtt::default(), &paths(&[4_000, 2_000]), 6);
+        assert_eq!(order, [1, 0, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn another_set_of_paths_begins_a_round() {
+        let mut scheduler = InverseRtt::default();
+        let three = paths(&[10_000, 10_000, 10_000]);
+        picks(&mut scheduler, &three, 7);
+        assert_eq!(tally(&picks(&mut scheduler, &three[1..], 20)), [0, 10, 10]);
+    }
+
+    #[test]
+    fn unmeasured_paths_are_left_alone_while_there_is_a_measured_one() {
+        let mut some = plain_paths(3);
+        some[1].srtt = Some(Duration::from_millis(7));
+        assert_eq!(picks(&mut InverseRtt::default(), &some, 3), [1, 1, 1]);
+        assert_eq!(picks(&mut InverseRtt::default(), &plain_paths(2), 4), [0, 1, 0, 1]);
+        assert_eq!(
+            InverseRtt::default().pick(&view(&[]), &super::super::testing::PACKET),
+            Decision::Blocked
+        );
+    }
+
+    #[test]
+    fn runs_count_in_their_round() {
+        let paths = paths(&[4_000, 2_000]);
+        let mut scheduler = InverseRtt::default();
+        let mut sent = [0_u32; 2];
+        for _ in 0..100 {
+            let path = pick(&mut scheduler, &paths);
+            for _ in 0..2 {
+                scheduler.on_run(&view(&paths), PathId(path));
+            }
+            sent[usize::from(path)] += 3;
+        }
+        assert!(sent[0].abs_diff(100) <= 3, "{sent:?}");
+    }
+
+    proptest! {
+        /// A round has as many packets as the round-trip times have milliseconds, and each path's
+        /// share is within one packet of its exact part, or one where that is less.
+        #[test]
+        fn shares_of_a_round_are_exact(
+            ms in prop::collection::vec(1_u64..12_000, 1..6),
+        ) {
+            let counted: Vec<f64> = ms.iter().map(|&ms| ms.min(RTT_MS_MAX.into()) as f64).collect();
+            let total: f64 = counted.iter().sum();
+            let inverse: f64 = counted.iter().map(|ms| 1.0 / ms).sum();
+            let us: Vec<u64> = ms.iter().map(|ms| ms * 1000).collect();
+            let mut scheduler = InverseRtt::default();
+            scheduler.begin_round(&view(&paths(&us)));
+            let least = scheduler.shares.iter().all(|(_, share)| *share > 1);
+            for ((_, share), ms) in scheduler.shares.iter().zip(&counted) {
+                let exact = total / ms / inverse;
+                prop_assert!((f64::from(*share) - exact).abs() < 1.001, "{share} {exact}");
+                prop_assert!(*share >= 1);
+            }
+            if least {
+                prop_assert_eq!(f64::from(scheduler.left), total);
+            }
+        }
+    }
+}

@@ -160,3 +160,8 @@ const fn folded(sum: u32) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
+
+#[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
+mod tests;

@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use plait_proto::stats::EndpointStatus;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::advice::Advised;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::daemon::{LinkStatus, MeasurementStatus};
 use crate::measure::Command;
+use crate::steer::Report;
+use crate::steer::config::SteerConfig;
 
 /// Where `plait up` puts control sockets unless the configuration says otherwise.
 const SOCKET_FOLDER: &str = "/run/plait";
@@ -25,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Which gateway is meant.
 #[derive(Debug, clap::Args)]
 pub(super) struct Target {
-    /// The configuration file of the gateway
+    /// The configuration file of the gateway, or of the steering node
     #[arg(conflicts_with = "socket")]
     config: Option<PathBuf>,
     /// The gateway's control socket
@@ -39,8 +42,12 @@ impl Target {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
         }
-        if let Some(config) = &self.config {
-            return Ok(Config::control_socket_of(config)?);
+        if let Some(file) = &self.config {
+            let document = config::read(file)?;
+            return Ok(match SteerConfig::describes(&document) {
+                true => SteerConfig::control_socket_of(file, &document)?,
+                false => Config::control_socket_of(file)?,
+            });
         }
         only_socket(Path::new(SOCKET_FOLDER)).map_err(Into::into)
     }
@@ -66,16 +73,29 @@ pub(super) struct Answer {
 impl Answer {
     /// Reads what the gateway behind `socket` said.
     pub(super) fn parse(text: &str, socket: &Path) -> Result<Self, Advised> {
-        serde_json::from_str(text).map_err(|cause| {
-            let message = format!("the gateway behind {} answers oddly", socket.display());
-            Advised::new(message, RESTART).caused_by(cause)
-        })
+        if Report::is_in(text) {
+            let message = format!("a steering node answers behind {}", socket.display());
+            return Err(Advised::new(message, "`plait status` shows it; choose a gateway here"));
+        }
+        understand(text, socket)
     }
 
     /// Whether every bond is up.
     pub(super) fn all_up(&self) -> bool {
         self.endpoint.peers.iter().all(|peer| peer.state == "up")
     }
+}
+
+/// Reads what the steering node behind `socket` said.
+pub(super) fn report(text: &str, socket: &Path) -> Result<Report, Advised> {
+    understand(text, socket)
+}
+
+fn understand<T: DeserializeOwned>(text: &str, socket: &Path) -> Result<T, Advised> {
+    serde_json::from_str(text).map_err(|cause| {
+        let message = format!("the gateway behind {} answers oddly", socket.display());
+        Advised::new(message, RESTART).caused_by(cause)
+    })
 }
 
 /// The only control socket of a folder.

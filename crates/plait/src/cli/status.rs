@@ -1,5 +1,6 @@
-//! `plait status`: what a running gateway says about itself.
+//! `plait status`: what a running gateway or steering node says about itself.
 
+mod node;
 mod render;
 
 use std::io::{self, Write as _};
@@ -7,28 +8,29 @@ use std::io::{self, Write as _};
 use super::Outcome;
 use super::control::{self, Answer, Target};
 use crate::output::Style;
+use crate::steer::Report;
 
 const AFTER_HELP: &str = "\
 Examples:
   plait status
   plait status gateway.toml
   plait status --json | jq '.peers[].paths[] | {name, state, srtt_us}'
+  plait status node.toml --json | jq '.clients[].attachments[] | {name, state, share}'
 
 Exit codes:
-  0  every bond is up
-  1  the gateway runs, but a bond is not up
+  0  every bond, or every attachment of a steering node, is up
+  1  the gateway or node runs, but one of them is not up
   2  an error; it is explained on stderr";
 
-/// Show a running gateway: peers, paths, resequencer, drops
+/// Show a running gateway: peers, paths, resequencer, drops; or a steering node
 ///
-/// Asks the gateway over its control socket. Without an argument the only gateway of this machine
-/// is meant.
+/// Asks it over its control socket. Without an argument the only one of this machine is meant.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
-    /// Print the gateway's answer as it is: one JSON document
+    /// Print the answer as it is: one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -36,13 +38,20 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let socket = args.target.socket()?;
     let text = control::ask(&socket).map_err(|cause| control::explain(&socket, cause))?;
-    let answer = Answer::parse(&text, &socket)?;
+    let style = Style::for_stdout();
+    let (shown, all_up) = if Report::is_in(&text) {
+        let report = control::report(&text, &socket)?;
+        (node::text(&report, style), report.all_up())
+    } else {
+        let answer = Answer::parse(&text, &socket)?;
+        (render::text(&answer, style), answer.all_up())
+    };
     let mut stdout = io::stdout().lock();
     if args.json {
         writeln!(stdout, "{}", text.trim_end())?;
     } else {
-        stdout.write_all(render::text(&answer, Style::for_stdout()).as_bytes())?;
+        stdout.write_all(shown.as_bytes())?;
     }
     stdout.flush()?;
-    Ok(if answer.all_up() { Outcome::Good } else { Outcome::No })
+    Ok(if all_up { Outcome::Good } else { Outcome::No })
 }

@@ -53,7 +53,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn start_log(verbose: u8) {
+/// Sends the log to stderr.
+pub(super) fn start_log(verbose: u8) {
     let level = match verbose {
         0 => "info",
         1 => "debug",

@@ -93,6 +93,7 @@ impl SteerConfig {
             probe: self.node.probe,
             flows_per_client_max: self.node.flows_per_client_max,
             flow_idle: self.node.flow_idle,
+            dida: self.dida,
         }
     }
 }

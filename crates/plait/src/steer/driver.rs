@@ -160,11 +160,9 @@ impl Driver {
                         node.handle_probe_reply(now, attachment, number);
                     });
                 }
-                MONITOR => {
-                    if self.monitor.drain()? {
-                        let soon = now + NEWS_PAUSE;
-                        self.look_at = Some(self.look_at.map_or(soon, |at| at.min(soon)));
-                    }
+                MONITOR if self.monitor.drain()? => {
+                    let soon = now + NEWS_PAUSE;
+                    self.look_at = Some(self.look_at.map_or(soon, |at| at.min(soon)));
                 }
                 _ => {}
             }

@@ -19,7 +19,7 @@ use super::ways::Way;
 use crate::daemon::{CLIENT_TIMEOUT, read_request};
 
 /// What the answer of a steering node is known by.
-pub(crate) const KIND: &str = "steering-node";
+pub(super) const KIND: &str = "steering-node";
 
 /// Something the loop is asked to do.
 pub(super) enum Request {
@@ -49,6 +49,15 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Whether an answer is a steering node's.
+    pub(crate) fn is_in(text: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Kind {
+            kind: String,
+        }
+        serde_json::from_str::<Kind>(text).is_ok_and(|answer| answer.kind == KIND)
+    }
+
     /// Whether every attachment carries packets.
     pub(crate) fn all_up(&self) -> bool {
         use plait_proto::steer::AttachmentState::Up;

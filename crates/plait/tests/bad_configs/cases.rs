@@ -261,7 +261,7 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:9: [scheduler] algorithm: \"wrr\" is not one of the choices",
             "choose one of: adaptive-wrr, fixed, round-robin, min-rtt, redundant, \
-             earliest-delivery, cheapest-first, blest, ecf"
+             earliest-delivery, cheapest-first, blest, ecf, inverse-rtt"
         ]
     ),
     case!(

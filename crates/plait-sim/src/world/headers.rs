@@ -26,8 +26,8 @@ const SCALE_MAX: u32 = 14;
 
 /// The address of a steering node's client on an attachment; the first is the primary.
 pub(super) fn client_address(client: u16, attachment: u8) -> IpAddr {
-    let [high, low] = client.to_be_bytes();
-    Ipv4Addr::new(10, attachment, high, low + 1).into()
+    let [high, low] = (client + 1).to_be_bytes();
+    Ipv4Addr::new(10, attachment, high, low).into()
 }
 
 /// What of an application does not change.
@@ -136,16 +136,16 @@ impl Headers {
         let is_syn = tcp.flags().any(TcpFlags::SYN);
         // Acknowledgements carry the sequence numbers of the empty direction, data the others'.
         let is_data = tcp.payload_bytes() > 0 || (is_syn && !tcp.flags().any(TcpFlags::ACK));
-        let (own, other) =
-            if is_data { (DATA_START, EMPTY_START) } else { (EMPTY_START, DATA_START) };
-        let acked = |seq: TcpSeq| position(other, seq, highest);
+        let (data, empty) = ((DATA_START, highest), (EMPTY_START, 0));
+        let (own, other) = if is_data { (data, empty) } else { (empty, data) };
+        let acked = |seq: TcpSeq| position(other, seq);
         let range =
             |block: SackBlock| SeqRange { start: acked(block.left), end: acked(block.right) };
         let mut blocks = tcp.sack_blocks().map(range);
         let dsack = if tcp.has_dsack() { blocks.next() } else { None };
         let scale = if is_syn { 0 } else { self.apps[app].scale };
         let segment = Segment {
-            seq: if is_syn { 0 } else { position(own, tcp.seq(), highest) },
+            seq: if is_syn { 0 } else { position(own, tcp.seq()) },
             len: tcp.payload_bytes().into(),
             ack: if tcp.flags().any(TcpFlags::ACK) { acked(tcp.ack()) } else { 0 },
             sack: SackOption::new(dsack, blocks),
@@ -188,12 +188,103 @@ fn number(start: TcpSeq, position: u64) -> TcpSeq {
     start.plus(1).plus(low(position))
 }
 
-/// The position in a stream that has this sequence number and is nearest to `near`.
-fn position(start: TcpSeq, seq: TcpSeq, near: u64) -> u64 {
+/// The position in a stream that has this sequence number and is nearest to a known one.
+fn position((start, near): (TcpSeq, u64), seq: TcpSeq) -> u64 {
     let distance = seq.since(number(start, near)) as i32;
     near.saturating_add_signed(distance.into())
 }
 
 const fn low(number: u64) -> u32 {
     number as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use plait_proto::time::Instant;
+    use plait_proto::wire::tcp::mask_sack;
+
+    use super::*;
+    use crate::scenario::Experiment;
+
+    /// Two clients with TCP each way.
+    fn headers() -> Headers {
+        let text = "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
+            links.a = { rate_mbit = 10, rtt_ms = 10 }\nsteer = { links = [\"a\"], clients = 2 }\n\
+            app = [{ name = \"d\", kind = \"tcp\" }, \
+            { name = \"u\", kind = \"tcp\", direction = \"up\", client = 2 }]\n";
+        let read = |_: &Path| Ok(text.to_owned());
+        let none: [&str; 0] = [];
+        let experiment = Experiment::load(Path::new("y.toml"), &none, &read);
+        Headers::new(&experiment.unwrap_or_else(|errors| panic!("{errors}")).scenario)
+    }
+
+    fn packet(app: usize, stream: u32, to: End) -> Packet {
+        Packet {
+            app,
+            stream,
+            number: 5,
+            sent_at: Instant::ZERO,
+            bytes: 0,
+            protocol: Protocol::Tcp,
+            to,
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_written_also_where_numbers_wrap() {
+        let mut headers = headers();
+        // The sequence numbers of data wrap within this.
+        for base in [0, 2_990_000, 3_000_001, 9_000_000_000] {
+            let data = Segment {
+                seq: base,
+                len: 1448,
+                flags: Flags { syn: false, ack: true },
+                ts_ms: 77,
+                ts_echo_ms: 70,
+                ..Segment::default()
+            };
+            let dsack = (base > 0).then(|| SeqRange::new(base - 2000, 1000));
+            let blocks = [SeqRange::new(base + 2000, 1000), SeqRange::new(base + 9000, 500)];
+            let ack = Segment {
+                ack: base + 500,
+                sack: SackOption::new(dsack, blocks),
+                window: 64 * 1024,
+                flags: Flags { syn: false, ack: true },
+                ts_ms: 80,
+                ts_echo_ms: 77,
+                ..Segment::default()
+            };
+            for (app, to) in [(0, End::Customer), (1, End::Server)] {
+                for (stream, to, segment) in [(6, to, data), (7, to.other(), ack)] {
+                    let bytes = headers.write(&packet(app, stream, to), Some(&segment));
+                    assert_eq!(bytes.len() as u64, segment.ip_bytes());
+                    assert_eq!(headers.read(&bytes), (app, stream, segment), "{base}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_masked_acknowledgement_is_read_without_its_blocks() {
+        let mut headers = headers();
+        let sack = SackOption::new(None, [SeqRange::new(2000, 1000)]);
+        let flags = Flags { syn: false, ack: true };
+        let ack = Segment { ack: 1000, sack, flags, ..Segment::default() };
+        let mut bytes = headers.write(&packet(0, 1, End::Server), Some(&ack));
+        assert!(mask_sack(&mut bytes));
+        let sack = SackOption::default();
+        assert_eq!(headers.read(&bytes), (0, 1, Segment { sack, ..ack }));
+    }
+
+    #[test]
+    fn clients_have_addresses_of_their_own_on_each_attachment() {
+        let headers = headers();
+        let flow = headers.flow(&packet(1, 0, End::Server));
+        assert_eq!((flow.source, flow.destination), (client_address(1, 0), SERVER.into()));
+        let all = [(0, 0), (1, 0), (0, 1), (255, 0), (256, 0)];
+        let all: std::collections::BTreeSet<_> = all.map(|(c, a)| client_address(c, a)).into();
+        assert_eq!(all.len(), 5);
+    }
 }

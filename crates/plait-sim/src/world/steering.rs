@@ -25,7 +25,6 @@ const CLIENTS: usize = 2;
 #[derive(Debug)]
 pub(super) struct Steering {
     node: Node,
-    dida: Option<Dida>,
     /// Attachments, as numbers of the network; the first is the primary.
     links: Vec<usize>,
     /// For each client, if they put packets in order.
@@ -45,13 +44,13 @@ impl Steering {
             policy: spec.policy,
             granularity: spec.granularity,
             first_packets: spec.first_packets,
+            dida: spec.dida,
             ..NodeConfig::default()
         };
         let order = |time| (InOrder::new(time), Alarm::default());
         let orders = spec.t_reordering.map(|time| clients.map(|_| order(time)).collect());
         Self {
             node: Node::new(config, prng.next_u64()),
-            dida: spec.dida.map(Dida::new),
             links: spec.links.iter().map(number).collect(),
             orders: orders.unwrap_or_default(),
             alarm: Alarm::default(),
@@ -93,18 +92,13 @@ impl Holder for Dida {
     }
 }
 
-impl Holder for Steering {
+impl Holder for Node {
     fn handle_upstream(&mut self, now: Instant, packet: &mut [u8]) -> bool {
-        let passes = self.node.handle_upstream(now, packet) == steer::Upstream::Forward;
-        match &mut self.dida {
-            Some(dida) => passes && Holder::handle_upstream(dida, now, packet),
-            None => passes,
-        }
+        Self::handle_upstream(self, now, packet) == steer::Upstream::Forward
     }
 
     fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        let released = self.dida.as_mut().and_then(Dida::poll_transmit);
-        released.or_else(|| self.node.poll_transmit())
+        Self::poll_transmit(self)
     }
 }
 
@@ -124,9 +118,9 @@ impl BondDida {
 impl World {
     /// DIDA's counters; `None` where there is none.
     pub(crate) fn dida(&self) -> Option<DidaStats> {
-        let steering = self.steering.as_ref().and_then(|steering| steering.dida.as_ref());
-        let bond = self.bond_dida.as_ref().map(|bond| &bond.dida);
-        steering.or(bond).map(Dida::stats)
+        let now = self.course.now;
+        let steering = self.steering.as_ref().and_then(|it| it.node.status(now).dida);
+        steering.or_else(|| self.bond_dida.as_ref().map(|bond| bond.dida.stats()))
     }
 
     /// A packet for a client reaches the steering node.
@@ -135,9 +129,6 @@ impl World {
         let segment = self.slots[packet.app].app.segment(&packet);
         let mut bytes = self.headers.write(&packet, segment.as_ref());
         let Some(steering) = &mut self.steering else { return };
-        if let Some(dida) = &mut steering.dida {
-            dida.handle_downstream(now, &bytes);
-        }
         let attachment = match steering.node.handle_downstream(now, &mut bytes) {
             Downstream::Forward(attachment) => attachment,
             Downstream::Unknown => unreachable!("every application belongs to a client"),
@@ -172,7 +163,7 @@ impl World {
     pub(super) fn pass_upstream(&mut self, packet: Packet) {
         let now = self.course.now;
         let holder: Option<&mut dyn Holder> = match self.slots[packet.app].carrier {
-            Carrier::Steer => self.steering.as_mut().map(|it| it as &mut dyn Holder),
+            Carrier::Steer => self.steering.as_mut().map(|it| &mut it.node as &mut dyn Holder),
             Carrier::Bond => self.bond_dida.as_mut().map(|it| &mut it.dida as &mut dyn Holder),
             Carrier::Link(_) => None,
         };
@@ -212,7 +203,7 @@ impl World {
         }
         let mut probes: Vec<Probe> = Vec::new();
         if let Some(steering) = &mut self.steering {
-            released.extend(core::iter::from_fn(|| steering.poll_transmit()));
+            released.extend(core::iter::from_fn(|| steering.node.poll_transmit()));
             probes.extend(core::iter::from_fn(|| steering.node.poll_probe()));
         }
         released.iter().for_each(|bytes| self.restore(bytes));
@@ -230,9 +221,7 @@ impl World {
             bond.alarm.set(bond.dida.poll_timeout(), Event::Steering(BOND_DIDA), queue);
         }
         if let Some(steering) = &mut self.steering {
-            let held = steering.dida.as_ref().and_then(Dida::poll_timeout);
-            let next = steering.node.poll_timeout().into_iter().chain(held).min();
-            steering.alarm.set(next, Event::Steering(NODE), queue);
+            steering.alarm.set(steering.node.poll_timeout(), Event::Steering(NODE), queue);
             for (client, (order, alarm)) in (CLIENTS..).zip(&mut steering.orders) {
                 alarm.set(order.poll_timeout(), Event::Steering(client), queue);
             }
@@ -252,9 +241,6 @@ impl World {
             if event == NODE {
                 if steering.alarm.rings(at) {
                     steering.node.handle_timeout(now);
-                    if let Some(dida) = &mut steering.dida {
-                        dida.handle_timeout(now);
-                    }
                 }
             } else {
                 let (order, alarm) = &mut steering.orders[event - CLIENTS];

@@ -1,6 +1,7 @@
 //! `plait-lab bench`: what the machine can carry, with and without plait, over links without a
 //! limit.
 
+pub(crate) mod node;
 pub(crate) mod sim;
 
 use std::time::Duration;
@@ -68,6 +69,14 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
         output.record("measurement", row)?;
     }
     for line in table(&rows).lines() {
+        output.line(line)?;
+    }
+    let node = node::measure_all(node::NodePlan::of(args.quick))?;
+    for row in &node.rows {
+        output.record("measurement", row)?;
+    }
+    output.line("")?;
+    for line in node.table().lines() {
         output.line(line)?;
     }
     let machine = Machine::detect();

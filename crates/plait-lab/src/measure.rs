@@ -11,17 +11,25 @@ mod aggregation;
 mod beat;
 mod curl;
 mod deliveries;
+mod fetch;
+mod flood;
 mod iperf;
 mod pings;
+mod round_trips;
 mod stream;
+mod tcp_counters;
 
 pub(crate) use aggregation::{aggregation_benefit, aggregation_ratio, median};
 pub(crate) use beat::{BEAT_INTERVAL, Beat};
 pub(crate) use curl::{WebServer, download};
 pub(crate) use deliveries::Deliveries;
+pub(crate) use fetch::{FETCH_CONGESTION, Fetched, FileServer, SenderView};
+pub(crate) use flood::{Flood, FloodFigures};
 pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
 pub(crate) use pings::{PingAnswers, Pinging};
+pub(crate) use round_trips::{Echo, RoundTrips};
 pub(crate) use stream::{Stream, Transport};
+pub(crate) use tcp_counters::TcpCounters;
 
 /// How long to send, the first part not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

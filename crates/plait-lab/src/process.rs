@@ -1,6 +1,6 @@
 //! Programs that the lab runs: to their end within a time limit, or beside it until dropped.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -157,6 +157,26 @@ pub(crate) fn wait_until<T>(
     }
 }
 
+/// The kernel's clock ticks per second in proc_pid_stat(5): `USER_HZ`, 100 everywhere.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Processor time that a process has taken, in user space and in the kernel, in steps of 10 ms.
+/// `entry` is its folder in `/proc`: a number, `self` or `thread-self`.
+pub(crate) fn cpu_time(entry: &str) -> Result<Duration> {
+    let file = format!("/proc/{entry}/stat");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    let ticks = cpu_ticks(&text).with_context(|| format!("unknown form of stat: {text}"))?;
+    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+}
+
+/// `utime` and `stime` of proc_pid_stat(5), its fields 14 and 15.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let (user, system) = (fields.next()?, fields.next()?);
+    Some(user.parse::<u64>().ok()? + system.parse::<u64>().ok()?)
+}
+
 fn remedy(program: &str) -> String {
     let package = match program {
         "ip" => "iproute2",
@@ -183,6 +203,15 @@ mod tests {
         let mut command = Command::new("sh");
         let error = run(command.args(["-c", "echo no luck >&2; exit 3"]), "", LIMIT).unwrap_err();
         assert!(error.to_string().contains("no luck"), "{error}");
+    }
+
+    #[test]
+    fn cpu_time_is_read_behind_any_name() {
+        let stat = "7 (a) b) S 1 1 1 0 -1 64 1 0 0 0 120 30 0 0 20 0 1 0 5 0 0";
+        assert_eq!(cpu_ticks(stat), Some(150));
+        assert_eq!(cpu_ticks("7 (a"), None);
+        assert!(cpu_time("thread-self").is_ok() && cpu_time("self").is_ok());
+        assert!(cpu_time("none").is_err());
     }
 
     #[test]

@@ -28,7 +28,8 @@ mod veth;
 
 pub(crate) use addresses::*;
 pub(crate) use ip::ip_batch;
-pub(crate) use veth::{VETH_LINKS, VethTopology};
+pub(crate) use multipath::enable_mptcp;
+pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};
 
 /// MTU of an emulated link's devices unless said otherwise, in bytes: room for a full packet and a
 /// tunnel's framing, so that what is measured is not the MTU.

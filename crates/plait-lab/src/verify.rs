@@ -13,6 +13,7 @@ mod aggregation;
 mod back_ends;
 mod clear_text;
 mod cost;
+mod dida;
 mod fresh_clone;
 mod loss_reports;
 mod packet;
@@ -161,6 +162,16 @@ const PROMISES: &[Promise] = &[
         name: "promise.6",
         claim: "plait measure on emulated links agrees with the lab's own figures",
         check: promise::measure::check,
+    },
+    Promise {
+        name: "dida.5",
+        claim: "the paper's downloads with the kernel's TCP, beside the kernel's MPTCP",
+        check: dida::download::check,
+    },
+    Promise {
+        name: "dida.6",
+        claim: "what steering costs a core, and what it adds to the latency, is known",
+        check: dida::cost::check,
     },
 ];
 

@@ -63,7 +63,9 @@ tests! { selftest:
     measurements => "measurements",
     reconfiguration => "reconfiguration",
     mptcp => "mptcp",
+    files_come_with_their_senders_view => "fetch",
     a_tcp_scenario_runs => "scenario-tcp",
+    a_transfer_tells_its_time => "scenario-transfer",
 }
 
 tests! { selftest_of_plait:
@@ -76,6 +78,7 @@ tests! { selftest_of_plait:
     bond_survives_a_dead_link => "dead-link",
     bond_comes_back_after_a_kill => "restart-after-kill",
     a_udp_scenario_runs => "scenario-udp",
+    a_scenario_with_a_steering_node_runs => "scenario-steer",
     a_download_survives_a_silent_cut => "silent-cut",
     plait_measure_measures_each_path_and_the_bond => "measure",
     plait_measure_says_why_it_cannot => "measure-refused",

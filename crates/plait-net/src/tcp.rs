@@ -13,16 +13,26 @@ use crate::sys;
 /// Part of the kernel's `struct tcp_info` (linux/tcp.h). Counts are since the connection's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpInfo {
+    /// Retransmission timeout in microseconds.
+    pub rto_us: u32,
     /// Sender's maximum segment size in bytes.
     pub snd_mss: u32,
+    /// Smoothed round-trip time in microseconds.
+    pub srtt_us: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
+    /// Segments by which the sender takes the path to reorder; 3 at first (tcp_reordering).
+    pub reordering: u32,
     /// Segments sent again.
     pub total_retrans: u32,
     /// Segments with data sent, retransmissions included.
     pub data_segs_out: u32,
     /// Payload bytes sent, retransmissions included; Linux 4.19.
     pub bytes_sent: u64,
+    /// Duplicate SACKs received: segments that the receiver got twice (RFC 2883); Linux 4.19.
+    pub dsack_dups: u32,
+    /// Times that the sender saw the path reorder; Linux 4.19.
+    pub reord_seen: u32,
     /// Window that the receiver offers, in bytes; Linux 5.4.
     pub snd_wnd: u32,
     /// Retransmission timeouts; Linux 6.7, `None` before it.
@@ -42,11 +52,16 @@ impl TcpInfo {
             Some(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
         };
         Self {
+            rto_us: u32_at(8).unwrap_or_default(),
             snd_mss: u32_at(16).unwrap_or_default(),
+            srtt_us: u32_at(68).unwrap_or_default(),
             snd_cwnd: u32_at(80).unwrap_or_default(),
+            reordering: u32_at(88).unwrap_or_default(),
             total_retrans: u32_at(100).unwrap_or_default(),
             data_segs_out: u32_at(156).unwrap_or_default(),
             bytes_sent: u64_at(200).unwrap_or_default(),
+            dsack_dups: u32_at(216).unwrap_or_default(),
+            reord_seen: u32_at(220).unwrap_or_default(),
             snd_wnd: u32_at(228).unwrap_or_default(),
             total_rto: bytes.get(240..242).map(|b| u16::from_ne_bytes([b[0], b[1]])),
         }
@@ -166,6 +181,10 @@ mod tests {
         let info = info(&sender).unwrap();
         assert_eq!((info.bytes_sent, info.total_retrans), (5000, 0));
         assert!(info.snd_cwnd >= 2 && info.data_segs_out >= 1, "{info:?}");
+        // The least timeout of Linux is 200 ms, the greatest 120 s.
+        assert!((200_000..=120_000_000).contains(&info.rto_us), "{info:?}");
+        assert!((1..1_000_000).contains(&info.srtt_us) && info.reordering == 3, "{info:?}");
+        assert_eq!((info.dsack_dups, info.reord_seen), (0, 0));
         assert!(super::info(&listener).is_ok() && super::info(std::io::stdin()).is_err());
     }
 

@@ -31,7 +31,8 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    fn open(self, netns: &NetNs) -> Result<Socket> {
+    /// A socket of this kind in a namespace.
+    pub(super) fn open(self, netns: &NetNs) -> Result<Socket> {
         let protocol = match self {
             Self::Tcp => Protocol::TCP,
             Self::Mptcp => Protocol::MPTCP,

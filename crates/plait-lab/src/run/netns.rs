@@ -3,6 +3,7 @@
 //! - [`plan`]: what of a scenario can be run here.
 //! - [`site`]: links, hosts and addresses.
 //! - [`bond`]: the gateways' configuration.
+//! - [`steering`]: the steering node's.
 //! - [`udp`], [`tcp`]: the applications.
 //! - [`testbed`]: all of it under way, as the shared code of metrics and series sees it.
 //! - [`health`]: whether the machine kept up.
@@ -17,7 +18,7 @@ use plait_sim::run::{drain_time, drive};
 use plait_sim::scenario::{Cell, CellResult, Experiment, Scenario};
 
 use crate::cli::RunArgs;
-use crate::gateway::{Bond, plait_program};
+use crate::gateway::{Bond, SteerNode, plait_program};
 use crate::output;
 
 mod bond;
@@ -25,13 +26,16 @@ mod error;
 mod health;
 mod plan;
 mod site;
+mod steering;
 mod tcp;
 mod testbed;
 mod udp;
 
 use error::NetnsError;
-use site::{SET_UP, Site};
-use testbed::NetnsTestbed;
+use site::SET_UP;
+pub(crate) use site::{Site, customer_address, device_of, place_of};
+pub(crate) use steering::node_file;
+use testbed::{Carriers, NetnsTestbed};
 
 /// A machine may be too loaded for a moment.
 const TRIES: usize = 3;
@@ -56,7 +60,11 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
 /// Whether the namespaces can run every cell. To be asked before the first is run.
 pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
     experiment.cells.iter().try_for_each(|cell| check(&cell.scenario))?;
-    if experiment.cells.iter().any(|cell| cell.scenario.bond.is_some()) {
+    if experiment
+        .cells
+        .iter()
+        .any(|cell| cell.scenario.bond.is_some() || cell.scenario.steer.is_some())
+    {
         plait_program()?;
     }
     Ok(())
@@ -110,7 +118,12 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
         let setup = bond::setup(scenario, spec);
         Bond::start(&site.customer, &site.provider, &setup)
     });
-    let mut testbed = NetnsTestbed::start(scenario, &site, bond.transpose()?, &mut prng)?;
+    let node = scenario
+        .steer
+        .as_ref()
+        .map(|spec| SteerNode::start(&site.provider, &site.customer, &node_file(scenario, spec)));
+    let carriers = Carriers { bond: bond.transpose()?, node: node.transpose()? };
+    let mut testbed = NetnsTestbed::start(scenario, &site, carriers, &mut prng)?;
     let (mut metrics, series) = drive(scenario, &mut testbed)?;
     let health = testbed.health()?;
     for app in testbed.apps_without_timeouts() {

@@ -11,7 +11,7 @@ use plait_net::tun::Tun;
 
 use super::ping::ping;
 use crate::emulator::{Lateness, Way};
-use crate::measure::{self, IperfServer, Span, Target, WebServer, mbit};
+use crate::measure::{self, FileServer, IperfServer, Span, Target, Transport, WebServer, mbit};
 use crate::output::Output;
 use crate::process::{self, wait_until};
 use crate::site::{Carrier, on_site};
@@ -115,6 +115,41 @@ pub(super) fn measurements(output: &Output) -> Result<()> {
         ensure!(carried[0] > 10_000 && carried[1] < 10, "only the DSL line was used: {carried:?}");
         Ok(())
     })
+}
+
+/// Files come over a bare link and over the kernel's MPTCP, each with its sender's view.
+pub(super) fn fetch(output: &Output) -> Result<()> {
+    const BYTES: u64 = 3_000_000;
+    let links = [LinkSpec::new("first", 20, 20, 20), LinkSpec::new("second", 20, 30, 30)];
+    let topology = Topology::build(&links)?;
+    let client = &topology.customer().netns;
+    let bind = Some(topology.link("second")?.customer_address());
+    let target = Target { client, server: SERVER_BARE_V4.into(), bind };
+    let server = FileServer::start(&topology.server, target.server, Transport::Tcp, BYTES)?;
+    let file = server.fetch(target, BYTES)?;
+    output.line(format!("TCP: {file:?}"))?;
+    ensure!(file.is_complete() && file.is_intact, "the file is whole: {file:?}");
+    ensure!((10_000_000..20_000_000).contains(&file.rate_bps()), "20 Mbit/s: {file:?}");
+    let view = file.sender.context("a sender's view")?;
+    ensure!(view.info.bytes_sent >= BYTES && view.info.srtt_us > 30_000, "sender: {view:?}");
+    ensure!(server.fetch(target, BYTES + 1).is_err(), "no more than there is");
+    ensure!(server.fetch(target, 1)?.is_complete(), "the server goes on");
+    drop(server);
+    if !Path::new("/proc/sys/net/mptcp").exists() {
+        output.line("MPTCP: skipped, this kernel has none")?;
+        return Ok(());
+    }
+    topology.enable_mptcp()?;
+    let carried = |link: &str| -> Result<u64> {
+        Ok(topology.link(link)?.emulator.delivered_bytes(Way::Down))
+    };
+    let before = carried("second")?;
+    let server = FileServer::start(&topology.server, target.server, Transport::Mptcp, BYTES)?;
+    let file = server.fetch(Target { bind: None, ..target }, BYTES)?;
+    output.line(format!("MPTCP: {file:?}"))?;
+    ensure!(file.is_complete() && file.is_intact, "the file is whole: {file:?}");
+    ensure!(carried("second")? - before > BYTES / 10, "both links are used");
+    Ok(())
 }
 
 /// Source addresses choose their link; what belongs into the bond never leaves over a bare link.

@@ -77,6 +77,65 @@ start_s = 0.2
 series = ["goodput", "cwnd", "queue_ms"]
 "#;
 
+/// A file without SACK, alone on its link.
+const TRANSFER: &str = r#"
+[links.dsl]
+rate_mbit = 20
+rtt_ms = 20
+
+[[app]]
+name = "file"
+kind = "tcp"
+via = "dsl"
+flows = 2
+start_s = 0.2
+transfer_bytes = 1_000_000
+sack = false
+"#;
+
+/// A file and a steady load through a steering node, and a load past it.
+const STEER: &str = r#"
+server_rtt_ms = 20
+
+[links.lte]
+rate_mbit = 16
+rtt_ms = 40
+
+[links.wifi]
+rate_mbit = 30
+rtt_ms = 6
+
+[steer]
+links = ["lte", "wifi"]
+policy = "fixed"
+shares = [50, 50]
+
+[steer.dida]
+hold = "optimum"
+
+[[app]]
+name = "file"
+kind = "tcp"
+transfer_bytes = 2_500_000
+
+[[app]]
+name = "load"
+kind = "udp"
+rate = { mbit = 1, layer = "goodput" }
+
+[[app]]
+name = "back"
+kind = "udp"
+direction = "up"
+rate = { mbit = 0.5, layer = "goodput" }
+
+[[app]]
+name = "beside"
+kind = "udp"
+via = "wifi"
+rate = { mbit = 0.5, layer = "goodput" }
+"#;
+
 /// UDP arrives at its rate, over a bond and beside it.
 pub(super) fn udp(output: &Output) -> Result<()> {
     let Some(results) = run_scenario("netns-udp", UDP, output)? else { return Ok(()) };
@@ -109,6 +168,39 @@ pub(super) fn tcp(output: &Output) -> Result<()> {
     ensure!(!run.metrics.contains_key("loss_percent"), "nobody knows which segments arrived");
     let window = run.series.get("cwnd.bulk").and_then(|series| series.last().copied().flatten());
     ensure!(window.is_some_and(|segments| segments >= 2.0), "a window, not {window:?}");
+    Ok(())
+}
+
+/// A transfer of a given length tells its time, which is the link's and no less.
+pub(super) fn transfer(output: &Output) -> Result<()> {
+    let Some(results) = run_scenario("netns-transfer", TRANSFER, output)? else { return Ok(()) };
+    let metrics = &results.runs[0].metrics;
+    let metric = |name: &str| metrics.get(name).copied().unwrap_or(f64::NAN);
+    // 2 MB at 20 Mbit/s less headers, and the time of a handshake and of slow start.
+    ensure!((0.84..2.0).contains(&metric("transfer_s.file")), "a transfer's time: {metrics:?}");
+    let (rate, time) = (metric("transfer_mbit.file"), metric("transfer_s.file"));
+    ensure!((rate * time - 16.0).abs() < 0.01, "16 Mbit in all: {metrics:?}");
+    Ok(())
+}
+
+/// A real steering node carries a file over both links, and UDP both ways; the client has nothing
+/// but the node's recipe.
+pub(super) fn steer(output: &Output) -> Result<()> {
+    let Some(results) = run_scenario("netns-steer", STEER, output)? else { return Ok(()) };
+    let metrics = &results.runs[0].metrics;
+    let metric = |name: &str| metrics.get(name).copied().unwrap_or(f64::NAN);
+    ensure!(metric("transfer_s.file") < 3.0, "the file arrived: {metrics:?}");
+    for (load, mbit) in [("load", 1.0), ("back", 0.5), ("beside", 0.5)] {
+        let goodput = metric(&format!("goodput_mbit.{load}"));
+        ensure!((goodput - mbit).abs() < mbit / 10.0, "{load}: {goodput} of {mbit} Mbit/s");
+    }
+    let [lte, wifi] = ["lte", "wifi"].map(|link| metric(&format!("link_throughput_mbit.{link}")));
+    // Half of the file's 20 Mbit over 3 s, and the loads.
+    ensure!(lte > 2.8 && wifi > 2.8, "both links carry the file: {lte} and {wifi} Mbit/s");
+    let told = ["held_acks", "discarded_acks", "released_acks", "masked_acks"].map(metric);
+    ensure!(told.iter().all(|count| *count >= 0.0), "DIDA's counters are told: {metrics:?}");
+    let acted = metric("held_acks") + metric("masked_acks");
+    ensure!(acted > 0.0, "packets of one flow overtook each other: {metrics:?}");
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! What the kernel's MPTCP needs to use every link of the first customer.
 
+use std::net::IpAddr;
+
 use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
 
@@ -12,18 +14,26 @@ impl Topology {
     /// Lets the customer's MPTCP connections take a subflow over each of its links (RFC 8684
     /// section 3.2). The first subflow goes over the first link, which routes prefer.
     pub(crate) fn enable_mptcp(&self) -> Result<()> {
-        for netns in [&self.customer().netns, &self.server] {
-            allow_mptcp(netns)?;
-        }
         let others = self.customer().links.iter().skip(1);
-        let endpoints: Vec<_> = others
-            .map(|link| {
-                let (address, device) = (link.customer_address(), link.spec.name);
-                format!("mptcp endpoint add {address} dev {device} subflow")
-            })
-            .collect();
-        ip_batch(&self.customer().netns, "", &endpoints)
+        let others: Vec<_> = others.map(|link| (link.customer_address(), link.spec.name)).collect();
+        enable_mptcp(&self.customer().netns, &self.server, &others)
     }
+}
+
+/// Lets a customer's MPTCP connections take a subflow over each of `others`, address and device,
+/// beside that which routes prefer.
+pub(crate) fn enable_mptcp(
+    customer: &NetNs,
+    server: &NetNs,
+    others: &[(IpAddr, &str)],
+) -> Result<()> {
+    for netns in [customer, server] {
+        allow_mptcp(netns)?;
+    }
+    let endpoint = |(address, device): &(IpAddr, &str)| {
+        format!("mptcp endpoint add {address} dev {device} subflow")
+    };
+    ip_batch(customer, "", &others.iter().map(endpoint).collect::<Vec<_>>())
 }
 
 fn allow_mptcp(netns: &NetNs) -> Result<()> {

@@ -19,6 +19,12 @@ pub(super) enum NetnsError {
     /// Something that only the simulator has so far.
     #[error("{what}: not on netns yet; take it out, or choose --on sim")]
     NotYet { what: String },
+    /// Clients that put packets in order below IP.
+    #[error(
+        "[steer.client]: clients on netns are plain hosts, which deliver packets as they come; take \
+         it out, or choose --on sim"
+    )]
+    Reordering,
     /// A TCP sender that paces.
     #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
     Paced { app: String },
@@ -35,6 +41,18 @@ pub(super) enum NetnsError {
          {kernel}, whose TCP has RACK-TLP alone; choose recovery = \"rack-tlp\", or --on sim"
     )]
     Recovery { app: String, recovery: String, kernel: String },
+    /// A sender that does not take a needless reduction back.
+    #[error(
+        "app.{app}: the kernel's TCP takes back a reduction that proves needless (RFC 3522, \
+         RFC 3708), and cannot be told not to; write undo = true, or choose --on sim"
+    )]
+    Undo { app: String },
+    /// Two senders that want different uses of SACK.
+    #[error(
+        "app.{app} and app.{other}: all TCP of a run has SACK on netns, or none; give both the \
+         same `sack`, or choose --on sim"
+    )]
+    Sacks { app: String, other: String },
     /// Two senders of one host that want different loss recoveries.
     #[error(
         "app.{app} and app.{other}: a host has one loss recovery for all its TCP on netns; give \

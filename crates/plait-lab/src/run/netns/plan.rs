@@ -57,8 +57,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Tcp(tcp) if tcp.tcp.paced => {
                 return Err(NetnsError::Paced { app: app.name.clone() });
             }
-            Traffic::Tcp(tcp) if !tcp.tcp.sack => return Err(not_yet(app, "sack = false")),
-            Traffic::Tcp(tcp) if !tcp.tcp.undo => return Err(not_yet(app, "undo = false")),
+            Traffic::Tcp(tcp) if !tcp.tcp.undo => {
+                return Err(NetnsError::Undo { app: app.name.clone() });
+            }
             Traffic::Tcp(tcp) => {
                 flows += tcp.flows;
                 kernel_controller(app, &tcp.tcp)?;
@@ -66,26 +67,42 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
         }
     }
     too_many("TCP flows", flows.into(), TCP_FLOWS_MAX.into())?;
+    sack_of(scenario)?;
     for side in [Direction::Down, Direction::Up] {
         recovery_of(scenario, side, &Machine::detect().kernel)?;
     }
     Ok(())
 }
 
-/// What stands between provider and server.
-fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
-    let not_yet = |what: &str| NetnsError::NotYet { what: what.to_owned() };
-    if scenario.steer.is_some() {
-        return Err(not_yet("[steer]"));
+/// Whether the hosts' TCP uses SACK.
+fn sack_of(scenario: &Scenario) -> Result<bool, NetnsError> {
+    let mut found: Option<(&str, bool)> = None;
+    for app in &scenario.apps {
+        let Traffic::Tcp(tcp) = &app.traffic else { continue };
+        match found {
+            Some((other, known)) if known != tcp.tcp.sack => {
+                let (app, other) = (app.name.clone(), other.to_owned());
+                return Err(NetnsError::Sacks { app, other });
+            }
+            _ => found = Some((&app.name, tcp.tcp.sack)),
+        }
     }
-    match &scenario.bond {
-        Some(bond) if bond.dida.is_some() => Err(not_yet("[bond.dida]")),
-        _ => Ok(()),
-    }
+    Ok(found.is_none_or(|(_, sack)| sack))
 }
 
-fn not_yet(app: &AppSpec, option: &str) -> NetnsError {
-    NetnsError::NotYet { what: format!("app.{}: {option}", app.name) }
+/// What stands between provider and server.
+fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
+    let not_yet = |what: &str| Err(NetnsError::NotYet { what: what.to_owned() });
+    match (&scenario.steer, &scenario.bond) {
+        (_, Some(bond)) if bond.dida.is_some() => not_yet("[bond.dida]"),
+        (Some(_), Some(_)) => not_yet("[bond] and [steer] in one scenario"),
+        (Some(steer), None) if steer.t_reordering.is_some() => Err(NetnsError::Reordering),
+        (Some(steer), None) if steer.clients > 1 => {
+            let (what, count) = ("steer.clients".to_owned(), steer.clients.into());
+            Err(NetnsError::TooMany { what, count, max: 1 })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {
@@ -127,7 +144,9 @@ fn recovery_of<'a>(
     for app in scenario.apps.iter().filter(|app| app.direction == direction) {
         let Traffic::Tcp(tcp) = &app.traffic else { continue };
         let recovery = tcp.tcp.recovery.as_str();
-        if recovery != "rack-tlp" && release(kernel).is_none_or(|known| known >= RACK_ALONE) {
+        // Without SACK every kernel counts duplicate ACKs (RFC 6582).
+        let is_old = recovery != "rack-tlp" && tcp.tcp.sack;
+        if is_old && release(kernel).is_none_or(|known| known >= RACK_ALONE) {
             return Err(NetnsError::Recovery {
                 app: app.name.clone(),
                 recovery: recovery.to_owned(),
@@ -151,15 +170,21 @@ fn release(kernel: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Tells a sending host's TCP its loss recovery (ip-sysctl of Linux: tcp_recovery,
-/// tcp_early_retrans, tcp_max_reordering).
+/// Tells a sending host's TCP its loss recovery (ip-sysctl of Linux: tcp_sack, tcp_recovery,
+/// tcp_early_retrans, tcp_max_reordering). Without SACK that is RFC 6582's, with its three
+/// duplicates.
 pub(super) fn set_recovery(
     scenario: &Scenario,
     direction: Direction,
     host: &NetNs,
 ) -> anyhow::Result<()> {
-    let settings = match recovery_of(scenario, direction, &Machine::detect().kernel)? {
+    let recovery = recovery_of(scenario, direction, &Machine::detect().kernel)?;
+    // A connection has SACK when both of its ends want it.
+    let has_sack = sack_of(scenario)?;
+    host.set_sysctl("net.ipv4.tcp_sack", if has_sack { "1" } else { "0" })?;
+    let settings = match recovery {
         None => return Ok(()),
+        Some(_) if !has_sack => [("tcp_early_retrans", "0"), ("tcp_max_reordering", "3")],
         Some("rfc6675") => [("tcp_recovery", "0"), ("tcp_max_reordering", "3")],
         Some("rfc6675-adaptive") => [("tcp_recovery", "0"), ("tcp_max_reordering", "300")],
         Some(_) => [("tcp_recovery", "1"), ("tcp_early_retrans", "3")],
@@ -191,8 +216,7 @@ mod tests {
         for (app, expected) in [
             ("{ name = \"a\", kind = \"web\", via = \"dsl\" }", "kind = \"web\""),
             ("{ name = \"a\", kind = \"tcp\", flows = 201, via = \"dsl\" }", "201 where"),
-            ("{ name = \"a\", kind = \"tcp\", undo = false, via = \"dsl\" }", "undo = false"),
-            ("{ name = \"a\", kind = \"tcp\", sack = false, via = \"dsl\" }", "sack = false"),
+            ("{ name = \"a\", kind = \"tcp\", undo = false, via = \"dsl\" }", "undo = true"),
             ("{ name = \"a\", kind = \"tcp\", paced = true, via = \"dsl\" }", "paced = false"),
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",
@@ -207,6 +231,45 @@ mod tests {
             let error = check(&scenario(app)).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains("--on sim"), "{error}");
         }
+    }
+
+    #[test]
+    fn of_steering_what_only_the_simulator_has_is_refused() {
+        let steer = |more: &str| {
+            let text = format!(
+                "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
+                 links.a = {{ rate_mbit = 10, rtt_ms = 10 }}\n\
+                 app = [{{ name = \"a\", kind = \"tcp\" }}]\n\
+                 [steer]\nlinks = [\"a\"]\n{more}\n"
+            );
+            let read = |_: &Path| Ok(text.clone());
+            let none: [&str; 0] = [];
+            Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario
+        };
+        assert_eq!(check(&steer("[steer.dida]\nhold = 50")), Ok(()));
+        for (more, expected) in [
+            ("[steer.client]\nt_reordering_ms = 100", "take it out"),
+            ("clients = 2", "steer.clients: 2 where netns takes 1"),
+            ("[bond]\nlinks = [\"a\"]", "[bond] and [steer]"),
+            ("[bond]\nlinks = [\"a\"]\n[bond.dida]", "[bond.dida]"),
+        ] {
+            let error = check(&steer(more)).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("--on sim"), "{error}");
+        }
+    }
+
+    #[test]
+    fn sack_is_one_for_all_and_without_it_every_kernel_counts_duplicates() {
+        let tcp = |name: &str, more: &str| {
+            format!("{{ name = \"{name}\", kind = \"tcp\", via = \"dsl\"{more} }}")
+        };
+        let without = scenario(&tcp("a", ", sack = false"));
+        assert_eq!((sack_of(&without), check(&without)), (Ok(false), Ok(())));
+        assert_eq!(recovery_of(&without, Direction::Down, "7.0.1"), Ok(Some("rfc6675")));
+        let both = scenario(&[tcp("a", ", sack = false"), tcp("b", "")].join(", "));
+        let refused = check(&both).unwrap_err();
+        assert!(matches!(refused, NetnsError::Sacks { .. }), "{refused:?}");
+        assert_eq!(sack_of(&scenario(&tcp("a", ""))), Ok(true));
     }
 
     #[test]

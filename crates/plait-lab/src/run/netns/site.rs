@@ -32,9 +32,19 @@ const WIRE_RATE_MBIT: u64 = 100_000;
 const WIRE_QUEUE_BYTES: u64 = 64 << 20;
 
 /// The name of a link's devices: a link's own name may be none for a device.
-pub(super) fn device_of(scenario: &Scenario, name: &str) -> String {
+pub(crate) fn device_of(scenario: &Scenario, name: &str) -> String {
+    device(place_of(scenario, name))
+}
+
+/// The customer's address on a link.
+pub(crate) fn customer_address(scenario: &Scenario, name: &str) -> Ipv4Addr {
+    link_v4(number(place_of(scenario, name)), 1)
+}
+
+/// A link's place among the scenario's.
+pub(crate) fn place_of(scenario: &Scenario, name: &str) -> usize {
     let at = scenario.links.keys().position(|known| known == name);
-    device(at.expect("a checked scenario names links that exist"))
+    at.expect("a checked scenario names links that exist")
 }
 
 fn device(at: usize) -> String {
@@ -49,16 +59,16 @@ fn number(at: usize) -> u8 {
 
 /// A scenario's network, running.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(crate) struct Site {
     pub(super) epoch: Epoch,
     // Links stop before the namespaces of their devices go.
     emulators: Vec<Emulator>,
     wire: Option<Emulator>,
     /// For each link, its emulator and its strand there.
     places: Vec<(usize, usize)>,
-    pub(super) customer: NetNs,
-    pub(super) provider: NetNs,
-    pub(super) server: NetNs,
+    pub(crate) customer: NetNs,
+    pub(crate) provider: NetNs,
+    pub(crate) server: NetNs,
 }
 
 /// Where an application's data comes from and goes to.
@@ -69,7 +79,7 @@ pub(super) struct Ends<'a> {
 }
 
 impl Site {
-    pub(super) fn build(scenario: &Scenario, prng: &mut Prng) -> Result<Self> {
+    pub(crate) fn build(scenario: &Scenario, prng: &mut Prng) -> Result<Self> {
         let [customer, provider, server] =
             ["plait-customer", "plait-provider", "plait-server"].map(new_netns);
         let (customer, provider, server) = (customer?, provider?, server?);
@@ -126,11 +136,11 @@ impl Site {
     }
 
     /// The emulators, that of the wire to the server included.
-    pub(super) fn emulators(&self) -> impl Iterator<Item = &Emulator> {
+    pub(crate) fn emulators(&self) -> impl Iterator<Item = &Emulator> {
         self.emulators.iter().chain(&self.wire)
     }
 
-    pub(super) fn observe(&self, link: usize, way: Way) -> StrandView {
+    pub(crate) fn observe(&self, link: usize, way: Way) -> StrandView {
         let (emulator, strand) = self.places[link];
         self.emulators[emulator].observe(strand, way)
     }
@@ -154,12 +164,8 @@ impl Site {
     pub(super) fn ends(&self, scenario: &Scenario, app: &AppSpec) -> Ends<'_> {
         let (customer, server) = match &app.via {
             Via::Bond => (inner_v4(2), SERVER_V4),
-            Via::Steer => unreachable!("a scenario with [steer] is refused before it gets here"),
-            Via::Link(name) => {
-                let at = scenario.links.keys().position(|known| known == name);
-                let at = at.expect("a checked scenario names links that exist");
-                (link_v4(number(at), 1), SERVER_BARE_V4)
-            }
+            Via::Steer => (customer_address(scenario, primary(scenario)), SERVER_BARE_V4),
+            Via::Link(name) => (customer_address(scenario, name), SERVER_BARE_V4),
         };
         let (customer, server) = ((&self.customer, customer), (&self.server, server));
         match app.direction {
@@ -167,6 +173,13 @@ impl Site {
             Direction::Up => Ends { sender: customer, receiver: server },
         }
     }
+}
+
+/// The steering node's first link, on which its client has the address that the world knows.
+fn primary(scenario: &Scenario) -> &str {
+    let steer = scenario.steer.as_ref();
+    let links = steer.map(|steer| &steer.links).and_then(|links| links.first());
+    links.expect("a checked scenario steers over links where it says so")
 }
 
 /// For each link, the one that it goes through.

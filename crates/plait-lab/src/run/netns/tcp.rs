@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use plait_net::netns::wait_readable;
 use plait_net::tcp::TcpInfo;
 use plait_proto::time::Instant;
-use plait_sim::app::{Observation, Span, Tally};
+use plait_sim::app::{Observation, Span, Tally, Transfer};
 use plait_sim::scenario::app::TcpSpec;
 use plait_sim::tcp::ReceiverConfig;
 use socket2::{Domain, Socket, Type};
@@ -56,6 +56,10 @@ struct Shared {
 struct State {
     tally: Tally,
     flows: Vec<Flow>,
+    /// What the receivers were given, whenever that was.
+    received_bytes: u64,
+    /// The time of the last byte, once each flow's transfer is complete.
+    complete_at: Option<Instant>,
     sampled_at: Instant,
     failure: Option<String>,
 }
@@ -85,6 +89,8 @@ impl TcpApp {
         let state = State {
             tally: Tally::new(plan.span),
             flows: (0..flows).map(|_| Flow::default()).collect(),
+            received_bytes: 0,
+            complete_at: None,
             sampled_at: plan.start,
             failure: None,
         };
@@ -139,6 +145,10 @@ impl TcpApp {
             segments: infos().map(|info| u64::from(info.data_segs_out)).sum(),
             retransmits: infos().map(|info| u64::from(info.total_retrans)).sum(),
             timeouts: infos().map(|info| u64::from(info.total_rto.unwrap_or(0))).sum(),
+            transfer: state.complete_at.map(|at| Transfer {
+                bytes: state.received_bytes,
+                time: at.since(self.shared.plan.start),
+            }),
             ..Observation::default()
         }
     }
@@ -264,7 +274,7 @@ impl Shared {
                 Ok(length) => {
                     let now = self.epoch.now();
                     if now < self.plan.stop {
-                        self.lock().tally.on_goodput(now, length as u64);
+                        self.take(now, length as u64);
                     }
                 }
                 Err(error) if is_pause(error.kind()) => {}
@@ -274,6 +284,18 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Notes payload that a receiver was given.
+    fn take(&self, now: Instant, bytes: u64) {
+        let mut state = self.lock();
+        state.tally.on_goodput(now, bytes);
+        state.received_bytes += bytes;
+        let spec = &self.plan.spec;
+        let whole = spec.transfer_bytes.map(|bytes| bytes * u64::from(spec.flows));
+        if whole == Some(state.received_bytes) {
+            state.complete_at = Some(now);
+        }
     }
 
     fn accept(&self, listener: &TcpListener) -> Result<Option<TcpStream>> {

@@ -23,7 +23,7 @@ use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
 use super::udp::UdpApp;
 use crate::emulator::{Emulator, Lateness};
-use crate::gateway::Bond;
+use crate::gateway::{Bond, SteerNode};
 use crate::machine::CpuTime;
 
 /// Time between the making of the applications and the start of the scenario.
@@ -41,29 +41,49 @@ enum RunningApp {
     Tcp(TcpApp),
 }
 
+/// Real processes between the hosts.
+#[derive(Debug)]
+pub(super) struct Carriers<'a> {
+    pub(super) bond: Option<Bond<'a>>,
+    pub(super) node: Option<SteerNode<'a>>,
+}
+
+impl Carriers<'_> {
+    fn ensure_run(&mut self) -> Result<()> {
+        self.bond.as_mut().map_or(Ok(()), Bond::ensure_both_run)?;
+        self.node.as_mut().map_or(Ok(()), SteerNode::ensure_runs)
+    }
+
+    /// Ends them; they must end by themselves.
+    fn stop(&mut self) -> Result<()> {
+        self.bond.as_mut().map_or(Ok(()), Bond::stop)?;
+        self.node.as_mut().map_or(Ok(()), SteerNode::stop)
+    }
+}
+
 /// A scenario under way.
 #[derive(Debug)]
 pub(super) struct NetnsTestbed<'a> {
     scenario: &'a Scenario,
     // Applications end before the gateways, and these before the links.
     apps: Vec<RunningApp>,
-    bond: Option<Bond<'a>>,
+    carriers: Carriers<'a>,
     site: &'a Site,
     zero: Instant,
     /// How much longer than asked for this thread slept.
     oversleeping: Lateness,
     lost_before: u64,
     cpu_before: CpuTime,
-    /// What a gateway did not tell, and why.
+    /// What a gateway or the node did not tell, and why.
     silence: Option<anyhow::Error>,
 }
 
 impl<'a> NetnsTestbed<'a> {
-    /// Starts the scenario on a network, over a bond that is up.
+    /// Starts the scenario on a network, over a bond or a steering node that is up.
     pub(super) fn start(
         scenario: &'a Scenario,
         site: &'a Site,
-        bond: Option<Bond<'a>>,
+        carriers: Carriers<'a>,
         prng: &mut Prng,
     ) -> Result<Self> {
         let zero = site.epoch.now() + LEAD;
@@ -72,7 +92,7 @@ impl<'a> NetnsTestbed<'a> {
         let mut testbed = Self {
             scenario,
             apps: Vec::new(),
-            bond,
+            carriers,
             site,
             zero,
             oversleeping: Lateness::default(),
@@ -146,10 +166,10 @@ impl<'a> NetnsTestbed<'a> {
         apps.map(|(at, spec)| (spec.name.clone(), self.tally(at).standstill())).collect()
     }
 
-    /// Ends the applications and the gateways, which must end by themselves.
+    /// Ends the applications, and the gateways or the node, which must end by themselves.
     pub(super) fn stop(mut self) -> Result<()> {
         self.apps.clear();
-        self.bond.as_mut().map_or(Ok(()), Bond::stop)
+        self.carriers.stop()
     }
 
     fn look(&mut self) -> Result<()> {
@@ -168,10 +188,7 @@ impl<'a> NetnsTestbed<'a> {
         if let Some(failure) = self.site.emulators().find_map(Emulator::failure) {
             bail!(failure);
         }
-        if let Some(bond) = &mut self.bond {
-            bond.ensure_both_run()?;
-        }
-        Ok(())
+        self.carriers.ensure_run()
     }
 }
 
@@ -232,11 +249,18 @@ impl Testbed for NetnsTestbed<'_> {
     }
 
     fn dida(&mut self) -> Option<DidaStats> {
-        None
+        let node = self.carriers.node.as_mut()?;
+        match node.status() {
+            Ok(status) => status?.dida,
+            Err(error) => {
+                self.silence = Some(error.context("the steering node does not tell its state"));
+                None
+            }
+        }
     }
 
     fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
-        self.bond.as_ref()?;
+        self.carriers.bond.as_ref()?;
         let socket = CONTROL_SOCKETS[usize::from(way == Way::Down)];
         match ask(socket) {
             Ok(status) => Some(status),

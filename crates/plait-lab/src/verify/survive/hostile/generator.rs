@@ -12,6 +12,7 @@ use plait_net::netns::NetNs;
 
 use super::datagrams::Datagrams;
 use crate::gateway::{LISTEN_PORT, endpoint_v4};
+use crate::process;
 use crate::topology::SERVER_BARE_V4;
 
 /// Source ports.
@@ -20,8 +21,6 @@ const SOCKETS: usize = 16;
 const TICK: Duration = Duration::from_millis(1);
 /// Datagrams of a burst at most, when the thread has fallen behind.
 const BURST_MAX: u64 = 512;
-/// The kernel's clock ticks per second in proc_pid_stat(5): `USER_HZ`, 100 everywhere.
-const TICKS_PER_SECOND: u64 = 100;
 
 /// What hostile datagrams are made from.
 #[derive(Clone, Debug)]
@@ -145,7 +144,7 @@ fn generate(
         }
     }
     sent.elapsed = start.elapsed();
-    sent.cpu = thread_cpu_time()?;
+    sent.cpu = process::cpu_time("thread-self")?;
     Ok(sent)
 }
 
@@ -157,21 +156,6 @@ fn drain(socket: &UdpSocket) -> u64 {
         bytes += length as u64;
     }
     bytes
-}
-
-/// CPU time of this thread.
-fn thread_cpu_time() -> Result<Duration> {
-    let text = fs::read_to_string("/proc/thread-self/stat")?;
-    let ticks = cpu_ticks(&text).with_context(|| format!("unknown form of stat: {text}"))?;
-    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
-}
-
-/// `utime` and `stime` of proc_pid_stat(5), its fields 14 and 15.
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace().skip(11);
-    let (user, system) = (fields.next()?, fields.next()?);
-    Some(user.parse::<u64>().ok()? + system.parse::<u64>().ok()?)
 }
 
 /// Datagrams that the listening gateway's sockets had no room for.
@@ -197,14 +181,6 @@ fn drops_on(table: &str, port: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_time_is_read_behind_any_name() {
-        let stat = "7 (a) b) S 1 1 1 0 -1 64 1 0 0 0 120 30 0 0 20 0 1 0 5 0 0";
-        assert_eq!(cpu_ticks(stat), Some(150));
-        assert_eq!(cpu_ticks("7 (a"), None);
-        assert!(thread_cpu_time().is_ok());
-    }
 
     #[test]
     fn drops_of_the_port_are_summed() {

@@ -1,0 +1,121 @@
+//! UDP packets as fast as a sender can, or at a steady pace, with their count at the other end.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use plait_net::netns::NetNs;
+
+/// IPv4's header and UDP's, in bytes.
+const UDP_HEADERS_BYTES: usize = 28;
+/// How soon a receiver sees that it is to stop.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
+/// What is still on its way when the sender has stopped arrives within this time.
+const GRACE: Duration = Duration::from_millis(200);
+const BUFFER_BYTES: usize = 8 << 20;
+/// Time between two bursts of a steady pace.
+const TICK: Duration = Duration::from_millis(1);
+
+/// What was sent and what arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct FloodFigures {
+    pub(crate) sent_packets: u64,
+    pub(crate) received_packets: u64,
+    /// Of sending.
+    pub(crate) time: Duration,
+}
+
+impl FloodFigures {
+    /// Packets that arrived, per second.
+    pub(crate) fn received_per_second(&self) -> f64 {
+        self.received_packets as f64 / self.time.as_secs_f64().max(1e-9)
+    }
+}
+
+/// The ends of a flood.
+#[derive(Debug)]
+pub(crate) struct Flood {
+    sender: UdpSocket,
+    received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flood {
+    /// Opens both ends: the flood goes from an address of one namespace to one of the other.
+    pub(crate) fn open(from: (&NetNs, SocketAddr), to: (&NetNs, SocketAddr)) -> Result<Self> {
+        let bind = |(netns, address): (&NetNs, SocketAddr)| -> Result<UdpSocket> {
+            let socket = netns.run_in(|| UdpSocket::bind(address))??;
+            // Without the right, the system's limits stay.
+            let _smaller = plait_net::tcp::force_buffers(&socket, BUFFER_BYTES);
+            Ok(socket)
+        };
+        let (sender, receiver) = (bind(from)?, bind(to)?);
+        sender.connect(receiver.local_addr()?)?;
+        receiver.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
+        let (received, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, stopped) = (Arc::clone(&received), Arc::clone(&stop));
+        let thread = std::thread::Builder::new().name("flooded".into());
+        let thread = thread.spawn(move || {
+            let mut buffer = [0; 2048];
+            while !stopped.load(Ordering::Relaxed) {
+                if receiver.recv(&mut buffer).is_ok() {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        })?;
+        Ok(Self { sender, received, stop, thread: Some(thread) })
+    }
+
+    /// Sends for `time`: packets of `packet_bytes` with their headers, `per_second` of them or as
+    /// many as can be.
+    pub(crate) fn run(
+        &self,
+        packet_bytes: usize,
+        per_second: Option<u64>,
+        time: Duration,
+    ) -> Result<FloodFigures> {
+        let payload = vec![0; packet_bytes.saturating_sub(UDP_HEADERS_BYTES)];
+        let received_before = self.received.load(Ordering::Relaxed);
+        let start = Instant::now();
+        let mut sent_packets = 0;
+        while start.elapsed() < time {
+            let due = per_second.map_or(sent_packets + 64, |rate| {
+                (start.elapsed().as_secs_f64() * rate as f64) as u64
+            });
+            while sent_packets < due {
+                match self.sender.send(&payload) {
+                    Ok(_) => {}
+                    // A full queue on the way is the flood's own doing.
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) if error.raw_os_error() == Some(ENOBUFS) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                sent_packets += 1;
+            }
+            if per_second.is_some() {
+                std::thread::sleep(TICK);
+            }
+        }
+        let time = start.elapsed();
+        std::thread::sleep(GRACE);
+        let received_packets = self.received.load(Ordering::Relaxed) - received_before;
+        Ok(FloodFigures { sent_packets, received_packets, time })
+    }
+}
+
+/// No buffer space available, on Linux.
+const ENOBUFS: i32 = 105;
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}

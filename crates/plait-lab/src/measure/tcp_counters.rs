@@ -1,0 +1,79 @@
+//! What a host's TCP counted.
+
+use std::fs;
+
+use anyhow::Result;
+use plait_net::netns::NetNs;
+use serde::Serialize;
+
+/// Counters of all the TCP of a namespace, named as in `/proc/net/netstat`. A kernel that does not
+/// know one counts zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub(crate) struct TcpCounters {
+    /// Times that a sender took segments for lost because of SACKs (`TCPSackRecovery`) or of
+    /// duplicate ACKs (`TCPRenoRecovery`).
+    pub(crate) recoveries: u64,
+    /// Times that it found that they had not been lost and took its window back (`TCPFullUndo`,
+    /// `TCPPartialUndo`, `TCPDSACKUndo`).
+    pub(crate) undone: u64,
+    /// Retransmission timeouts (`TCPTimeouts`), tail loss probes (`TCPLossProbes`) not among them.
+    pub(crate) timeouts: u64,
+    /// Times that SACKs showed reordering (`TCPSACKReorder`).
+    pub(crate) reorderings: u64,
+    /// Duplicate SACKs received for segments sent again: in vain (`TCPDSACKRecv`).
+    pub(crate) dsacks: u64,
+}
+
+impl TcpCounters {
+    pub(crate) fn of(netns: &NetNs) -> Result<Self> {
+        let table = netns.run_in(|| fs::read_to_string("/proc/thread-self/net/netstat"))??;
+        Ok(Self::parse(&table))
+    }
+
+    fn parse(table: &str) -> Self {
+        let mut tcp = table.lines().filter(|line| line.starts_with("TcpExt: "));
+        let (names, values) = (tcp.next().unwrap_or_default(), tcp.next().unwrap_or_default());
+        let sum = |wanted: &[&str]| {
+            let fields = names.split_whitespace().zip(values.split_whitespace());
+            let fields = fields.filter(|(name, _)| wanted.contains(name));
+            fields.filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
+        };
+        Self {
+            recoveries: sum(&["TCPSackRecovery", "TCPRenoRecovery"]),
+            undone: sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"]),
+            timeouts: sum(&["TCPTimeouts"]),
+            reorderings: sum(&["TCPSACKReorder"]),
+            dsacks: sum(&["TCPDSACKRecv"]),
+        }
+    }
+
+    /// What was counted since `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            recoveries: self.recoveries.saturating_sub(earlier.recoveries),
+            undone: self.undone.saturating_sub(earlier.undone),
+            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
+            reorderings: self.reorderings.saturating_sub(earlier.reorderings),
+            dsacks: self.dsacks.saturating_sub(earlier.dsacks),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_their_names() {
+        let table = "TcpExt: SyncookiesSent TCPSackRecovery TCPRenoRecovery TCPDSACKUndo \
+                     TCPTimeouts TCPSACKReorder TCPDSACKRecv\nTcpExt: 9 4 1 2 3 5 6\n\
+                     IpExt: InNoRoutes TCPTimeouts\nIpExt: 7 8\n";
+        let counters = TcpCounters::parse(table);
+        let expected =
+            TcpCounters { recoveries: 5, undone: 2, timeouts: 3, reorderings: 5, dsacks: 6 };
+        assert_eq!(counters, expected);
+        let later = TcpCounters { recoveries: 7, ..expected };
+        assert_eq!(later.since(expected), TcpCounters { recoveries: 2, ..TcpCounters::default() });
+        assert_eq!(TcpCounters::parse(""), TcpCounters::default());
+    }
+}

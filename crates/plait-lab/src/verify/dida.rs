@@ -1,0 +1,4 @@
+//! dida.*: paper 000's steering node and the holding of duplicate ACKs.
+
+pub(super) mod cost;
+pub(super) mod download;

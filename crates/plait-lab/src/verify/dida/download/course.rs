@@ -1,0 +1,129 @@
+//! All files over one carrier, one after the other, each over a connection of its own.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use plait_sim::prng::Prng;
+use plait_sim::scenario::Scenario;
+
+use super::cases::{Carrier, Case, Condition, LINKS, SCENARIO};
+use crate::emulator::{Emulator, Lateness, Way};
+use crate::gateway::{NodeView, SteerNode};
+use crate::list::Catalogue;
+use crate::measure::{Fetched, FileServer, Target, Transport};
+use crate::run::netns::{self, Site};
+use crate::topology::{SERVER_BARE_V4, enable_mptcp};
+
+pub(super) const BYTES_PER_MB: u64 = 1_000_000;
+/// Building a network, starting a node, waiting for its probes, and taking all down.
+const SET_UP: Duration = Duration::from_secs(2);
+/// A rate for the guess of how long files take.
+const GUESS_MBIT: u64 = 20;
+/// What was held when a download ends has been released after this.
+const HOLD_END: Duration = Duration::from_millis(700);
+
+/// One file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    pub(super) size_mb: u64,
+    pub(super) fetched: Fetched,
+    /// What each link delivered to the client meanwhile, in bytes.
+    pub(super) link_bytes: [u64; 2],
+}
+
+impl File {
+    /// The primary's part of what the links delivered, in per cent.
+    pub(super) fn primary_percent(&self) -> f64 {
+        let [primary, other] = self.link_bytes;
+        primary as f64 * 1e2 / (primary + other).max(1) as f64
+    }
+}
+
+/// All files of one run.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub(super) files: Vec<File>,
+    /// What the node says when all is over.
+    pub(super) node: Option<NodeView>,
+}
+
+/// How long the files of a course may take, for people.
+pub(super) fn time_guess(sizes_mb: &[u64]) -> Duration {
+    SET_UP + Duration::from_secs(sizes_mb.iter().sum::<u64>() * 8 / GUESS_MBIT)
+}
+
+/// Fetches all files over a fresh network; how late its links were comes with them.
+pub(super) fn run(
+    condition: &Condition,
+    case: &Case,
+    sizes_mb: &[u64],
+    seed: u64,
+) -> Result<(Course, Lateness)> {
+    let scenario = scenario(condition, case)?;
+    let network = Site::build(&scenario, &mut Prng::new(seed))?;
+    let mut node = start(case.carrier, &scenario, &network)?;
+    let transport = if case.carrier == Carrier::Mptcp { Transport::Mptcp } else { Transport::Tcp };
+    let largest = sizes_mb.iter().max().copied().unwrap_or_default() * BYTES_PER_MB;
+    let server = SERVER_BARE_V4.into();
+    let files = FileServer::start(&network.server, server, transport, largest)?;
+    let bind = match case.carrier {
+        Carrier::Link(name) => Some(name),
+        Carrier::Node => Some(LINKS[0]),
+        Carrier::Mptcp => None,
+    };
+    let bind = bind.map(|name| netns::customer_address(&scenario, name).into());
+    let target = Target { client: &network.customer, server, bind };
+    let mut course = Course { files: Vec::new(), node: None };
+    for &size_mb in sizes_mb {
+        let before = delivered(&scenario, &network);
+        let fetched = files.fetch(target, size_mb * BYTES_PER_MB)?;
+        let after = delivered(&scenario, &network);
+        let link_bytes = [after[0] - before[0], after[1] - before[1]];
+        course.files.push(File { size_mb, fetched, link_bytes });
+    }
+    if let Some(node) = &mut node {
+        std::thread::sleep(HOLD_END);
+        course.node = Some(node.status()?.context("the node says nothing")?);
+        node.stop()?;
+    }
+    let mut lateness = Lateness::default();
+    network.emulators().map(Emulator::report).for_each(|report| lateness.add(&report.lateness));
+    Ok((course, lateness))
+}
+
+/// The scenario with the settings of a condition and of a case.
+pub(super) fn scenario(condition: &Condition, case: &Case) -> Result<Scenario> {
+    let settings = condition.settings.iter().chain(case.settings);
+    let settings: Vec<String> = settings.map(|setting| (*setting).to_owned()).collect();
+    Ok(Catalogue::find(None)?.load(SCENARIO, &settings)?.experiment.scenario)
+}
+
+/// Starts what the carrier needs beside the links.
+fn start<'a>(
+    carrier: Carrier,
+    scenario: &Scenario,
+    network: &'a Site,
+) -> Result<Option<SteerNode<'a>>> {
+    match carrier {
+        Carrier::Link(_) => Ok(None),
+        Carrier::Mptcp => {
+            let device = netns::device_of(scenario, LINKS[1]);
+            let address = netns::customer_address(scenario, LINKS[1]);
+            enable_mptcp(&network.customer, &network.server, &[(address.into(), &device)])?;
+            Ok(None)
+        }
+        Carrier::Node => {
+            let steer = scenario.steer.as_ref().context("the scenario has a [steer]")?;
+            let file = netns::node_file(scenario, steer);
+            Ok(Some(SteerNode::start(&network.provider, &network.customer, &file)?))
+        }
+    }
+}
+
+/// Bytes that each link has delivered to the client.
+fn delivered(scenario: &Scenario, network: &Site) -> [u64; 2] {
+    LINKS.map(|name| {
+        let at = netns::place_of(scenario, name);
+        network.observe(at, Way::Down).counters.out_bytes
+    })
+}

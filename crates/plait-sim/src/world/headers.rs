@@ -90,8 +90,8 @@ impl Headers {
         let blocks: Vec<SackBlock> = ranges.map(block).collect();
         let scale = if segment.flags.syn { 0 } else { self.apps[packet.app].scale };
         let payload = vec![0; usize::try_from(segment.len).expect("a segment fits a packet")];
-        let flags = u8::from(segment.flags.syn) * TcpFlags::SYN
-            | u8::from(segment.flags.ack) * TcpFlags::ACK;
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let flags = flag(segment.flags.syn, TcpFlags::SYN) | flag(segment.flags.ack, TcpFlags::ACK);
         TcpSegment {
             flow: self.flow(packet),
             flags: TcpFlags(flags),

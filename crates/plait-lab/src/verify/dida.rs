@@ -2,3 +2,4 @@
 
 pub(super) mod cost;
 pub(super) mod download;
+pub(super) mod simulated;

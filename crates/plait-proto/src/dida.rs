@@ -141,6 +141,9 @@ impl Dida {
         };
         let segment = Segment::of(&read);
         let (meaning, has_advanced) = self.table.flow_mut(id).on_upstream(now, &segment);
+        if has_advanced {
+            self.advance(now, id, &segment);
+        }
         let is_filtered = self.config.sack == SackHandling::Filter && meaning.is_of_pure_ack();
         if is_filtered {
             self.learn(now, id, &segment);

@@ -229,7 +229,6 @@ impl Flow {
                 if self.released_until.is_some_and(|until| !ack.is_before(until)) {
                     self.released_until = None;
                 }
-                self.board.advance(ack);
                 self.estimator.on_acknowledged(now, ack);
                 (segment.impure().unwrap_or(Meaning::Advancing), true)
             }

@@ -60,15 +60,21 @@ impl Scoreboard {
         self.islands.is_empty()
     }
 
-    /// Everything below `ack` has arrived.
-    pub(super) fn advance(&mut self, ack: TcpSeq) {
+    /// Everything below `ack` has arrived. The hole that is the lowest now is told at `told_at` or
+    /// later, unless it has been told: as long as holes fill in their turn, packets are late.
+    pub(super) fn advance(&mut self, now: Instant, ack: TcpSeq, told_at: Instant) {
+        let mut told = self.told(now);
         while self.islands.front().is_some_and(|island| !island.right.is_after(ack)) {
             self.islands.pop_front();
+            told = told.saturating_sub(1);
         }
-        if let Some(first) = self.islands.front_mut() {
-            first.left = first.left.later(ack);
-        } else {
+        let Some(lowest) = self.islands.front_mut() else {
             self.has_overflowed = false;
+            return;
+        };
+        lowest.left = lowest.left.later(ack);
+        if told == 0 {
+            lowest.told_at = lowest.told_at.max(told_at);
         }
     }
 
@@ -177,7 +183,7 @@ mod tests {
         assert_eq!(islands(&board), [(20, 36, 50), (40, 50, 60)], "joined");
         board.insert(block(15, 55), at(90));
         assert_eq!(islands(&board), [(15, 55, 50)], "swallowed");
-        board.advance(TcpSeq(55));
+        board.advance(at(0), TcpSeq(55), at(0));
         assert!(board.is_empty());
     }
 
@@ -203,6 +209,21 @@ mod tests {
             "no more blocks than there were"
         );
         assert_eq!(board.tells_more_at(at(60)), None);
+    }
+
+    #[test]
+    fn a_hole_that_becomes_the_lowest_waits_again_unless_it_was_told() {
+        let mut board = Scoreboard::default();
+        for (left, ms) in [(20, 50), (40, 55), (60, 90)] {
+            board.insert(block(left, left + 10), at(ms));
+        }
+        let mut early = board.clone();
+        early.advance(at(49), TcpSeq(30), at(99));
+        assert_eq!(islands(&early), [(40, 50, 99), (60, 70, 90)]);
+        board.advance(at(55), TcpSeq(30), at(105));
+        assert_eq!(islands(&board), [(40, 50, 55), (60, 70, 90)]);
+        board.advance(at(60), TcpSeq(50), at(110));
+        assert_eq!(islands(&board), [(60, 70, 110)]);
     }
 
     #[test]
@@ -232,7 +253,7 @@ mod tests {
         assert_eq!(board.islands.len(), ISLANDS_MAX);
         assert_eq!(board.hides_first(at(0)), Some(false));
         assert_eq!(told(&board, 0, 0, &[block(5, 10)]), [(5, 10)]);
-        board.advance(TcpSeq(1_000_000));
+        board.advance(at(0), TcpSeq(1_000_000), at(0));
         board.insert(block(2_000_000, 2_000_010), at(50));
         assert_eq!(board.hides_first(at(0)), Some(true));
     }
@@ -243,7 +264,7 @@ mod tests {
         board.insert(block(u32::MAX - 5, 3), at(50));
         board.insert(block(10, 20), at(50));
         assert_eq!(told(&board, 50, u32::MAX - 9, &[block(10, 20)]), [(10, 20)]);
-        board.advance(TcpSeq(3));
-        assert_eq!(islands(&board), [(10, 20, 50)]);
+        board.advance(at(50), TcpSeq(3), at(60));
+        assert_eq!(islands(&board), [(10, 20, 50)], "it has been told");
     }
 }

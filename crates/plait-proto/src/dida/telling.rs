@@ -19,6 +19,14 @@ impl Dida {
         }
     }
 
+    /// Takes note that the acknowledgement number has advanced.
+    pub(super) fn advance(&mut self, now: Instant, id: FlowId, segment: &Segment) {
+        if !self.table.flow(id).board.is_empty() {
+            let told_at = now + self.holding_time(now, id);
+            self.table.flow_mut(id).board.advance(now, segment.ack, told_at);
+        }
+    }
+
     /// Whether the sender is not to know of the gap that duplicates ask for. Without SACK, only the
     /// timer of the gap tells.
     pub(super) fn hides_gap(&self, now: Instant, id: FlowId) -> bool {

@@ -37,14 +37,16 @@ macro_rules! case {
 pub(crate) const NODES: &[Case] = &[
     // The file and its words.
     case!(
-        "not TOML", "[node]\npolicy = \n",
+        "not TOML",
+        "[node]\npolicy = \n",
         [
             "gw.toml:2: not TOML: string values must be quoted, expected literal string",
             "text goes in double quotes, lists in square brackets"
         ]
     ),
     case!(
-        "no node", "[[client]]\nname = \"phone\"\naddress = \"10.1.0.1\"\n",
+        "no node",
+        "[[client]]\nname = \"phone\"\naddress = \"10.1.0.1\"\n",
         ["gw.toml:1: [node]: missing", "add `[node]`"]
     ),
     case!(
@@ -135,7 +137,8 @@ pub(crate) const NODES: &[Case] = &[
     ),
     // [[client]].
     case!(
-        "no client", "[node]\n",
+        "no client",
+        "[node]\n",
         [
             "gw.toml:1: [[client]]: no client to steer for",
             "add a [[client]] with `name`, `address` and its [[client.attachment]]s"

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::flow::{EARLY_DUPLICATES, Meaning};
+use super::micros;
+use crate::time::Duration;
+
 /// Packets from clients that were forwarded as they came, or with their SACK option masked, by the
 /// reason. Each packet that is forwarded at its arrival counts under exactly one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -16,7 +20,7 @@ pub struct Forwarded {
     pub flagged: u64,
     /// A signature covers it.
     pub signed: u64,
-    /// Acknowledges what was never sent; it teaches nothing.
+    /// Acknowledges what was never sent, or is older than any window; it teaches nothing.
     pub beyond_sent: u64,
     /// Its acknowledgement number advances.
     pub advancing: u64,
@@ -34,6 +38,60 @@ pub struct Forwarded {
     pub released_duplicate: u64,
     /// A duplicate while the holding time is 0.
     pub unheld_duplicate: u64,
+}
+
+impl Forwarded {
+    pub(super) fn count(&mut self, meaning: Meaning, is_released: bool) {
+        let counter = match meaning {
+            Meaning::Data => &mut self.data,
+            Meaning::Flagged => &mut self.flagged,
+            Meaning::Signed => &mut self.signed,
+            Meaning::BeyondSent => &mut self.beyond_sent,
+            Meaning::Advancing => &mut self.advancing,
+            Meaning::Old => &mut self.old,
+            Meaning::NothingOutstanding => &mut self.nothing_outstanding,
+            Meaning::WindowUpdate => &mut self.window_update,
+            Meaning::Dsack => &mut self.dsack,
+            Meaning::Duplicate(number) if number <= EARLY_DUPLICATES => &mut self.early_duplicate,
+            Meaning::Duplicate(_) if is_released => &mut self.released_duplicate,
+            Meaning::Duplicate(_) => &mut self.unheld_duplicate,
+        };
+        *counter += 1;
+    }
+
+    /// All together.
+    pub const fn total(&self) -> u64 {
+        let Self {
+            not_tcp,
+            unknown_flow,
+            data,
+            flagged,
+            signed,
+            beyond_sent,
+            advancing,
+            old,
+            nothing_outstanding,
+            window_update,
+            dsack,
+            early_duplicate,
+            released_duplicate,
+            unheld_duplicate,
+        } = *self;
+        let never_duplicates = not_tcp + unknown_flow + data + flagged + signed + beyond_sent;
+        let same_number = nothing_outstanding + window_update + dsack;
+        let duplicates = early_duplicate + released_duplicate + unheld_duplicate;
+        never_duplicates + advancing + old + same_number + duplicates
+    }
+}
+
+/// Why a hold ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Filled,
+    Expired,
+    Overflowed,
+    Evicted,
+    Stopped,
 }
 
 /// What became of held ACKs.
@@ -115,4 +173,37 @@ pub struct DidaStats {
     pub flows_idle: u64,
     /// Flows that were reset, or replaced by a new connection between the same ports.
     pub flows_replaced: u64,
+}
+
+impl DidaStats {
+    /// Counts the end of a gap's hold and of what was held.
+    pub(super) fn count_end(&mut self, end: End, held: u64, is_forwarded: bool, took: Duration) {
+        let ends = &mut self.held_ends;
+        let (of_gaps, of_held) = match end {
+            End::Filled if is_forwarded => (&mut self.gaps_filled, &mut ends.forwarded),
+            End::Filled => (&mut self.gaps_filled, &mut ends.discarded),
+            End::Expired => (&mut self.gaps_expired, &mut ends.expired),
+            End::Overflowed => (&mut self.gaps_given_up, &mut ends.overflowed),
+            End::Evicted => (&mut self.gaps_given_up, &mut ends.evicted),
+            End::Stopped => (&mut self.gaps_given_up, &mut ends.stopped),
+        };
+        *of_gaps += 1;
+        *of_held += held;
+        let us = micros(took);
+        self.gap_total_us = self.gap_total_us.saturating_add(us);
+        self.gap_max_us = self.gap_max_us.max(us);
+    }
+}
+
+/// What is believed of one flow.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowEstimate {
+    /// Smoothed round-trip time of the connection, in microseconds.
+    pub rtt_us: u64,
+    /// The sender's window.
+    pub window_segments: f64,
+    /// Time since the last congestion event, in microseconds.
+    pub since_congestion_us: u64,
+    /// How long a gap that began now would be held back, in microseconds.
+    pub hold_us: u64,
 }

@@ -25,15 +25,15 @@ impl Node {
     /// As [`Self::new`].
     pub fn reconfigure(&mut self, now: Instant, config: NodeConfig) {
         assert_checked(&config);
-        self.reconfigure_dida(config.dida);
+        self.reconfigure_dida(now, config.dida);
         self.config = config;
         let old = core::mem::take(&mut self.clients);
         self.set_up(now, old);
     }
 
-    fn reconfigure_dida(&mut self, config: Option<DidaConfig>) {
+    fn reconfigure_dida(&mut self, now: Instant, config: Option<DidaConfig>) {
         match (&mut self.dida, config) {
-            (Some(dida), Some(config)) => dida.reconfigure(config),
+            (Some(dida), Some(config)) => dida.reconfigure(now, config),
             (Some(dida), None) => {
                 dida.release_all();
                 while let Some(packet) = dida.poll_transmit() {

@@ -13,6 +13,7 @@ mod aggregation;
 mod back_ends;
 mod clear_text;
 mod cost;
+mod dida;
 mod fresh_clone;
 mod loss_reports;
 mod packet;
@@ -101,6 +102,26 @@ const PROMISES: &[Promise] = &[
         name: "sim.5",
         claim: "the simulator is a hundred times faster than real time",
         check: speed::check,
+    },
+    Promise {
+        name: "dida.1",
+        claim: "the simulator reproduces 000's throughput against the holding time",
+        check: dida::check_figures,
+    },
+    Promise {
+        name: "dida.2",
+        claim: "holding duplicate ACKs nearly doubles what steering alone gets of three-dup senders",
+        check: dida::check_gain,
+    },
+    Promise {
+        name: "dida.3",
+        claim: "the default holding time is nearly the best one at every round trip",
+        check: dida::check_holding_time,
+    },
+    Promise {
+        name: "dida.4",
+        claim: "a download over both radios is no slower than over the better one",
+        check: dida::check_sizes,
     },
     Promise {
         name: "survive.1",

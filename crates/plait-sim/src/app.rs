@@ -6,10 +6,11 @@
 
 use core::fmt::Debug;
 
-use plait_proto::time::Instant;
+use plait_proto::time::{Duration, Instant};
 
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::{AppSpec, Scenario};
+use crate::tcp::Segment;
 use crate::world::{End, Packet, WorldError};
 
 mod bulk;
@@ -39,10 +40,36 @@ pub struct Observation {
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// What only a modelled TCP sender tells.
+    pub recovery: Option<RecoveryView>,
+    /// How long all transfers of a given length together took, once they are complete.
+    pub transfer: Option<Transfer>,
     /// A call's quality on a scale from 1 to 4.5 (ITU-T G.107).
     pub mos: Option<f64>,
     /// How long the pages took that were finished within the measured span, in seconds.
     pub page_loads_s: Vec<f64>,
+}
+
+/// How loss recovery went, all TCP senders together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecoveryView {
+    /// Acknowledgements that reached a sender and advanced nothing while data was outstanding.
+    pub duplicate_acks: u64,
+    /// Fast recoveries begun.
+    pub fast_recoveries: u64,
+    /// Episodes of loss that were found to be a mistake and taken back.
+    pub undone_recoveries: u64,
+    /// The longest of the senders' retransmission timeouts now.
+    pub rto: Duration,
+}
+
+/// A transfer that is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// Payload that the receiver was given.
+    pub bytes: u64,
+    /// From the first SYN to the last byte at the receiver.
+    pub time: Duration,
 }
 
 /// An application.
@@ -55,6 +82,17 @@ pub trait App: Debug + Send {
 
     /// Takes a packet that arrived at the end that it names.
     fn handle_packet(&mut self, now: Instant, packet: &Packet, out: &mut Outbox);
+
+    /// The segment that a packet of its stands for, while it is on its way; `None` without TCP.
+    fn segment(&self, _packet: &Packet) -> Option<Segment> {
+        None
+    }
+
+    /// Puts a segment on its way in the place of one that was read and changed between the ends.
+    /// `None` when its connection is no more.
+    fn replace(&mut self, _now: Instant, _stream: u32, _segment: Segment) -> Option<Packet> {
+        None
+    }
 
     /// What was sent and what arrived.
     fn tally(&self) -> &Tally;
@@ -105,6 +143,9 @@ impl Place {
     fn new(scenario: &Scenario, spec: &AppSpec, app: usize, zero: Instant, span: Span) -> Self {
         let mtu = match (&spec.via, &scenario.bond) {
             (Via::Link(name), _) => scenario.links[name].mtu,
+            (Via::Steer, _) => {
+                scenario.steer.as_ref().expect("a checked scenario steers where it says so").mtu
+            }
             (Via::Bond, bond) => {
                 bond.as_ref().expect("a checked scenario's bond exists when it is used").inner_mtu
             }

@@ -25,6 +25,7 @@ pub mod metric;
 pub mod rate;
 mod settings;
 mod span;
+pub mod steer;
 pub mod sweep;
 pub mod trace;
 
@@ -40,6 +41,7 @@ pub use link::LinkSpec;
 pub use measure::{Capture, Measure};
 pub use plait_toml::{Error as ScenarioError, Errors as ScenarioErrors};
 pub use span::Span;
+pub use steer::SteerSpec;
 pub use sweep::{Axis, Cell, Settings};
 
 use files::{Cache, Reader};
@@ -81,6 +83,8 @@ pub struct Scenario {
     pub links: BTreeMap<String, LinkSpec>,
     /// The bond, if there is one.
     pub bond: Option<BondSpec>,
+    /// The steering node, if there is one.
+    pub steer: Option<SteerSpec>,
     /// The applications.
     pub apps: Vec<AppSpec>,
     /// What is varied.
@@ -204,7 +208,7 @@ fn read_scenario(
     }
     let server_rtt = top.millis("server_rtt_ms", 10_000.0).unwrap_or_default();
     let whole = duration.unwrap_or(Duration::from_secs(86_400));
-    let Topology { links, bond, apps, link_names, app_names } =
+    let Topology { links, bond, steer, apps, link_names, app_names } =
         read_topology(&mut top, whole, files);
     let dimensions = sweep::read_all(top.many("sweep"), declared);
     let sweep: Vec<Axis> = dimensions.iter().map(|dimension| dimension.axis.clone()).collect();
@@ -223,6 +227,7 @@ fn read_scenario(
         server_rtt,
         links,
         bond,
+        steer,
         apps,
         sweep,
         capture,
@@ -282,10 +287,11 @@ fn read_expectations(
     Expectations { capture, measures, figures, paper, checks }
 }
 
-/// Links, bond and applications, without those that are wrong; and the names of all.
+/// Links, bond, steering node and applications, without those that are wrong; and the names of all.
 struct Topology<'a> {
     links: BTreeMap<String, LinkSpec>,
     bond: Option<BondSpec>,
+    steer: Option<SteerSpec>,
     apps: Vec<AppSpec>,
     link_names: Vec<&'a str>,
     app_names: Vec<String>,
@@ -307,16 +313,18 @@ fn read_topology<'a>(
     let links = link::read_all(sections, files);
     link::check_through(&places, &links, files.problems());
     let bond = bond::read(top.single("bond"), &links, &link_names);
+    let steer = steer::read(top.single("steer"), &links, &link_names);
     let mtus: Vec<(&str, Option<u16>)> =
         link_names.iter().map(|name| (*name, link::path_mtu(&links, name))).collect();
     let inner_mtu = bond.as_ref().map(|bond| bond.inner_mtu);
-    let around = app::Around { duration, inner_mtu, links: &mtus };
+    let steer_view = steer.as_ref().map(|steer| (steer.mtu, steer.clients));
+    let around = app::Around { duration, inner_mtu, steer: steer_view, links: &mtus };
     let sections = top.many("app");
     if !top.holds_any(&["app"]) {
         top.missing("app", "[[app]] with name and kind");
     }
     let (apps, app_names) = app::read_all(sections, around);
-    Topology { links, bond, apps, link_names, app_names }
+    Topology { links, bond, steer, apps, link_names, app_names }
 }
 
 /// Reads every cell; those that are wrong have noted why.

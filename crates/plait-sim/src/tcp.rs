@@ -10,6 +10,7 @@
 
 mod config;
 mod delivery_rate;
+mod new_reno;
 mod pacing;
 mod prr;
 mod rack;

@@ -5,8 +5,8 @@
 //! host ── gateway ══ link, link … ══ (shared link) ══ gateway ── wire ── server
 //! ```
 //!
-//! An application's packets go through the bond or over one bare link beside it; both then wait in
-//! the same queues. The wire between provider and server has a delay and no end of room.
+//! An application's packets go through the bond, by way of a steering node at the provider's end, or
+//! over one bare link beside them; all then wait in the same queues. The wire between provider and server has a delay and no end of room.
 //!
 //! Everything that happens is an event of one queue, and every draw comes from generators that are
 //! seeded from one number: a scenario and a seed are a run.
@@ -24,10 +24,13 @@ use crate::scenario::app::Via;
 mod course;
 mod error;
 mod gateways;
+mod headers;
+mod in_order;
 pub mod link_config;
 mod network;
 mod packet;
 mod queue;
+mod steering;
 
 pub use course::Trace;
 pub use error::WorldError;
@@ -37,8 +40,10 @@ pub use packet::{End, Packet, Protocol};
 
 use course::Course;
 use gateways::{CUSTOMER, Gateways, PROVIDER};
+use headers::Headers;
 use network::{Load, Network};
 use queue::{Alarm, Event};
+use steering::{BondDida, Steering};
 
 /// Gateways are given this long to open all paths before a scenario starts, and at least
 /// [`SETTLE_TIME`].
@@ -48,9 +53,17 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 struct Slot {
     app: Box<dyn App>,
-    /// The bare link that it uses; `None` for the bond.
-    link: Option<usize>,
+    carrier: Carrier,
     alarm: Alarm,
+}
+
+/// What an application's packets go over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Carrier {
+    Bond,
+    Steer,
+    /// A bare link.
+    Link(usize),
 }
 
 /// One way of the wire between provider and server.
@@ -68,6 +81,11 @@ pub struct World {
     gateways: Option<Gateways>,
     /// Whether a gateway was given something and has not been drained.
     undrained: [bool; 2],
+    steering: Option<Steering>,
+    bond_dida: Option<BondDida>,
+    headers: Headers,
+    /// Whether steering node or DIDA were given something and have not been drained.
+    unsettled: bool,
     server_delay: Duration,
     /// To the customer, to the server.
     server_wires: [ServerWire; 2],
@@ -94,11 +112,17 @@ impl World {
         let mut prng = Prng::new(seed);
         let network = Network::new(scenario, &mut prng);
         let spec = scenario.bond.as_ref();
+        let gateways = spec.map(|spec| Gateways::new(scenario, spec, cipher, &mut prng));
+        let (steering, bond_dida, headers) = Self::steering_parts(scenario, &mut prng);
         let mut world = Self {
             course: Course::default(),
             network,
-            gateways: spec.map(|spec| Gateways::new(scenario, spec, cipher, &mut prng)),
+            gateways,
             undrained: [false; 2],
+            steering,
+            bond_dida,
+            headers,
+            unsettled: true,
             server_delay: scenario.server_rtt / 2,
             server_wires: Default::default(),
             slots: Vec::new(),
@@ -175,13 +199,18 @@ impl World {
         let span = measured_span(scenario, self.zero);
         for (at, spec) in scenario.apps.iter().enumerate() {
             let app = app::build(scenario, at, self.zero, span, prng.next_u64())?;
-            let link = match &spec.via {
-                Via::Bond => None,
-                Via::Link(name) => scenario.links.keys().position(|known| known == name),
+            let number = |name| {
+                let known = scenario.links.keys().position(|known| known == name);
+                known.expect("a checked scenario's application names a link of the scenario")
+            };
+            let carrier = match &spec.via {
+                Via::Bond => Carrier::Bond,
+                Via::Steer => Carrier::Steer,
+                Via::Link(name) => Carrier::Link(number(name)),
             };
             let mut alarm = Alarm::default();
             alarm.set(app.poll_timeout(), Event::App(at), &mut self.course.queue);
-            self.slots.push(Slot { app, link, alarm });
+            self.slots.push(Slot { app, carrier, alarm });
         }
         Ok(())
     }
@@ -204,6 +233,7 @@ impl World {
                     self.undrained[side] |= rings;
                 }
             }
+            Event::Steering(timer) => self.ring_steering(at, timer),
             Event::App(number) => {
                 let Slot { app, alarm, .. } = &mut self.slots[number];
                 if alarm.rings(at) {
@@ -236,6 +266,7 @@ impl World {
                 self.approach(self.delivered[at]);
             }
             self.delivered.clear();
+            self.drain_steering();
             if self.outbox.is_empty() {
                 return;
             }
@@ -246,6 +277,10 @@ impl World {
         while let Some((link, way, load)) = self.network.poll(&mut self.course, direction) {
             match load {
                 Load::Plain(packet) => self.delivered.push(packet),
+                Load::Numbered(packet, client, number) => {
+                    self.put_in_order(packet, client, number);
+                }
+                Load::Probe(probe) => self.take_probe(probe, link, way),
                 Load::Datagram(mut datagram) => {
                     let side = if way == Way::Down { CUSTOMER } else { PROVIDER };
                     if let Some(gateways) = &mut self.gateways {
@@ -289,7 +324,7 @@ impl World {
     fn approach(&mut self, packet: Packet) {
         match packet.to {
             End::Customer => self.arrive(packet),
-            End::Server => self.cross_server_wire(packet),
+            End::Server => self.pass_upstream(packet),
         }
     }
 
@@ -313,15 +348,21 @@ impl World {
             End::Customer => (PROVIDER, Way::Down),
             End::Server => (CUSTOMER, Way::Up),
         };
-        match (self.slots[packet.app].link, &mut self.gateways) {
-            (Some(link), _) => {
+        match self.slots[packet.app].carrier {
+            Carrier::Link(link) => {
                 self.network.send(&mut self.course, link, way, Load::Plain(packet));
             }
-            (None, Some(gateways)) => {
+            Carrier::Steer if way == Way::Down => self.steer(packet),
+            Carrier::Steer => self.send_up_primary(packet),
+            Carrier::Bond => {
+                if way == Way::Down {
+                    self.show_to_bond_dida(&packet);
+                }
+                let gateways = self.gateways.as_mut();
+                let gateways = gateways.expect("a checked scenario uses a bond if there is one");
                 gateways.handle_packet(self.course.now, side, &packet);
                 self.undrained[side] = true;
             }
-            (None, None) => unreachable!("a checked scenario uses a bond only if there is one"),
         }
     }
 

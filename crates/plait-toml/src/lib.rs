@@ -7,12 +7,14 @@
 //!   nobody asked for.
 //! - [`problem`]: what can be wrong with an option; [`error`]: that, at a [`place`], and all of it.
 //! - [`tuning`]: the two sections that both kinds of file have.
+//! - [`dida`]: the section that steering nodes' files and scenarios both have.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod bounds;
+pub mod dida;
 pub mod error;
 mod nearest;
 pub mod place;

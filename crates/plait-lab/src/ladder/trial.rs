@@ -158,6 +158,7 @@ impl Trial {
             server_rtt: Duration::ZERO,
             links: names.into_iter().zip(links).collect(),
             bond,
+            steer: None,
             apps: self.apps(via, duration, seed),
             sweep: Vec::new(),
             capture: Capture { interval: SAMPLE, series: vec!["queue_ms".into()] },
@@ -178,6 +179,7 @@ impl Trial {
             name: name.into(),
             direction,
             via: via.clone(),
+            client: 0,
             start: SEED_STEP * u32::try_from(seed % SEED_STEPS).expect("below sixteen"),
             stop: duration,
             traffic,
@@ -258,6 +260,7 @@ fn bond(links: Vec<String>, policy: &Policy) -> BondSpec {
         resequencer: ResequencerConfig::default(),
         report_interval: REPORT_INTERVAL,
         inner_mtu: INNER_MTU_BYTES,
+        dida: None,
     }
 }
 
@@ -275,6 +278,8 @@ fn traffic(load: Load) -> Traffic {
         controller: inner.controller().into(),
         recovery: "rack-tlp".into(),
         window_bytes_max,
+        sack: true,
+        undo: true,
         paced: load.like_quic,
     };
     Traffic::Tcp(TcpSpec { flows: load.flows, transfer_bytes: None, tcp })

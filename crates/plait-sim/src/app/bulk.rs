@@ -4,9 +4,9 @@ use plait_proto::time::Instant;
 
 use super::connection::{Connection, Ends, ends, is_tallied};
 use super::tally::Tally;
-use super::{App, Observation, Outbox, Place};
+use super::{App, Observation, Outbox, Place, RecoveryView, Transfer};
 use crate::scenario::app::TcpSpec;
-use crate::tcp::{Source, TcpSender};
+use crate::tcp::{Segment, Source, TcpSender};
 use crate::world::{Packet, WorldError};
 
 /// Some connections, all alike, that begin together.
@@ -18,6 +18,10 @@ pub(super) struct Bulk {
     /// Empty before the start.
     flows: Vec<Connection>,
     stopped: bool,
+    /// What each flow sends, if it ends.
+    transfer_bytes: Option<u64>,
+    received_bytes: u64,
+    transfer: Option<Transfer>,
     tally: Tally,
 }
 
@@ -29,6 +33,9 @@ impl Bulk {
             flow_count: spec.flows,
             flows: Vec::new(),
             stopped: false,
+            transfer_bytes: spec.transfer_bytes,
+            received_bytes: 0,
+            transfer: None,
             tally: Tally::new(place.span),
             place,
         })
@@ -43,6 +50,24 @@ impl Bulk {
     fn drain(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         let bytes = self.flows[at].drain(now, &mut self.tally, out);
         self.tally.on_goodput(now, bytes);
+        self.received_bytes += bytes;
+        let whole = self.transfer_bytes.map(|bytes| bytes * u64::from(self.flow_count));
+        if self.transfer.is_none() && whole == Some(self.received_bytes) {
+            let time = now.since(self.place.start);
+            self.transfer = Some(Transfer { bytes: self.received_bytes, time });
+        }
+    }
+
+    fn recovery(&self) -> RecoveryView {
+        let mut view = RecoveryView::default();
+        for sender in self.flows.iter().map(Connection::sender) {
+            let counters = sender.counters();
+            view.duplicate_acks += counters.duplicate_acks;
+            view.fast_recoveries += counters.fast_recoveries;
+            view.undone_recoveries += counters.spurious_undos;
+            view.rto = view.rto.max(sender.rto());
+        }
+        view
     }
 }
 
@@ -86,6 +111,14 @@ impl App for Bulk {
         }
     }
 
+    fn segment(&self, packet: &Packet) -> Option<Segment> {
+        self.flows.get(packet.stream as usize / 2)?.segment(packet)
+    }
+
+    fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Option<Packet> {
+        Some(self.flows.get_mut(stream as usize / 2)?.replace(now, stream, segment))
+    }
+
     fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -100,6 +133,8 @@ impl App for Bulk {
             segments: counters().map(|counters| counters.segments_sent).sum(),
             retransmits: counters().map(|counters| counters.retransmits).sum(),
             timeouts: counters().map(|counters| counters.rtos).sum(),
+            recovery: Some(self.recovery()),
+            transfer: self.transfer,
             ..Observation::default()
         }
     }

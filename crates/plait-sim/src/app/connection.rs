@@ -36,6 +36,7 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
     };
     // The scenario names the RFC, the model the threshold.
     let recovery = match kind.recovery.as_str() {
+        "rfc6675" if !kind.sack => Recovery::NewReno,
         "rfc6675" => Recovery::Sack { dup_threshold: DupThreshold::Fixed(3) },
         "rfc6675-adaptive" => Recovery::Sack { dup_threshold: DupThreshold::Adaptive },
         other => other.parse().map_err(|error| wrong(format!("{error}")))?,
@@ -46,11 +47,16 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
             segment_bytes,
             controller,
             recovery,
+            undo: kind.undo,
             pacing: if kind.paced { Pacing::Always } else { Pacing::Controller },
             source,
             ..SenderConfig::default()
         },
-        receiver: ReceiverConfig { segment_bytes, window_bytes_max: kind.window_bytes_max },
+        receiver: ReceiverConfig {
+            segment_bytes,
+            window_bytes_max: kind.window_bytes_max,
+            sack: kind.sack,
+        },
     })
 }
 
@@ -112,6 +118,17 @@ impl Connection {
         } else {
             self.receiver.handle_segment(now, &segment);
         }
+    }
+
+    /// What a packet on its way stands for.
+    pub(super) fn segment(&self, packet: &Packet) -> Option<Segment> {
+        let on_the_way = &self.on_the_way[usize::from(packet.stream != self.stream)];
+        on_the_way.segments.get(&packet.number).map(|(_, segment)| *segment)
+    }
+
+    /// Puts a segment on its way that was read from bytes between the ends.
+    pub(super) fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Packet {
+        self.packet(now, segment, stream != self.stream)
     }
 
     /// Takes out what both ends have to send, and gives the bytes that came into order.

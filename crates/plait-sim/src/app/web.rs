@@ -10,7 +10,7 @@ use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
 use crate::prng::Prng;
 use crate::scenario::app::WebSpec;
-use crate::tcp::Source;
+use crate::tcp::{Segment, Source};
 use crate::world::{Packet, WorldError};
 
 /// What a browser asks for an object with: a request line and its headers.
@@ -199,6 +199,20 @@ impl App for Web {
             fetcher.requests.handle_packet(now, packet);
         }
         self.drain(now, stream, out);
+    }
+
+    fn segment(&self, packet: &Packet) -> Option<Segment> {
+        let fetcher = self.page.as_ref()?.fetchers.get(&(packet.stream / 4 * 4))?;
+        let is_response = packet.stream % 4 >= 2;
+        let connection = if is_response { &fetcher.responses } else { &fetcher.requests };
+        connection.segment(packet)
+    }
+
+    fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Option<Packet> {
+        let fetcher = self.page.as_mut()?.fetchers.get_mut(&(stream / 4 * 4))?;
+        let is_response = stream % 4 >= 2;
+        let connection = if is_response { &mut fetcher.responses } else { &mut fetcher.requests };
+        Some(connection.replace(now, stream, segment))
     }
 
     fn tally(&self) -> &Tally {

@@ -11,8 +11,9 @@ use crate::world::Way;
 /// Counts at the end of an interval, from the start on.
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// For each application: payload offered, payload in order, packets arrived, their delays.
-    apps: Vec<[u64; 4]>,
+    /// For each application: payload offered, payload in order, packets arrived, their delays, duplicate
+    /// acknowledgements.
+    apps: Vec<[u64; 5]>,
     /// For each link: bytes that came out, packets dropped.
     links: Vec<[u64; 2]>,
     /// Packets that the receiving gateway counted lost, and those of them that came after all.
@@ -71,15 +72,20 @@ impl Captures {
         for (at, spec) in scenario.apps.iter().enumerate() {
             let grown = |what: usize| self.last.apps[at][what] - last.apps[at][what];
             let (offered, goodput) = (mbit(grown(0), interval), mbit(grown(1), interval));
-            let (arrived, delay_us) = (grown(2), grown(3));
+            let (arrived, delay_us, duplicates) = (grown(2), grown(3), grown(4));
             self.put("offered", Some(&spec.name), offered);
             self.put("goodput", Some(&spec.name), goodput);
             let delay_ms = if arrived > 0 { delay_us as f64 / arrived as f64 / 1e3 } else { 0.0 };
             if testbed.tells_arrivals(at) {
                 self.put("delay_ms", Some(&spec.name), delay_ms);
             }
-            if let Some(segments) = testbed.observe(at).cwnd_segments {
+            let observation = testbed.observe(at);
+            if let Some(segments) = observation.cwnd_segments {
                 self.put("cwnd", Some(&spec.name), segments);
+            }
+            if let Some(recovery) = observation.recovery {
+                self.put("rto_ms", Some(&spec.name), recovery.rto.as_secs_f64() * 1e3);
+                self.put("duplicate_acks", Some(&spec.name), duplicates as f64);
             }
         }
     }
@@ -122,10 +128,13 @@ impl Captures {
 
     /// The gateways are asked only for what is captured: asking a real one costs.
     fn totals(&self, scenario: &Scenario, testbed: &mut impl Testbed) -> Totals {
+        let counts = self.holds_any(&["duplicate_acks"]);
         let apps = (0..scenario.apps.len()).map(|at| {
             let tally = testbed.tally(at);
             let arrived = [tally.received_packets, tally.delay_total_us];
-            [tally.offered_bytes, tally.goodput_bytes, arrived[0], arrived[1]]
+            let recovery = if counts { testbed.observe(at).recovery } else { None };
+            let duplicates = recovery.map_or(0, |recovery| recovery.duplicate_acks);
+            [tally.offered_bytes, tally.goodput_bytes, arrived[0], arrived[1], duplicates]
         });
         let apps = apps.collect();
         let links = (0..scenario.links.len()).map(|at| {

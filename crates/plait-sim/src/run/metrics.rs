@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use plait_proto::dida::DidaStats;
 use plait_proto::resequencer::{ResequencerStats, WAITING_BUCKETS_MS};
 
 use super::{Testbed, mbit, own_time};
-use crate::app::{Observation, Tally};
+use crate::app::{Observation, Tally, Transfer};
 use crate::scenario::Scenario;
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::rate::TUNNEL_BYTES;
@@ -39,7 +40,7 @@ impl Snapshot {
 pub(super) fn compute(
     scenario: &Scenario,
     way: Way,
-    testbed: &impl Testbed,
+    testbed: &mut impl Testbed,
     before: &Snapshot,
     after: &Snapshot,
 ) -> Metrics {
@@ -54,6 +55,9 @@ pub(super) fn compute(
     }
     of_run(&mut metrics, scenario, testbed);
     of_links(&mut metrics, scenario, before, after);
+    if let Some(stats) = testbed.dida() {
+        of_dida(&mut metrics, &stats);
+    }
     if scenario.bond.is_some() {
         let late = after.late_packets.saturating_sub(before.late_packets);
         let lost = after.lost_packets.saturating_sub(before.lost_packets);
@@ -80,6 +84,16 @@ fn of_app(
     if observation.cwnd_segments.is_some() {
         put("retransmitted_percent", percent(observation.retransmits, observation.segments));
         put("timeouts", observation.timeouts as f64);
+        put("retransmits", observation.retransmits as f64);
+    }
+    if let Some(recovery) = observation.recovery {
+        put("duplicate_acks", recovery.duplicate_acks as f64);
+        put("fast_recoveries", recovery.fast_recoveries as f64);
+        put("undone_recoveries", recovery.undone_recoveries as f64);
+    }
+    if let Some(Transfer { bytes, time }) = observation.transfer {
+        put("transfer_s", time.as_secs_f64());
+        put("transfer_mbit", mbit(bytes, time));
     }
     if let Some(mos) = observation.mos {
         put("mos", mos);
@@ -131,7 +145,7 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
         ("offered_mbit", mbit(sum(|tally| tally.measured_offered_bytes), time)),
         ("goodput_mbit", goodput(&|_| true)),
         ("bond_goodput_mbit", goodput(&|spec| spec.via == Via::Bond)),
-        ("beside_goodput_mbit", goodput(&|spec| spec.via != Via::Bond)),
+        ("beside_goodput_mbit", goodput(&|spec| matches!(spec.via, Via::Link(_)))),
         ("tcp_goodput_mbit", goodput(&|spec| is_tcp(&spec.traffic))),
         ("udp_goodput_mbit", goodput(&|spec| !is_tcp(&spec.traffic))),
     ] {
@@ -165,6 +179,23 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
         if in_bond(name) {
             put("bond_path_percent", percent(bond_bytes(at), bond_total));
         }
+    }
+}
+
+/// What became of duplicate acknowledgements, over the whole run.
+fn of_dida(metrics: &mut Metrics, stats: &DidaStats) {
+    let ends = &stats.held_ends;
+    let ended = stats.gaps_filled + stats.gaps_expired + stats.gaps_given_up;
+    let mean_us = if ended == 0 { 0.0 } else { stats.gap_total_us as f64 / ended as f64 };
+    for (metric, value) in [
+        ("held_acks", stats.held as f64),
+        ("discarded_acks", ends.discarded as f64),
+        ("released_acks", (ends.total() - ends.discarded) as f64),
+        ("masked_acks", stats.masked as f64),
+        ("hold_mean_ms", mean_us / 1e3),
+        ("hold_max_ms", stats.gap_max_us as f64 / 1e3),
+    ] {
+        metrics.insert(metric.into(), value);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use plait_proto::dida::DidaStats;
 use plait_proto::stats::PeerStatus;
 use plait_proto::time::Instant;
 
@@ -39,6 +40,9 @@ pub trait Testbed {
     /// What the gateway that sends this way says; `None` without a bond.
     fn bond_sender(&mut self, way: Way) -> Option<PeerStatus>;
 
+    /// Counters of DIDA at a steering node or beside a bond's egress; `None` without one.
+    fn dida(&mut self) -> Option<DidaStats>;
+
     /// What the gateway that receives this way says; `None` without a bond.
     fn bond_receiver(&mut self, way: Way) -> Option<PeerStatus> {
         self.bond_sender(if way == Way::Down { Way::Up } else { Way::Down })
@@ -75,5 +79,9 @@ impl Testbed for World {
 
     fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
         World::bond_sender(self, way)
+    }
+
+    fn dida(&mut self) -> Option<DidaStats> {
+        World::dida(self)
     }
 }

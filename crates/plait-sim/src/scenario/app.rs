@@ -17,6 +17,8 @@ pub struct AppSpec {
     pub direction: Direction,
     /// What its packets travel over.
     pub via: Via,
+    /// The steering node's client that it belongs to, from 0.
+    pub client: u16,
     /// When it starts, since the run began.
     pub start: Duration,
     /// When it stops to send, since the run began.
@@ -40,7 +42,9 @@ pub enum Direction {
 pub enum Via {
     /// The bond.
     Bond,
-    /// The bare link of this name, beside the bond.
+    /// The steering node.
+    Steer,
+    /// The bare link of this name, beside bond and steering node.
     Link(String),
 }
 
@@ -146,6 +150,11 @@ pub struct TcpKind {
     pub recovery: String,
     /// The largest window that the receiver offers.
     pub window_bytes_max: u64,
+    /// Whether both ends use selective acknowledgements; without them the loss recovery is
+    /// NewReno's (RFC 6582), called `rfc6675` here for its three duplicates.
+    pub sack: bool,
+    /// Whether a reduction that proves needless is taken back.
+    pub undo: bool,
     /// Whether segments leave at a rate even where the controller names none.
     pub paced: bool,
 }
@@ -159,6 +168,8 @@ pub const RECOVERIES: [&str; 3] = ["rfc6675", "rfc6675-adaptive", "rack-tlp"];
 pub(super) struct Around<'a> {
     pub(super) duration: Duration,
     pub(super) inner_mtu: Option<u16>,
+    /// The steering node's MTU and clients.
+    pub(super) steer: Option<(u16, u16)>,
     /// Each link's name, with its MTU where the link is right.
     pub(super) links: &'a [(&'a str, Option<u16>)],
 }
@@ -209,6 +220,7 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     let directions = [("down", Direction::Down), ("up", Direction::Up)];
     let direction = section.choice("direction", &directions).unwrap_or_default();
     let via = read_via(&mut section, around);
+    let client = read_client(&mut section, via.as_ref(), around);
     let start = section.seconds("start_s").unwrap_or_default();
     let stop = section.seconds("stop_s").unwrap_or(around.duration);
     if stop <= start || stop > around.duration {
@@ -227,7 +239,7 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     // Without a kind nothing can be said about the options that belong to one.
     let traffic = read_traffic(kind?, &mut section, via.as_ref(), around);
     section.finish();
-    Some(AppSpec { name: name?, direction, via: via?, start, stop, traffic: traffic? })
+    Some(AppSpec { name: name?, direction, via: via?, client, start, stop, traffic: traffic? })
 }
 
 fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
@@ -236,6 +248,7 @@ fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
     match name.as_deref() {
         None if given => None,
         None | Some("bond") if around.inner_mtu.is_some() => Some(Via::Bond),
+        None | Some("steer") if around.steer.is_some() => Some(Via::Steer),
         None => {
             section.missing("via", "via = \"a link's name\"");
             None
@@ -245,12 +258,29 @@ fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
         }
         Some(name) => {
             let bond = around.inner_mtu.map(|_| "bond");
+            let steer = around.steer.map(|_| "steer");
             let links = around.links.iter().map(|(name, _)| *name);
-            let known = bond.into_iter().chain(links).map(str::to_owned).collect();
+            let known = bond.into_iter().chain(steer).chain(links).map(str::to_owned).collect();
             section.problem("via", no_such("link", name, known));
             None
         }
     }
+}
+
+/// Clients are counted from 1 in the file.
+fn read_client(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>) -> u16 {
+    let clients = around.steer.map_or(1, |(_, clients)| clients);
+    let other = match via {
+        Some(Via::Bond) => Some("bond"),
+        Some(Via::Link(name)) => Some(name.as_str()),
+        Some(Via::Steer) | None => None,
+    };
+    if let Some(other) = other {
+        section.no_effect(&["client"], &format!("via = \"{other}\""), "via = \"steer\"");
+        return 0;
+    }
+    let client: Option<u16> = section.integer("client", (1, i64::from(clients)), "");
+    client.map_or(0, |client| client - 1)
 }
 
 fn read_traffic(
@@ -278,6 +308,7 @@ fn read_udp(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>) ->
         section.integer("payload_bytes", (16, 8900), "bytes").unwrap_or(PAYLOAD_BYTES);
     let mtu = match via {
         Some(Via::Bond) => around.inner_mtu,
+        Some(Via::Steer) => around.steer.map(|(mtu, _)| mtu),
         Some(Via::Link(name)) => {
             around.links.iter().find(|(known, _)| known == name).and_then(|(_, mtu)| *mtu)
         }
@@ -342,6 +373,17 @@ fn read_web(section: &mut Section<'_>) -> WebSpec {
     }
 }
 
+/// Without SACK there is one loss recovery.
+fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
+    const ONLY: &str = RECOVERIES[0];
+    if section.holds_any(&["recovery"]) && recovery != ONLY {
+        let text = format!("\"{recovery}\" needs selective acknowledgements");
+        let help = format!("write \"{ONLY}\", or nothing, with sack = false");
+        section.problem("recovery", Problem::new(text, help));
+    }
+    ONLY.to_owned()
+}
+
 fn read_tcp(section: &mut Section<'_>) -> TcpKind {
     let controllers = congestion::Algorithm::ALL.map(congestion::Algorithm::name);
     let default = congestion::Algorithm::CubicLinux.name();
@@ -354,9 +396,14 @@ fn read_tcp(section: &mut Section<'_>) -> TcpKind {
         }
         None => default.to_owned(),
     };
+    let controller = word("controller", &controllers, default);
+    let recovery = word("recovery", &RECOVERIES, "rack-tlp");
+    let sack = section.boolean("sack").unwrap_or(true);
     TcpKind {
-        controller: word("controller", &controllers, default),
-        recovery: word("recovery", &RECOVERIES, "rack-tlp"),
+        controller,
+        recovery: if sack { recovery } else { recovery_without_sack(section, recovery) },
+        sack,
+        undo: section.boolean("undo").unwrap_or(true),
         window_bytes_max: section
             .integer("window_bytes_max", (4096, 1 << 30), "bytes")
             .unwrap_or(ReceiverConfig::WINDOW_BYTES_MAX),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::congestion::ControllerConfig;
+use plait_proto::dida::DidaConfig;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::SchedulerConfig;
 use plait_proto::time::Duration;
@@ -33,6 +34,9 @@ pub struct BondSpec {
     pub report_interval: Duration,
     /// Largest inner packet in bytes.
     pub inner_mtu: u16,
+    /// What holds duplicate ACKs between the provider's gateway and the server; `None` for
+    /// nothing.
+    pub dida: Option<DidaConfig>,
 }
 
 /// Inner packets are no longer than on Ethernet, unless the scenario says so.
@@ -49,7 +53,9 @@ pub(super) fn read(
     if !section.is_present() {
         return None;
     }
-    let names = read_links(&mut section, link_names);
+    let wanted = NamedLinks { max: LINKS_MAX, example: "links = [\"dsl\", \"lte\"]" };
+    let names = read_links(&mut section, link_names, wanted);
+    let dida = plait_toml::dida::read(section.single("dida"));
     let [scheduler, congestion, resequencer] =
         ["scheduler", "congestion", "resequencer"].map(|name| section.single(name));
     let tuning = tuning::read(scheduler, congestion, resequencer);
@@ -75,6 +81,7 @@ pub(super) fn read(
         resequencer,
         report_interval,
         inner_mtu,
+        dida,
     })
 }
 
@@ -82,14 +89,28 @@ fn room_inside(mtu: u16) -> u16 {
     mtu - u16::try_from(TUNNEL_BYTES).expect("the framing is shorter than 65536 bytes")
 }
 
-fn read_links(section: &mut Section<'_>, known: &[&str]) -> Vec<String> {
+/// What a section's list of links is to be like.
+#[derive(Clone, Copy)]
+pub(super) struct NamedLinks {
+    /// So many at most.
+    pub(super) max: usize,
+    /// How it may look.
+    pub(super) example: &'static str,
+}
+
+/// Reads a section's list of links.
+pub(super) fn read_links(
+    section: &mut Section<'_>,
+    known: &[&str],
+    wanted: NamedLinks,
+) -> Vec<String> {
     let given = section.holds_any(&["links"]);
     let named = section.texts("links");
     if !given {
-        section.missing("links", "links = [\"dsl\", \"lte\"]");
-    } else if named.is_empty() || named.len() > LINKS_MAX {
+        section.missing("links", wanted.example);
+    } else if named.is_empty() || named.len() > wanted.max {
         let text = format!("{} links", named.len());
-        section.problem("links", Problem::new(text, format!("name 1 to {LINKS_MAX} links")));
+        section.problem("links", Problem::new(text, format!("name 1 to {} links", wanted.max)));
     }
     let mut links: Vec<String> = Vec::new();
     for (name, place) in named {

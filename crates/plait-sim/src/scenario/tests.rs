@@ -18,7 +18,7 @@ fn root() -> PathBuf {
 /// Every scenario file, by path below the root; files of link conditions are not scenarios.
 fn scenario_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in ["002", "harm"] {
+    for folder in ["000", "002", "harm"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             files.push(entry.unwrap().path());
         }

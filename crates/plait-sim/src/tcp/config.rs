@@ -22,6 +22,9 @@ pub enum Recovery {
         /// How many.
         dup_threshold: DupThreshold,
     },
+    /// `new-reno`: the same without SACK, whatever the receiver reports: three duplicate
+    /// acknowledgements are a loss, and each hole takes a round trip (RFC 6582).
+    NewReno,
     /// `rack-tlp`: a segment is lost when one sent enough later has arrived, and a probe repairs
     /// losses at the tail (RFC 8985). What Linux does today.
     RackTlp,
@@ -29,9 +32,10 @@ pub enum Recovery {
 
 impl Recovery {
     /// The forms that have a name.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 4] = [
         Self::Sack { dup_threshold: DupThreshold::Fixed(3) },
         Self::Sack { dup_threshold: DupThreshold::Adaptive },
+        Self::NewReno,
         Self::RackTlp,
     ];
 }
@@ -43,6 +47,7 @@ impl fmt::Display for Recovery {
                 f.pad(&format!("sack{segments}"))
             }
             Self::Sack { dup_threshold: DupThreshold::Adaptive } => f.pad("sack-adaptive"),
+            Self::NewReno => f.pad("new-reno"),
             Self::RackTlp => f.pad("rack-tlp"),
         }
     }
@@ -56,7 +61,7 @@ impl fmt::Display for UnknownRecovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown loss recovery `{}`: use one of sack3, sack-adaptive and rack-tlp",
+            "unknown loss recovery `{}`: use one of sack3, sack-adaptive, new-reno and rack-tlp",
             self.0
         )
     }
@@ -94,6 +99,9 @@ pub struct SenderConfig {
     pub controller: ControllerConfig,
     /// How losses are repaired.
     pub recovery: Recovery,
+    /// Whether a reduction that proves needless is taken back (RFC 3522, RFC 3708); RFC 6675 as
+    /// written never does. What is learned from the mistake is learned either way.
+    pub undo: bool,
     /// Whether segments are paced.
     pub pacing: Pacing,
     /// What there is to send.
@@ -108,6 +116,7 @@ impl Default for SenderConfig {
             segment_bytes: SEGMENT_BYTES,
             controller: ControllerConfig::default(),
             recovery: Recovery::RackTlp,
+            undo: true,
             pacing: Pacing::default(),
             source: Source::Endless,
             trace_window: false,
@@ -123,6 +132,8 @@ pub struct ReceiverConfig {
     /// The largest window offered, and two segments at least; the window grows to it by need.
     /// 65 535 bytes are a connection without window scaling (RFC 7323 section 2).
     pub window_bytes_max: u64,
+    /// Whether it reports what arrived beyond a gap, and what arrived twice (RFC 2018, RFC 2883).
+    pub sack: bool,
 }
 
 impl ReceiverConfig {
@@ -133,7 +144,7 @@ impl ReceiverConfig {
 
 impl Default for ReceiverConfig {
     fn default() -> Self {
-        Self { segment_bytes: SEGMENT_BYTES, window_bytes_max: Self::WINDOW_BYTES_MAX }
+        Self { segment_bytes: SEGMENT_BYTES, window_bytes_max: Self::WINDOW_BYTES_MAX, sack: true }
     }
 }
 

@@ -35,6 +35,8 @@ pub struct ReceiverCounters {
 /// The receiving end of a connection.
 #[derive(Debug)]
 pub struct TcpReceiver {
+    /// Whether acknowledgements carry the SACK option.
+    sack: bool,
     /// The next byte expected.
     next: u64,
     /// Where the application will read on.
@@ -56,6 +58,7 @@ impl TcpReceiver {
     /// A receiver that waits for a connection.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
+            sack: config.sack,
             next: 0,
             read: 0,
             out_of_order: RangeSet::default(),
@@ -108,8 +111,8 @@ impl TcpReceiver {
         }
         self.counters.acks_sent += 1;
         self.last_ack_sent = self.next;
-        let dsack = self.dsack.take();
-        let blocks = self.recent.blocks(&self.out_of_order);
+        let dsack = self.dsack.take().filter(|_| self.sack);
+        let blocks = if self.sack { self.recent.blocks(&self.out_of_order) } else { Vec::new() };
         Some(Segment {
             ack: self.next,
             sack: SackOption::new(dsack, blocks),

@@ -43,6 +43,8 @@ pub(super) struct Scoreboard {
     /// Found lost, each transmission by itself, since last asked.
     newly_lost_bytes: u64,
     resent_bytes: u64,
+    /// Beyond the first gap, without being told which (no SACK).
+    presumed_bytes: u64,
     resent_segments: u64,
     /// Starts of lost segments whose retransmission is not under way.
     to_resend: BTreeSet<u64>,
@@ -90,7 +92,13 @@ impl Scoreboard {
     }
 
     pub(super) fn in_flight_bytes(&self) -> u64 {
-        self.flight_bytes() + self.resent_bytes - self.sacked_bytes - self.lost_bytes
+        let known = self.flight_bytes() + self.resent_bytes - self.sacked_bytes - self.lost_bytes;
+        known.saturating_sub(self.presumed_bytes)
+    }
+
+    /// So many bytes have arrived beyond the first gap, wherever they lie.
+    pub(super) fn presume_arrived(&mut self, bytes: u64) {
+        self.presumed_bytes = bytes;
     }
 
     pub(super) fn last(&self) -> Option<&Sent> {

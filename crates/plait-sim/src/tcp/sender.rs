@@ -12,6 +12,7 @@ use plait_proto::time::{Duration, Instant};
 
 use super::config::{Recovery, SenderConfig};
 use super::delivery_rate::DeliveryRate;
+use super::new_reno::NewReno;
 use super::pacing::Pacer;
 use super::prr::Prr;
 use super::rack::Rack;
@@ -78,6 +79,7 @@ enum Handshake {
 #[derive(Debug)]
 enum Detector {
     Sack(Reordering),
+    NewReno(NewReno),
     Rack(Rack),
 }
 
@@ -127,6 +129,7 @@ impl TcpSender {
             Recovery::Sack { dup_threshold } => {
                 Detector::Sack(Reordering::new(dup_threshold, config.segment_bytes))
             }
+            Recovery::NewReno => Detector::NewReno(NewReno::default()),
             Recovery::RackTlp => Detector::Rack(Rack::default()),
         };
         Self {
@@ -198,16 +201,22 @@ impl TcpSender {
         self.prr.map_or_else(|| self.controller.window(), |prr| prr.window())
     }
 
+    /// The retransmission timeout, backed off.
+    pub fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
     /// What the sender is busy with.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Duplicate-acknowledgement threshold now, in segments; `None` with RACK, which has none.
+    /// Duplicate-acknowledgement threshold of SACK-based recovery now, in segments; `None` with
+    /// any other.
     pub fn dup_threshold(&self) -> Option<u64> {
         match &self.detector {
             Detector::Sack(reordering) => Some(reordering.threshold_segments()),
-            Detector::Rack(_) => None,
+            Detector::NewReno(_) | Detector::Rack(_) => None,
         }
     }
 

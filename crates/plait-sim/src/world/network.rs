@@ -1,5 +1,6 @@
 //! The links between customer and provider, and what travels on them.
 
+use plait_proto::steer::Probe;
 use plait_proto::time::Instant;
 use plait_proto::units::Rate;
 
@@ -14,6 +15,8 @@ use crate::scenario::Scenario;
 
 /// IPv4 and UDP headers around a datagram of the gateways.
 const DATAGRAM_HEADERS_BYTES: u64 = 28;
+/// An ICMP echo as `ping` sends it: 56 bytes of content.
+const PROBE_BYTES: u64 = 84;
 /// Buffers kept for later.
 const SPARE_BUFFERS_MAX: usize = 1024;
 
@@ -37,6 +40,21 @@ pub(super) enum Load {
     Datagram(Vec<u8>),
     /// A packet beside the bond.
     Plain(Packet),
+    /// The same for a client of a steering node that puts packets in order, with its number.
+    Numbered(Packet, u16, u64),
+    /// A steering node's probe, or its answer.
+    Probe(Probe),
+}
+
+impl Load {
+    /// Length at the IP layer.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Datagram(bytes) => datagram_bytes(bytes),
+            Self::Plain(packet) | Self::Numbered(packet, ..) => packet.bytes.into(),
+            Self::Probe(_) => PROBE_BYTES,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -145,10 +163,13 @@ impl Network {
                 this.alarm.set(this.link.next_event(), Event::Link(direction), &mut course.queue);
                 return None;
             };
-            match &cargo.load {
-                Load::Datagram(bytes) => this.carried.bond_bytes += datagram_bytes(bytes),
-                Load::Plain(packet) => this.carried.plain_bytes += u64::from(packet.bytes),
-            }
+            let carried = match &cargo.load {
+                Load::Datagram(_) => &mut this.carried.bond_bytes,
+                Load::Plain(_) | Load::Numbered(..) | Load::Probe(_) => {
+                    &mut this.carried.plain_bytes
+                }
+            };
+            *carried += cargo.load.bytes();
             let way = Way::BOTH[direction % 2];
             let at_own_link = direction / 2 == cargo.link;
             let next = match way {
@@ -190,10 +211,7 @@ impl Network {
 
     fn enter(&mut self, course: &mut Course, direction: usize, cargo: Cargo) {
         let this = &mut self.directions[direction];
-        let bytes = match &cargo.load {
-            Load::Datagram(bytes) => datagram_bytes(bytes),
-            Load::Plain(packet) => u64::from(packet.bytes),
-        };
+        let bytes = cargo.load.bytes();
         let verdict = this.link.send(course.now, bytes, cargo);
         let taken = u64::from(verdict == Verdict::Accepted);
         course.trace.note(course.now, [direction as u64, bytes, taken]);

@@ -13,6 +13,9 @@ pub(super) enum Event {
     Gateway(usize),
     /// An application's timer.
     App(usize),
+    /// A timer of a steering node, of DIDA beside a bond, or of a client that puts packets in
+    /// order.
+    Steering(usize),
 }
 
 /// An event's turn: its time, how many turns had been given out before, and the event, in one
@@ -21,7 +24,7 @@ pub(super) enum Event {
 struct Turn(u128);
 
 const INDEX_BITS: u32 = 18;
-const EVENT_BITS: u32 = INDEX_BITS + 2;
+const EVENT_BITS: u32 = INDEX_BITS + 3;
 const INSERTED_BITS: u32 = 64 - EVENT_BITS;
 
 impl Turn {
@@ -31,6 +34,7 @@ impl Turn {
             Event::ServerWire(wire) => (1, wire),
             Event::Gateway(side) => (2, side),
             Event::App(app) => (3, app),
+            Event::Steering(timer) => (4, timer),
         };
         assert!(index >> INDEX_BITS == 0, "a scenario has fewer links and applications than 2^17");
         let low = inserted << EVENT_BITS | kind << INDEX_BITS | index as u64;
@@ -43,11 +47,12 @@ impl Turn {
 
     fn event(self) -> Event {
         let index = self.0 as usize & ((1 << INDEX_BITS) - 1);
-        match self.0 >> INDEX_BITS & 3 {
+        match self.0 >> INDEX_BITS & 7 {
             0 => Event::Link(index),
             1 => Event::ServerWire(index),
             2 => Event::Gateway(index),
-            _ => Event::App(index),
+            3 => Event::App(index),
+            _ => Event::Steering(index),
         }
     }
 }
@@ -116,6 +121,7 @@ mod tests {
             (Instant::ZERO, Event::ServerWire(1)),
             (latest, Event::Gateway(0)),
             (Instant::from_nanos(1), Event::App(4095)),
+            (Instant::from_nanos(1), Event::Steering(1)),
         ] {
             let turn = Turn::new(at, (1 << INSERTED_BITS) - 1, event);
             assert_eq!((turn.at(), turn.event()), (at, event));

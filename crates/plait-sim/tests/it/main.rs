@@ -6,6 +6,7 @@ mod golden;
 mod null_cipher;
 mod paper_002;
 mod scenarios;
+mod steer;
 mod swarm;
 mod topology;
 mod trace;

@@ -115,6 +115,29 @@ impl<'a> Section<'a> {
         value
     }
 
+    /// Whole numbers in a list.
+    pub fn integers<T: TryFrom<i64>>(
+        &mut self,
+        key: &'static str,
+        bounds: Bounds,
+    ) -> Option<Vec<T>> {
+        let found = self.get(key)?;
+        let option = self.option(key);
+        let Value::List(items) = &found.value else {
+            return self.wrong_type(&option, found, "a list of whole numbers");
+        };
+        let one = |item: &'a Node| match item.value {
+            Value::Integer(number) if bounds.hold(number as f64) => T::try_from(number).ok(),
+            Value::Integer(_) | Value::TooLarge(_) => {
+                self.problems.add(&item.place, option.clone(), bounds.problem_of(item));
+                None
+            }
+            _ => self.wrong_type(&option, item, "a whole number"),
+        };
+        let numbers: Vec<T> = items.iter().filter_map(one).collect();
+        (numbers.len() == items.len()).then_some(numbers)
+    }
+
     /// `true` or `false`.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         let found = self.get(key)?;

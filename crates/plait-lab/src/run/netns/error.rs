@@ -16,6 +16,9 @@ pub(super) enum NetnsError {
          application out"
     )]
     Kind { app: String, kind: &'static str },
+    /// Something that only the simulator has so far.
+    #[error("{what}: not on netns yet; take it out, or choose --on sim")]
+    NotYet { what: String },
     /// A TCP sender that paces.
     #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
     Paced { app: String },

@@ -44,6 +44,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
         if count > max { Err(NetnsError::TooMany { what, count, max }) } else { Ok(()) }
     };
     too_many("links", scenario.links.len() as u64, LINKS_MAX as u64)?;
+    check_steering(scenario)?;
     let mut flows = 0;
     for app in &scenario.apps {
         match &app.traffic {
@@ -56,6 +57,8 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Tcp(tcp) if tcp.tcp.paced => {
                 return Err(NetnsError::Paced { app: app.name.clone() });
             }
+            Traffic::Tcp(tcp) if !tcp.tcp.sack => return Err(not_yet(app, "sack = false")),
+            Traffic::Tcp(tcp) if !tcp.tcp.undo => return Err(not_yet(app, "undo = false")),
             Traffic::Tcp(tcp) => {
                 flows += tcp.flows;
                 kernel_controller(app, &tcp.tcp)?;
@@ -67,6 +70,22 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
         recovery_of(scenario, side, &Machine::detect().kernel)?;
     }
     Ok(())
+}
+
+/// What stands between provider and server.
+fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
+    let not_yet = |what: &str| NetnsError::NotYet { what: what.to_owned() };
+    if scenario.steer.is_some() {
+        return Err(not_yet("[steer]"));
+    }
+    match &scenario.bond {
+        Some(bond) if bond.dida.is_some() => Err(not_yet("[bond.dida]")),
+        _ => Ok(()),
+    }
+}
+
+fn not_yet(app: &AppSpec, option: &str) -> NetnsError {
+    NetnsError::NotYet { what: format!("app.{}: {option}", app.name) }
 }
 
 fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {
@@ -172,6 +191,8 @@ mod tests {
         for (app, expected) in [
             ("{ name = \"a\", kind = \"web\", via = \"dsl\" }", "kind = \"web\""),
             ("{ name = \"a\", kind = \"tcp\", flows = 201, via = \"dsl\" }", "201 where"),
+            ("{ name = \"a\", kind = \"tcp\", undo = false, via = \"dsl\" }", "undo = false"),
+            ("{ name = \"a\", kind = \"tcp\", sack = false, via = \"dsl\" }", "sack = false"),
             ("{ name = \"a\", kind = \"tcp\", paced = true, via = \"dsl\" }", "paced = false"),
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",

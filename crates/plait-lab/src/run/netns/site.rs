@@ -154,6 +154,7 @@ impl Site {
     pub(super) fn ends(&self, scenario: &Scenario, app: &AppSpec) -> Ends<'_> {
         let (customer, server) = match &app.via {
             Via::Bond => (inner_v4(2), SERVER_V4),
+            Via::Steer => unreachable!("a scenario with [steer] is refused before it gets here"),
             Via::Link(name) => {
                 let at = scenario.links.keys().position(|known| known == name);
                 let at = at.expect("a checked scenario names links that exist");

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use plait_proto::dida::DidaStats;
 use plait_proto::stats::{EndpointStatus, PeerStatus};
 use plait_proto::time::Instant;
 use plait_sim::app::{self, Observation, Tally};
@@ -228,6 +229,10 @@ impl Testbed for NetnsTestbed<'_> {
             queue_bytes: view.waiting_bytes,
             mean_rate: spec.capacity.mean_rate(),
         }
+    }
+
+    fn dida(&mut self) -> Option<DidaStats> {
+        None
     }
 
     fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {

@@ -67,6 +67,58 @@ const CASES: &[Case] = &[
     ("stops after the end", "[[app]]", "[[app]]\nstop_s = 11", &[]),
     ("via nothing", "[[app]]", "[[app]]\nvia = \"wifi\"", &[]),
     ("two of one name", "", "[[app]]\nname = \"flow\"\nkind = \"tcp\"\n", &[]),
+    ("via a steering node that is not there", "[[app]]", "[[app]]\nvia = \"steer\"", &[]),
+    ("a client without a steering node", "[[app]]", "[[app]]\nclient = 1", &[]),
+    ("steering over nothing", "[bond]", "[steer]\npolicy = \"min-rtt\"\n[bond]", &[]),
+    (
+        "steering over a missing link, by shares of another number",
+        "[bond]",
+        "[steer]\nlinks = [\"dsl\", \"lta\", \"lte\"]\npolicy = \"fixed\"\nshares = [50]\n[bond]",
+        &[],
+    ),
+    (
+        "fixed steering without shares",
+        "[bond]",
+        "[steer]\nlinks = [\"dsl\", \"lte\"]\npolicy = \"fixed\"\n[bond]",
+        &[],
+    ),
+    (
+        "shares that are none",
+        "[bond]",
+        "[steer]\nlinks = [\"dsl\", \"lte\"]\npolicy = \"fixed\"\nshares = [0, 1.5]\n[bond]",
+        &[],
+    ),
+    (
+        "steering by a scheduler of the bond, or by none",
+        "[bond]",
+        "[steer]\nlinks = [\"dsl\"]\npolicy = \"redundant\"\nper = \"byte\"\n[bond]",
+        &[],
+    ),
+    (
+        "shares of a policy that measures, and a policy unknown",
+        "[bond]",
+        "[steer]\nlinks = [\"dsl\"]\nshares = [1]\n[bond]",
+        &["steer.dida={hold=\"optimal\", sack=\"hide\", holdd=1}"],
+    ),
+    (
+        "a hold that is none, and a client that says nothing",
+        "[bond]",
+        "[steer]\nlinks = [\"dsl\"]\ndida = { hold = -1 }\nclient = {}\n[bond]",
+        &["steer.clients=0", "steer.policy=\"min-rt\""],
+    ),
+    (
+        "a client that is not there",
+        "[[app]]",
+        "[steer]\nlinks = [\"dsl\"]\nclients = 2\n[[app]]\nvia = \"steer\"\nclient = 3",
+        &[],
+    ),
+    (
+        "recovery that needs SACK",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\nsack = false\nrecovery = \"rack-tlp\"\n\
+      undo = 1\n",
+        &[],
+    ),
     (
         "unknown controller",
         "",

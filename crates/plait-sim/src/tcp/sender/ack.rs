@@ -17,6 +17,8 @@ struct Change {
     /// Newly delivered segments, as they were before.
     delivered: Vec<Sent>,
     delivered_bytes: u64,
+    /// The same as the rate reduction counts it: without SACK a duplicate tells of a segment.
+    metered_bytes: u64,
     /// Whether the cumulative acknowledgement advanced.
     advanced: bool,
     /// The lowest outstanding byte before.
@@ -55,8 +57,10 @@ impl TcpSender {
                 undo.on_dsack(range, self.config.segment_bytes);
             }
         }
-        for block in segment.sack.blocks() {
-            self.board.sack(*block, &mut delivered);
+        if !matches!(self.detector, Detector::NewReno(_)) {
+            for block in segment.sack.blocks() {
+                self.board.sack(*block, &mut delivered);
+            }
         }
         self.board.acknowledge(segment.ack, &mut delivered);
         let advanced = self.board.una() > una_before;
@@ -64,7 +68,44 @@ impl TcpSender {
         let is_duplicate = segment.ack == una_before && !self.board.is_empty();
         self.counters.duplicate_acks += u64::from(is_duplicate && !advanced);
         let delivered_bytes = delivered.iter().map(|sent| sent.range.len()).sum();
-        Change { delivered, delivered_bytes, advanced, una_before, highest_before, flight_before }
+        let metered_bytes = match &self.detector {
+            Detector::NewReno(_) if advanced => self.presume_advanced(delivered.len() as u64),
+            Detector::NewReno(_) if is_duplicate => self.presume_arrived(),
+            _ => delivered_bytes,
+        };
+        Change {
+            delivered,
+            delivered_bytes,
+            metered_bytes,
+            advanced,
+            una_before,
+            highest_before,
+            flight_before,
+        }
+    }
+
+    /// Without SACK: a duplicate tells that some segment arrived. Gives the bytes of it.
+    fn presume_arrived(&mut self) -> u64 {
+        let Detector::NewReno(reno) = &mut self.detector else { return 0 };
+        let counts = match self.phase {
+            Phase::Open => reno.on_duplicate(self.board.una()),
+            Phase::FastRecovery => {
+                reno.on_duplicate_in_recovery();
+                true
+            }
+            Phase::RtoRecovery => false,
+        };
+        self.board.presume_arrived(reno.arrived_segments() * self.config.segment_bytes);
+        if counts { self.config.segment_bytes } else { 0 }
+    }
+
+    /// Without SACK: `segments` were cumulatively acknowledged. Gives the bytes of those that no
+    /// duplicate had told of.
+    fn presume_advanced(&mut self, segments: u64) -> u64 {
+        let Detector::NewReno(reno) = &mut self.detector else { return 0 };
+        let new = reno.on_advance(segments, self.phase == Phase::FastRecovery);
+        self.board.presume_arrived(reno.arrived_segments() * self.config.segment_bytes);
+        new * self.config.segment_bytes
     }
 
     /// Samples of segments sent once (Karn): the earliest sent, whose acknowledgement may have been
@@ -98,6 +139,7 @@ impl TcpSender {
                     reordering.on_reordered(SeqRange { start, end });
                 }
             }
+            Detector::NewReno(_) => {}
             Detector::Rack(rack) => {
                 if segment.sack.dsack().is_some() {
                     rack.on_dsack(self.board.una(), self.board.nxt());
@@ -111,15 +153,13 @@ impl TcpSender {
 
     /// Finds losses and moves between the phases; returns whether a loss was newly found.
     fn advance_state(&mut self, now: Instant, segment: &Segment, change: &Change) -> bool {
-        match self.try_undo(now, segment, change.advanced) {
-            Some(Mistake::LateOriginal) => self.learn_from_late_original(change),
-            Some(Mistake::AllDuplicates) => {}
-            None if self.phase != Phase::Open && self.board.una() >= self.high_seq => {
-                self.end_recovery();
-            }
-            None => {}
+        if self.try_undo(now, segment, change.advanced) == Some(Mistake::LateOriginal) {
+            self.learn_from_late_original(change);
         }
-        let marked = self.detect_losses(now);
+        if self.phase != Phase::Open && self.board.una() >= self.high_seq {
+            self.end_recovery();
+        }
+        let marked = self.detect_losses(now, change.advanced);
         if self.phase == Phase::Open && self.board.has_lost() {
             self.enter_fast_recovery(now, change.flight_before);
         }
@@ -147,7 +187,7 @@ impl TcpSender {
         let in_flight_bytes = self.board.in_flight_bytes();
         if let Some(prr) = &mut self.prr {
             prr.on_ack(Progress {
-                delivered_bytes: change.delivered_bytes,
+                delivered_bytes: change.metered_bytes,
                 in_flight_bytes,
                 is_safe: change.advanced && !marked,
             });

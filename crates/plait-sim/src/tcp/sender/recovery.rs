@@ -20,12 +20,27 @@ pub(super) enum Mistake {
 }
 
 impl TcpSender {
-    /// Marks lost what is; returns whether anything was marked.
-    pub(super) fn detect_losses(&mut self, now: Instant) -> bool {
+    /// Marks lost what is; returns whether anything was marked. `advanced` says whether the
+    /// cumulative acknowledgement did.
+    pub(super) fn detect_losses(&mut self, now: Instant, advanced: bool) -> bool {
         let detection = self.detection(now);
         match &mut self.detector {
             Detector::Sack(reordering) => {
                 self.board.mark_lost_by_sack(reordering.threshold_segments())
+            }
+            Detector::NewReno(reno) => {
+                // RFC 6582: the third duplicate, then each partial acknowledgement.
+                let is_lost = match self.phase {
+                    Phase::Open => reno.shows_loss(),
+                    Phase::FastRecovery => advanced,
+                    Phase::RtoRecovery => false,
+                };
+                let una = self.board.una();
+                let is_new = self.board.get(una).is_some_and(|first| !first.is_lost);
+                if is_lost && is_new {
+                    self.board.mark_lost(una);
+                }
+                is_lost && is_new
             }
             Detector::Rack(rack) => {
                 let (marked, next_at) = rack.detect(&mut self.board, &detection);
@@ -45,7 +60,7 @@ impl TcpSender {
     }
 
     pub(super) fn on_reorder_timeout(&mut self, now: Instant) {
-        self.detect_losses(now);
+        self.detect_losses(now, false);
         if self.phase == Phase::Open && self.board.has_lost() {
             self.enter_fast_recovery(now, self.board.flight_bytes());
         }
@@ -63,6 +78,9 @@ impl TcpSender {
         self.counters.fast_recoveries += 1;
         self.phase = Phase::FastRecovery;
         self.high_seq = self.board.nxt();
+        if let Detector::NewReno(reno) = &mut self.detector {
+            reno.on_recovery(self.high_seq);
+        }
         self.watch_for_mistake();
         self.probe = None;
         self.timers.probe = None;
@@ -85,6 +103,12 @@ impl TcpSender {
                 if self.phase == Phase::Open {
                     reordering.on_timeout_in_disorder(self.board.sacked_segments());
                 }
+                self.board.missing()
+            }
+            Detector::NewReno(reno) => {
+                reno.forget_duplicates();
+                reno.on_recovery(self.board.nxt());
+                self.board.presume_arrived(0);
                 self.board.missing()
             }
             Detector::Rack(rack) => rack.overdue_at_timeout(&self.board, &detection),
@@ -114,7 +138,7 @@ impl TcpSender {
         self.undo = Some(Undo::new(una, under_way, self.resending_since_ms));
     }
 
-    /// Takes the latest episode back if it was a mistake. `advanced` says whether the cumulative
+    /// Takes the latest episode back if it was a mistake, and the configuration lets it. `advanced` says whether the cumulative
     /// acknowledgement did.
     pub(super) fn try_undo(
         &mut self,
@@ -132,6 +156,9 @@ impl TcpSender {
             return None;
         };
         self.undo = None;
+        if !self.config.undo {
+            return Some(mistake);
+        }
         self.counters.spurious_undos += 1;
         self.controller.on_spurious(&Spurious { now });
         if is_repairing {
@@ -144,8 +171,13 @@ impl TcpSender {
     pub(super) fn end_recovery(&mut self) {
         self.phase = Phase::Open;
         self.prr = None;
-        if let Detector::Rack(rack) = &mut self.detector {
-            rack.on_recovery_end();
+        match &mut self.detector {
+            Detector::Sack(_) => {}
+            Detector::NewReno(reno) => {
+                reno.forget_duplicates();
+                self.board.presume_arrived(0);
+            }
+            Detector::Rack(rack) => rack.on_recovery_end(),
         }
     }
 

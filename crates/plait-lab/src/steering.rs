@@ -7,6 +7,6 @@ mod node;
 mod site;
 
 pub(crate) use client::{RecipeKind, print_recipe, run_lines};
-pub(crate) use file::{AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection};
+pub(crate) use file::{DidaSection, NodeFile, NodeSection};
 pub(crate) use node::{SteerNode, SteerStatus};
 pub(crate) use site::{Layout, SteerSite};

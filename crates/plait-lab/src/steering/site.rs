@@ -45,7 +45,8 @@ pub(crate) struct SteerSite {
     pub(crate) links: Vec<AttachedLink>,
     pub(crate) server: NetNs,
     pub(crate) node: NetNs,
-    pub(crate) access: Option<NetNs>,
+    /// The router beside the node, which goes with its links.
+    _access: Option<NetNs>,
     pub(crate) client: NetNs,
     pub(crate) scratch: Scratch,
 }
@@ -80,7 +81,7 @@ impl SteerSite {
             attached.push(AttachedLink { spec: *spec, number, emulator });
         }
         let scratch = Scratch::in_memory("steering")?;
-        let site = Self { layout, links: attached, server, node, access, client, scratch };
+        let site = Self { layout, links: attached, server, node, _access: access, client, scratch };
         site.route_client()?;
         Ok(site)
     }

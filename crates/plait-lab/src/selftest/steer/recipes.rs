@@ -9,6 +9,7 @@ use plait_net::netlink::Netlink;
 use super::{FILE_BYTES, LINKS, both_carried};
 use crate::measure::{WebServer, download, mbit};
 use crate::output::Output;
+use crate::scratch::Scratch;
 use crate::steering::{Layout, NodeSection, RecipeKind, SteerSite, print_recipe, run_lines};
 use crate::topology::{ip_batch, link_v4};
 
@@ -59,8 +60,9 @@ pub(in super::super) fn iptables(output: &Output) -> Result<()> {
 /// connection tracking.
 pub(in super::super) fn android(output: &Output) -> Result<()> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
-    let programs = site.scratch.path().join("programs");
-    fs::create_dir(&programs)?;
+    // Nothing can be run that lies on the lab's own /run.
+    let scratch = Scratch::on_disk("phone")?;
+    let programs = scratch.path();
     let no_zones = "#!/bin/sh\ncase \"$*\" in *--zone*) exit 1 ;; esac\n";
     for (name, text) in [
         ("svc", "#!/bin/sh\n".to_owned()),
@@ -89,7 +91,7 @@ pub(in super::super) fn android(output: &Output) -> Result<()> {
     let recipe = print_recipe(node.config(), "phone", RecipeKind::Android)?;
     // Twice: it may be run again.
     for _ in 0..2 {
-        run_lines(&site.client, &recipe, Some(&programs))?;
+        run_lines(&site.client, &recipe, Some(programs))?;
     }
     node.wait_until_up(&site.node, &site.names())?;
     let web = WebServer::start(&site.server, FILE_BYTES)?;
@@ -107,6 +109,9 @@ pub(in super::super) fn without_rule(_output: &Output) -> Result<()> {
         status.way("wifi").is_ok_and(|way| way.rule_missing)
     })?;
     ensure!(!status.up().contains(&"wifi"), "nothing is sent where it would be lost");
+    // Without the recipe the client would prefer its other address.
+    let via = link_v4(site.links[0].number, 2);
+    ip_batch(&site.client, "", &[format!("route add default via {via} metric 1")])?;
     let web = WebServer::start(&site.server, FILE_BYTES / 4)?;
     let before = site.carried();
     download(site.target(false), &web)?;

@@ -118,9 +118,8 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
         let setup = bond::setup(scenario, spec);
         Bond::start(&site.customer, &site.provider, &setup)
     });
-    let node = scenario
-        .steer
-        .as_ref()
+    let steer = scenario.steer.as_ref().filter(|_| plan::steers(scenario));
+    let node = steer
         .map(|spec| SteerNode::start(&site.provider, &site.customer, &node_file(scenario, spec)));
     let carriers = Carriers { bond: bond.transpose()?, node: node.transpose()? };
     let mut testbed = NetnsTestbed::start(scenario, &site, carriers, &mut prng)?;

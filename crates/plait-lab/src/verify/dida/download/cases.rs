@@ -19,8 +19,8 @@ pub(super) const STEADY: Condition = Condition { name: "steady", settings: &[] }
 pub(super) const FLUCTUATING: Condition = Condition {
     name: "fluctuating",
     settings: &[
-        "links.lte.like=\"../links/000-lte-fluctuating.toml\"",
-        "links.wifi.like=\"../links/000-wifi-fluctuating.toml\"",
+        "links.lte.down={ trace = \"../traces/000-lte-fluctuating.trace\" }",
+        "links.wifi.trace=\"../traces/000-wifi-fluctuating.trace\"",
     ],
 };
 
@@ -55,7 +55,8 @@ const SOME: Option<(f64, f64)> = Some((5.0, 95.0));
 
 const NATIVE: &str = "steer.dida.hold=\"off\"";
 const DIDA: &str = "steer.dida.hold=\"optimum\"";
-const BY_RTT: &str = "steer.policy=\"inverse-rtt\"";
+const FIXED: &str = "steer.policy=\"fixed\"";
+const SHARES: &str = "steer.shares=[50, 50]";
 const WITHOUT_SACK: &str = "app.file.sack=false";
 
 impl Case {
@@ -90,11 +91,11 @@ pub(super) const NO_SACK_DIDA: &str = "LWIP 50:50 + DIDA, no SACK";
 pub(super) const CASES: [Case; 9] = [
     Case::bare(LTE, Carrier::Link(LINKS[0])),
     Case::bare(WIFI, Carrier::Link(LINKS[1])),
-    Case::steered(HALF_NATIVE, &[NATIVE], HALF),
-    Case::steered(HALF_DIDA, &[DIDA], HALF),
-    Case::steered(RTT_NATIVE, &[BY_RTT, NATIVE], SOME),
-    Case::steered(RTT_DIDA, &[BY_RTT, DIDA], SOME),
+    Case::steered(HALF_NATIVE, &[FIXED, SHARES, NATIVE], HALF),
+    Case::steered(HALF_DIDA, &[FIXED, SHARES, DIDA], HALF),
+    Case::steered(RTT_NATIVE, &[NATIVE], SOME),
+    Case::steered(RTT_DIDA, &[DIDA], SOME),
     Case::bare(MPTCP, Carrier::Mptcp),
-    Case::steered(NO_SACK_NATIVE, &[NATIVE, WITHOUT_SACK], HALF),
-    Case::steered(NO_SACK_DIDA, &[DIDA, WITHOUT_SACK], HALF),
+    Case::steered(NO_SACK_NATIVE, &[FIXED, SHARES, NATIVE, WITHOUT_SACK], HALF),
+    Case::steered(NO_SACK_DIDA, &[FIXED, SHARES, DIDA, WITHOUT_SACK], HALF),
 ];

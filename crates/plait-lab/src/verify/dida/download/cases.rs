@@ -53,11 +53,8 @@ const HALF: Option<(f64, f64)> = Some((42.0, 58.0));
 /// By round-trip times, which queues change: some of the packets over each.
 const SOME: Option<(f64, f64)> = Some((5.0, 95.0));
 
-const NATIVE: &str = "steer.dida.hold=\"off\"";
-const DIDA: &str = "steer.dida.hold=\"optimum\"";
-const FIXED: &str = "steer.policy=\"fixed\"";
-const SHARES: &str = "steer.shares=[50, 50]";
-const WITHOUT_SACK: &str = "app.file.sack=false";
+/// Of the scenario's axis `sender`; its first label has SACK.
+const WITHOUT_SACK: &str = "sender=no-sack";
 
 impl Case {
     const fn bare(name: &'static str, carrier: Carrier) -> Self {
@@ -91,11 +88,11 @@ pub(super) const NO_SACK_DIDA: &str = "LWIP 50:50 + DIDA, no SACK";
 pub(super) const CASES: [Case; 9] = [
     Case::bare(LTE, Carrier::Link(LINKS[0])),
     Case::bare(WIFI, Carrier::Link(LINKS[1])),
-    Case::steered(HALF_NATIVE, &[FIXED, SHARES, NATIVE], HALF),
-    Case::steered(HALF_DIDA, &[FIXED, SHARES, DIDA], HALF),
-    Case::steered(RTT_NATIVE, &[NATIVE], SOME),
-    Case::steered(RTT_DIDA, &[DIDA], SOME),
+    Case::steered(HALF_NATIVE, &["node=half"], HALF),
+    Case::steered(HALF_DIDA, &["node=half-dida"], HALF),
+    Case::steered(RTT_NATIVE, &["node=by-rtt"], SOME),
+    Case::steered(RTT_DIDA, &["node=by-rtt-dida"], SOME),
     Case::bare(MPTCP, Carrier::Mptcp),
-    Case::steered(NO_SACK_NATIVE, &[FIXED, SHARES, NATIVE, WITHOUT_SACK], HALF),
-    Case::steered(NO_SACK_DIDA, &[FIXED, SHARES, DIDA, WITHOUT_SACK], HALF),
+    Case::steered(NO_SACK_NATIVE, &["node=half", WITHOUT_SACK], HALF),
+    Case::steered(NO_SACK_DIDA, &["node=half-dida", WITHOUT_SACK], HALF),
 ];

@@ -91,11 +91,13 @@ pub(super) fn run(
     Ok((course, lateness))
 }
 
-/// The scenario with the settings of a condition and of a case.
+/// The first cell of the scenario with the settings of a condition and of a case.
 pub(super) fn scenario(condition: &Condition, case: &Case) -> Result<Scenario> {
     let settings = condition.settings.iter().chain(case.settings);
     let settings: Vec<String> = settings.map(|setting| (*setting).to_owned()).collect();
-    Ok(Catalogue::find(None)?.load(SCENARIO, &settings)?.experiment.scenario)
+    let experiment = Catalogue::find(None)?.load(SCENARIO, &settings)?.experiment;
+    let cell = experiment.cells.into_iter().next().context("an experiment has a cell")?;
+    Ok(cell.scenario)
 }
 
 /// Starts what the carrier needs beside the links.
@@ -126,4 +128,41 @@ fn delivered(scenario: &Scenario, network: &Site) -> [u64; 2] {
         let at = netns::place_of(scenario, name);
         network.observe(at, Way::Down).counters.out_bytes
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use plait_proto::dida::HoldPolicy;
+    use plait_proto::steer::Policy;
+    use plait_sim::scenario::app::Traffic;
+
+    use super::super::cases::{CASES, CONDITIONS, STEADY};
+    use super::*;
+
+    #[test]
+    fn every_case_is_what_its_name_says() {
+        for condition in &CONDITIONS {
+            for case in CASES.iter().filter(|case| case.is_for(condition)) {
+                let scenario = scenario(condition, case).unwrap();
+                let steer = scenario.steer.unwrap();
+                let dida = steer.dida.unwrap();
+                if case.carrier != Carrier::Node {
+                    continue;
+                }
+                let hold =
+                    if case.name.contains("DIDA") { HoldPolicy::Optimum } else { HoldPolicy::Off };
+                let is_half = case.name.contains("50:50");
+                let policy = if is_half { Policy::Fixed } else { Policy::InverseRtt };
+                assert_eq!((dida.hold, steer.policy), (hold, policy), "{}", case.name);
+                let Traffic::Tcp(tcp) = &scenario.apps[0].traffic else { panic!("a TCP flow") };
+                assert_eq!(tcp.tcp.sack, !case.name.contains("no SACK"), "{}", case.name);
+                assert_eq!(steer.links, LINKS);
+                let has_trace = matches!(
+                    scenario.links[LINKS[0]].down.capacity,
+                    plait_sim::scenario::link::Capacity::Trace(_)
+                );
+                assert_eq!(has_trace, *condition != STEADY);
+            }
+        }
+    }
 }

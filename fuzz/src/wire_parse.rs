@@ -9,6 +9,7 @@ use plait_proto::wire::ip::Inner;
 use plait_proto::wire::sealed::{
     CONTROL_PREFIX_BYTES, ControlPrefix, DATA_PREFIX_BYTES, DataPrefix, HEADER_BYTES, Header,
 };
+use plait_proto::wire::tcp::{TcpPacket, mask_sack};
 use plait_proto::wire::{Kind, first_byte};
 
 use crate::input::Input;
@@ -19,6 +20,7 @@ pub fn wire_parse(data: &[u8]) {
     sealed(data);
     handshake(data);
     inner(data);
+    tcp(data);
     expansion(data);
 }
 
@@ -104,6 +106,18 @@ fn inner(data: &[u8]) {
     assert_eq!(length, data.len(), "an inner packet is as long as it says");
     assert_eq!(inner.source.is_ipv4(), data[0] >> 4 == 4);
     assert_eq!(inner.source.is_ipv4(), inner.destination.is_ipv4());
+}
+
+/// A TCP packet is as long as its parts, and stays readable without its SACK option.
+fn tcp(data: &[u8]) {
+    let Ok(read) = TcpPacket::read(data) else { return };
+    assert!(read.payload_bytes() as usize + 40 <= data.len(), "headers come before the payload");
+    assert_eq!(read.has_sack(), read.sack_blocks().next().is_some());
+    let mut masked = data.to_vec();
+    assert_eq!(mask_sack(&mut masked), read.has_sack() && !read.has_signature());
+    let again = TcpPacket::read(&masked).expect("options still hold together");
+    assert_eq!((again.flow(), again.ack()), (read.flow(), read.ack()));
+    assert_eq!(again.has_sack(), read.has_sack() && read.has_signature());
 }
 
 /// A truncated number expands to a number that truncates to it, as near as there is.

@@ -44,6 +44,16 @@ fn tun_segment() {
     run("tun_segment", 20_000, 500);
 }
 
+#[test]
+fn steer_ops() {
+    run("steer_ops", 4000, 1000);
+}
+
+#[test]
+fn dida_ops() {
+    run("dida_ops", 4000, 1000);
+}
+
 /// Runs the samples in `corpus/NAME`, then `cases` inputs of at most `bytes_max` bytes.
 fn run(name: &str, cases: u64, bytes_max: usize) {
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a known target");

@@ -13,6 +13,7 @@ mod cleanup;
 mod measure;
 mod ping;
 mod scenario;
+mod steer;
 mod survive;
 
 pub(crate) use ping::ping;
@@ -55,6 +56,18 @@ const TESTS: &[(&str, Test)] = &[
     ("measure-refused", measure::says_why_it_cannot_measure),
     ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
     ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
+    ("steer-colocated", steer::colocated),
+    ("steer-beside", steer::beside),
+    ("steer-ipv6", steer::ipv6),
+    ("steer-iptables", steer::iptables),
+    ("steer-android", steer::android),
+    ("steer-without-rule", steer::without_rule),
+    ("steer-restart", steer::restart),
+    ("steer-reload", steer::reload),
+    ("steer-dead-attachment", steer::dead_attachment),
+    ("steer-dida", steer::dida),
+    ("steer-leaves-nothing", steer::leaves_nothing),
+    ("steer-bad-config-leaves-nothing", steer::bad_config_leaves_nothing),
 ];
 
 pub(crate) fn run(name: &str, output: &Output) -> Result<Verdict> {

@@ -89,6 +89,18 @@ tests! { selftest_of_plait:
     a_download_survives_hostile_datagrams => "hostile",
     sigterm_leaves_nothing => "sigterm-leaves-nothing",
     bad_config_leaves_nothing => "bad-config-leaves-nothing",
+    a_client_downloads_over_both_attachments => "steer-colocated",
+    a_client_downloads_over_a_routed_attachment => "steer-beside",
+    a_client_downloads_over_ipv6 => "steer-ipv6",
+    a_client_downloads_by_the_recipe_of_iptables => "steer-iptables",
+    a_phone_downloads_by_its_recipe => "steer-android",
+    a_client_without_its_rule_is_served_over_the_primary => "steer-without-rule",
+    a_download_survives_a_restart_of_the_steering_node => "steer-restart",
+    a_download_survives_a_reload_of_the_steering_node => "steer-reload",
+    a_download_survives_a_dead_attachment => "steer-dead-attachment",
+    dida_holds_and_keeps_nothing => "steer-dida",
+    a_steering_node_leaves_nothing => "steer-leaves-nothing",
+    a_bad_steering_node_leaves_nothing => "steer-bad-config-leaves-nothing",
 }
 
 /// Processes outside that run in one of these network namespaces.

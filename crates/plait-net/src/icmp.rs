@@ -1,8 +1,8 @@
 //! ICMP echo over raw sockets (RFC 792, RFC 4443 section 4): whether an address answers, and how
 //! soon. Needs CAP_NET_RAW.
 
-use std::io::{self, Read as _};
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -26,7 +26,8 @@ pub const ECHO_PAYLOAD_BYTES_MAX: usize = 64;
 /// identifier only.
 #[derive(Debug)]
 pub struct EchoSocket {
-    socket: Socket,
+    /// The standard library has no raw socket; sending and receiving are the same.
+    socket: UdpSocket,
     is_v6: bool,
     identifier: u16,
 }
@@ -34,6 +35,8 @@ pub struct EchoSocket {
 /// An answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EchoReply {
+    /// Who answered.
+    pub source: IpAddr,
     /// The sequence number of its request.
     pub sequence: u16,
     /// The payload of its request, as it came back.
@@ -58,7 +61,7 @@ impl EchoSocket {
         } else {
             sys::socket::pass_icmp_only(socket.as_fd(), V4_ECHO_REPLY)?;
         }
-        Ok(Self { socket, is_v6, identifier })
+        Ok(Self { socket: socket.into(), is_v6, identifier })
     }
 
     /// Sends a request.
@@ -82,7 +85,7 @@ impl EchoSocket {
             let checksum = Sum::new().bytes(message).checksum();
             message[2..4].copy_from_slice(&checksum);
         }
-        self.socket.send_to(message, &SocketAddr::new(to, 0).into())?;
+        self.socket.send_to(message, SocketAddr::new(to, 0))?;
         Ok(())
     }
 
@@ -93,15 +96,16 @@ impl EchoSocket {
     pub fn reply(&self) -> io::Result<Option<EchoReply>> {
         loop {
             let mut buffer = [0; REPLY_BYTES_MAX];
-            let length = match (&self.socket).read(&mut buffer) {
-                Ok(length) => length,
+            let (length, from) = match self.socket.recv_from(&mut buffer) {
+                Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             let reply = parse(&buffer[..length], self.is_v6, self.identifier);
-            if reply.is_some() {
-                return Ok(reply);
+            if let Some((sequence, payload)) = reply {
+                let (source, payload) = (from.ip(), payload.to_vec());
+                return Ok(Some(EchoReply { source, sequence, payload }));
             }
         }
     }
@@ -113,8 +117,8 @@ impl AsRawFd for EchoSocket {
     }
 }
 
-/// What a raw socket gave: over IPv4 with the IP header before it.
-fn parse(packet: &[u8], is_v6: bool, identifier: u16) -> Option<EchoReply> {
+/// Sequence number and payload of what a raw socket gave: over IPv4 with the IP header before it.
+fn parse(packet: &[u8], is_v6: bool, identifier: u16) -> Option<(u16, &[u8])> {
     let header_bytes = match is_v6 {
         true => 0,
         false => usize::from(packet.first()? & 0x0f) * 4,
@@ -124,7 +128,7 @@ fn parse(packet: &[u8], is_v6: bool, identifier: u16) -> Option<EchoReply> {
     let kind = if is_v6 { V6_ECHO_REPLY } else { V4_ECHO_REPLY };
     let ours = header[..2] == [kind, 0] && header[4..6] == identifier.to_be_bytes();
     let sequence = u16::from_be_bytes([header[6], header[7]]);
-    ours.then(|| EchoReply { sequence, payload: payload.to_vec() })
+    ours.then_some((sequence, payload))
 }
 
 #[cfg(test)]
@@ -135,13 +139,13 @@ mod tests {
     fn only_an_answer_to_the_own_identifier_is_read() {
         let mut packet = vec![0x45; 20];
         packet.extend([0, 0, 9, 9, 0x12, 0x34, 0, 7, 1, 2, 3]);
-        let reply = EchoReply { sequence: 7, payload: vec![1, 2, 3] };
-        assert_eq!(parse(&packet, false, 0x1234), Some(reply.clone()));
+        let reply = Some((7, &[1, 2, 3][..]));
+        assert_eq!(parse(&packet, false, 0x1234), reply);
         assert_eq!(parse(&packet, false, 0x1235), None);
         packet[20] = V4_ECHO_REQUEST;
         assert_eq!(parse(&packet, false, 0x1234), None);
         let v6 = [V6_ECHO_REPLY, 0, 9, 9, 0x12, 0x34, 0, 7, 1, 2, 3];
-        assert_eq!(parse(&v6, true, 0x1234), Some(reply));
+        assert_eq!(parse(&v6, true, 0x1234), reply);
         for length in 0..HEADER_BYTES {
             assert_eq!(parse(&v6[..length], true, 0x1234), None, "{length}");
         }

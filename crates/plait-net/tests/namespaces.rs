@@ -533,7 +533,8 @@ fn check_policy() {
     let mut found = netlink.table_routes_of(OURS).unwrap();
     let mut wanted = routes.to_vec();
     wanted.push(route("10.9.0.3", 32, Some("10.8.0.8"), Some(index)));
-    (found.sort(), wanted.sort());
+    found.sort();
+    wanted.sort();
     assert_eq!(found, wanted);
     // The default route of a table leads to every next hop; another table has none.
     let nowhere = TableRoute { table: 78, ..route("10.9.0.5", 32, Some("192.0.2.1"), None) };
@@ -581,6 +582,7 @@ fn check_echo() {
                 std::thread::sleep(Duration::from_millis(1));
             };
             assert_eq!((reply.sequence, reply.payload), (sequence, vec![9, sequence as u8]));
+            assert_eq!(reply.source, to);
         }
         assert_eq!((ours.reply().unwrap(), other.reply().unwrap()), (None, None), "{address}");
     }

@@ -5,6 +5,8 @@
 
 #[path = "bad_configs/cases.rs"]
 mod cases;
+#[path = "bad_configs/nodes.rs"]
+mod nodes;
 
 use std::fs;
 use std::net::UdpSocket;
@@ -16,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cases::{A, CASES};
+use nodes::NODES;
 
 /// A folder of its own, removed at the end.
 struct Folder(PathBuf);
@@ -112,6 +115,25 @@ fn check_reports_each_bad_configuration_as_findings() {
             + &format!("{count} error{plural}, 0 warnings\n");
         assert_eq!(stdout(&output), expected, "{}", case.name);
         assert_eq!(output.status.code(), Some(2), "{}", case.name);
+    }
+}
+
+#[test]
+fn steer_refuses_each_bad_node_in_clear_words() {
+    for case in NODES {
+        for args in [&["steer", "gw.toml"][..], &["steer", "--client-rules", "gw.toml"]] {
+            let output = Folder::new().run(&case.text(), args);
+            let error =
+                |(text, help): &(&str, &str)| format!("plait: error: {text}\n  help: {help}\n");
+            assert_eq!(
+                stderr(&output),
+                case.errors.iter().map(error).collect::<String>(),
+                "{}",
+                case.name
+            );
+            assert_eq!(output.status.code(), Some(2), "{}", case.name);
+            assert_eq!(stdout(&output), "", "{}", case.name);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 use crate::topology::{LinkSpec, Topology};
 
 /// What a gateway can leave: devices, addresses, routes, rules, and files below `/run`.
-fn traces(netns: &NetNs) -> Result<Vec<String>> {
+pub(super) fn traces(netns: &NetNs) -> Result<Vec<String>> {
     let mut traces = Vec::new();
     for arguments in [
         &["-o", "addr"][..],
@@ -50,7 +50,7 @@ fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn ensure_unchanged(before: &[String], after: &[String]) -> Result<()> {
+pub(super) fn ensure_unchanged(before: &[String], after: &[String]) -> Result<()> {
     let new: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
     let gone: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
     ensure!(new.is_empty() && gone.is_empty(), "left behind: {new:#?}; taken away: {gone:#?}");

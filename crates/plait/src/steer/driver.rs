@@ -47,6 +47,7 @@ pub(super) struct Driver {
     poll: Poll,
     requests: Receiver<Request>,
     tun_ready: bool,
+    probes_ready: bool,
     /// When to look at the interfaces.
     look_at: Option<Instant>,
 }
@@ -74,7 +75,7 @@ impl Driver {
         for fd in probes.fds() {
             registry.register(&mut SourceFd(&fd), PROBES, Interest::READABLE)?;
         }
-        let (ways, tun_ready, look_at) = (Vec::new(), true, None);
+        let (ways, tun_ready, probes_ready, look_at) = (Vec::new(), true, false, None);
         let driver = Self {
             config,
             pump,
@@ -86,6 +87,7 @@ impl Driver {
             poll,
             requests,
             tun_ready,
+            probes_ready,
             look_at,
         };
         Ok((driver, waker))
@@ -106,6 +108,9 @@ impl Driver {
             }
             if self.answer_requests(now())? {
                 break;
+            }
+            if std::mem::take(&mut self.probes_ready) {
+                self.take_answers(now());
             }
             if self.tun_ready {
                 self.tun_ready = self.pump.read(now).context("cannot read the TUN device")?;
@@ -138,6 +143,31 @@ impl Driver {
         }
     }
 
+    /// Only an answer from the primary address shows that the client has its rule.
+    fn take_answers(&mut self, now: Instant) {
+        for answer in self.probes.receive() {
+            let id = answer.attachment;
+            let Some(client) = self.config.clients.get(usize::from(id.client)) else { continue };
+            let by_rule = client.address.iter().any(|primary| primary == answer.source);
+            let before = usize::from(id.client);
+            let before = &self.config.clients[..before];
+            let at = before.iter().map(|one| one.attachments.len()).sum::<usize>();
+            let Some(way) = self.ways.get_mut(at + usize::from(id.attachment)) else { continue };
+            if by_rule {
+                self.pump.node.handle_probe_reply(now, id, answer.number);
+            } else if !way.rule_missing {
+                log::warn!(
+                    "{}, attachment {}: the client answers from {}: it lacks its rule (`plait steer \
+                     --client-rules`); nothing is sent there",
+                    way.client,
+                    way.attachment,
+                    answer.source
+                );
+            }
+            way.rule_missing = !by_rule;
+        }
+    }
+
     /// Sleeps until something is to be read or a timer is due; not at all while the device may have
     /// more.
     fn wait(&mut self, events: &mut Events, now: Instant) -> io::Result<()> {
@@ -153,13 +183,7 @@ impl Driver {
         for event in events.iter() {
             match event.token() {
                 TUN => self.tun_ready = true,
-                PROBES => {
-                    let now = Instant::ZERO + self.clock.elapsed();
-                    let node = &mut self.pump.node;
-                    self.probes.receive(|attachment, number| {
-                        node.handle_probe_reply(now, attachment, number);
-                    });
-                }
+                PROBES => self.probes_ready = true,
                 MONITOR if self.monitor.drain()? => {
                     let soon = now + NEWS_PAUSE;
                     self.look_at = Some(self.look_at.map_or(soon, |at| at.min(soon)));
@@ -178,10 +202,12 @@ impl Driver {
         let plan = self.host.refresh(&self.config)?;
         let before = std::mem::take(&mut self.ways);
         for one in &plan.leading {
-            tell(before.iter().find(|way| is_same(way, &one.way)), &one.way);
+            let old = before.iter().find(|way| is_same(way, &one.way));
+            tell(old, &one.way);
+            let rule_missing = old.is_some_and(|old| old.rule_missing);
+            self.ways.push(Way { rule_missing, ..one.way.clone() });
             self.pump.node.set_attachment_up(now, one.id, one.way.there);
         }
-        self.ways = plan.leading.iter().map(|one| one.way.clone()).collect();
         if self.host.wants_retry() {
             self.look_at = Some(now + RETRY_PAUSE);
         }

@@ -3,9 +3,11 @@
 //!
 //! The client's rule turns a request to an attachment's address into one to the primary's, and the
 //! answer comes from there, over the primary. So an answer is known by what it carries: a number
-//! that only the node knows, and the attachment.
+//! that only the node knows, and the attachment. One that comes from the attachment's address tells
+//! that the client has no rule, and that packets there would be lost on it.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 
 use plait_net::icmp::EchoSocket;
@@ -13,6 +15,17 @@ use plait_proto::steer::{AttachmentId, Probe};
 
 /// The node's secret, the count of configurations, client and attachment.
 const PAYLOAD_BYTES: usize = 8 + 4 + 2 + 1;
+
+/// An answer to a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    /// The attachment that was probed.
+    pub(super) attachment: AttachmentId,
+    /// The probe's number.
+    pub(super) number: u16,
+    /// Who answered.
+    pub(super) source: IpAddr,
+}
 
 /// The sockets and what makes their requests the node's own.
 #[derive(Debug)]
@@ -52,15 +65,19 @@ impl Probes {
         }
     }
 
-    /// Takes the answers that have come: each with its attachment and number.
-    pub(super) fn receive(&self, mut take: impl FnMut(AttachmentId, u16)) {
+    /// The answers that have come.
+    pub(super) fn receive(&self) -> Vec<Answer> {
+        let mut answers = Vec::new();
         for socket in [&self.v4, &self.v6].into_iter().flatten() {
             loop {
                 match socket.reply() {
                     Ok(Some(reply)) => {
-                        if let Some(attachment) = self.attachment(&reply.payload) {
-                            take(attachment, reply.sequence);
-                        }
+                        let attachment = self.attachment(&reply.payload);
+                        answers.extend(attachment.map(|attachment| Answer {
+                            attachment,
+                            number: reply.sequence,
+                            source: reply.source,
+                        }));
                     }
                     Ok(None) => break,
                     Err(error) => {
@@ -70,6 +87,7 @@ impl Probes {
                 }
             }
         }
+        answers
     }
 
     /// Answers to earlier probes count no more.

@@ -12,6 +12,8 @@ use super::config::{Attachment, Client, SteerConfig};
 
 /// Routing table, first priority of rules and conntrack zone on the client.
 const NUMBER: u32 = 5210;
+/// Priorities of rules on the client.
+const PRIORITIES: u32 = 4;
 
 /// Marks rules of the recipe.
 const MARK: &str = "-m comment --comment plait";
@@ -262,16 +264,19 @@ impl<'a> Script<'a> {
     }
 
     fn lead_up_over_primary(&mut self) {
-        self.line("# What the client sends leaves over the primary; other networks are reached as before.");
+        self.text.push_str(
+            "# What the client sends leaves over the primary. The other attachments' own networks are \
+             reached\n# as before, unless from the primary address.\n",
+        );
         for Rewritten { version, primary, others } in self.families() {
             let option = version.option();
-            for priority in NUMBER..NUMBER + 3 {
+            for priority in NUMBER..NUMBER + PRIORITIES {
                 self.line(format!(
                     "while ip {option} rule del pref {priority} 2>/dev/null; do :; done"
                 ));
             }
             if self.kind == Kind::Android {
-                self.lead_up_on_android(option, &others);
+                self.lead_up_on_android(option, primary, &others);
                 continue;
             }
             let via = r"sed -n 's/.* via \([^ ]*\).*/\1/p;q'";
@@ -280,41 +285,46 @@ impl<'a> Script<'a> {
                 "ip {option} route replace default ${{via:+via \"$via\"}} dev \"$if0\" src {primary} \
                  table {NUMBER}"
             ));
-            for (_, address) in others {
-                self.line(format!("ip {option} rule add pref {NUMBER} from {address} lookup main"));
-            }
-            let (networks, uplink) = (NUMBER + 1, NUMBER + 2);
             self.line(format!(
-                "ip {option} rule add pref {networks} lookup main suppress_prefixlength 0"
+                "ip {option} route show dev \"$if0\" proto kernel | while read -r network rest; do"
             ));
-            self.line(format!("ip {option} rule add pref {uplink} lookup {NUMBER}"));
+            self.line(format!(
+                "  ip {option} route replace \"$network\" dev \"$if0\" src {primary} table {NUMBER}"
+            ));
+            self.line("done");
+            let rule =
+                |at: u32, text: String| format!("ip {option} rule add pref {} {text}", NUMBER + at);
+            for (_, address) in others {
+                self.line(rule(0, format!("from {address} lookup main")));
+            }
+            self.line(rule(1, format!("from {primary} lookup {NUMBER}")));
+            self.line(rule(2, "lookup main suppress_prefixlength 0".into()));
+            self.line(rule(3, format!("lookup {NUMBER}")));
         }
     }
 
     /// Android has a table per interface, with the interface's number and 1000, and marks sockets
     /// that chose their network themselves with 0x10000.
-    fn lead_up_on_android(&mut self, option: &str, others: &[(String, IpAddr)]) {
-        let table =
-            |variable: &str| format!("$((1000 + $(cat \"/sys/class/net/${variable}/ifindex\")))");
+    fn lead_up_on_android(&mut self, option: &str, primary: IpAddr, others: &[(String, IpAddr)]) {
+        let table = |variable: &str| {
+            format!("$((1000 + $(ip -o link show dev \"${variable}\" | cut -d : -f 1)))")
+        };
+        let rule =
+            |at: u32, text: String| format!("ip {option} rule add pref {} {text}", NUMBER + at);
+        let mobile = table("if0");
+        self.line(rule(1, format!("from {primary} iif lo lookup {mobile}")));
         for (variable, _) in others {
-            self.line(format!(
-                "ip {option} rule add pref {} iif lo lookup {} suppress_prefixlength 0",
-                NUMBER + 1,
-                table(variable)
-            ));
+            let networks = format!("iif lo lookup {} suppress_prefixlength 0", table(variable));
+            self.line(rule(2, networks));
         }
-        self.line(format!(
-            "ip {option} rule add pref {} fwmark 0x0/0x10000 iif lo lookup {}",
-            NUMBER + 2,
-            table("if0")
-        ));
+        self.line(rule(3, format!("fwmark 0x0/0x10000 iif lo lookup {mobile}")));
     }
 
     fn tell_undo(&mut self) {
         self.line("# To undo it all, restart the client, or:");
         for Rewritten { version, .. } in self.families() {
             let option = version.option();
-            for priority in NUMBER..NUMBER + 3 {
+            for priority in NUMBER..NUMBER + PRIORITIES {
                 self.line(format!(
                     "#   while ip {option} rule del pref {priority} 2>/dev/null; do :; done"
                 ));

@@ -47,6 +47,8 @@ pub(crate) struct Way {
     pub(crate) there: bool,
     /// Why it cannot.
     pub(crate) reason: String,
+    /// Probes are answered, but from the attachment's address: the client lacks its rule.
+    pub(crate) rule_missing: bool,
 }
 
 /// One attachment with the routes that lead to it.
@@ -162,6 +164,7 @@ fn lead(
         through,
         there,
         reason: reason.unwrap_or_default(),
+        rule_missing: false,
     };
     Leading { id, way, routes }
 }

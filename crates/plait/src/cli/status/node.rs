@@ -121,8 +121,11 @@ fn traits(client: &ClientStatus, attachment: &AttachmentStatus, ways: &[Way]) ->
     };
     let through = way.map_or_else(String::new, |way| format!(", {}", way.through));
     let reason = match way {
-        Some(way) if !way.there => &way.reason,
-        _ => &attachment.reason,
+        Some(way) if !way.there => way.reason.as_str(),
+        Some(way) if way.rule_missing => {
+            "the client answers, but lacks its rule: plait steer --client-rules"
+        }
+        _ => attachment.reason.as_str(),
     };
     format!("{to}{through}: {reason}")
 }
@@ -183,6 +186,7 @@ mod tests {
             through: through.into(),
             there: reason.is_empty(),
             reason: reason.into(),
+            rule_missing: false,
         };
         let report = Report {
             kind: "steering-node".into(),

@@ -67,8 +67,8 @@ fn a_phone_keeps_both_radios_up_and_routes_by_its_own_tables() {
     assert!(lines.contains(&"settings put global mobile_data_always_on 1"), "{text}");
     assert!(
         lines.contains(
-            &"ip -4 rule add pref 5212 fwmark 0x0/0x10000 iif lo lookup \
-              $((1000 + $(cat \"/sys/class/net/$if0/ifindex\")))"
+            &"ip -4 rule add pref 5213 fwmark 0x0/0x10000 iif lo lookup \
+              $((1000 + $(ip -o link show dev \"$if0\" | cut -d : -f 1)))"
         ),
         "{text}"
     );

@@ -1,0 +1,12 @@
+//! A steering node and its client: real `plait steer` processes, clients that have nothing but the
+//! lines of the printed recipe, and a small network for both.
+
+mod client;
+mod file;
+mod node;
+mod site;
+
+pub(crate) use client::{RecipeKind, print_recipe, run_lines};
+pub(crate) use file::{DidaSection, NodeFile, NodeSection};
+pub(crate) use node::{SteerNode, SteerStatus};
+pub(crate) use site::{Layout, SteerSite};

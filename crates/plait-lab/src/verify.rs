@@ -104,6 +104,26 @@ const PROMISES: &[Promise] = &[
         check: speed::check,
     },
     Promise {
+        name: "dida.1",
+        claim: "the simulator reproduces 000's throughput against the holding time",
+        check: dida::check_figures,
+    },
+    Promise {
+        name: "dida.2",
+        claim: "holding duplicate ACKs nearly doubles what steering alone gets of three-dup senders",
+        check: dida::check_gain,
+    },
+    Promise {
+        name: "dida.3",
+        claim: "the default holding time is nearly the best one at every round trip",
+        check: dida::check_holding_time,
+    },
+    Promise {
+        name: "dida.4",
+        claim: "a download over both radios is no slower than over the better one",
+        check: dida::check_sizes,
+    },
+    Promise {
         name: "survive.1",
         claim: "a link that dies in silence stops nothing, and is used again when it has healed",
         check: survive::silent_cut::check,

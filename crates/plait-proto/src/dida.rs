@@ -12,6 +12,7 @@ mod flow;
 pub mod high_speed;
 mod hold;
 pub mod holding_time;
+mod received;
 mod stats;
 mod table;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use stats::End;
 use table::{FlowId, Table};
 
 use crate::time::{Duration, Instant, earlier};
-use crate::wire::tcp::{self, TcpFlags, TcpFlow, TcpPacket};
+use crate::wire::tcp::{self, SackBlock, TcpFlags, TcpFlow, TcpPacket};
 
 /// What the owner does with a packet from a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +53,8 @@ pub struct Dida {
     /// When the hold of each gap ends; the first is the oldest of a fixed holding time, and about
     /// the oldest of any.
     deadlines: BTreeSet<(Instant, FlowId)>,
+    /// When what is not ripe yet of a released flow will be.
+    ripe_at: BTreeSet<(Instant, FlowId)>,
     /// Bytes kept in all gaps.
     kept_bytes: usize,
     /// Released, to be forwarded.
@@ -68,6 +71,7 @@ impl Dida {
             config,
             table: Table::default(),
             deadlines: BTreeSet::new(),
+            ripe_at: BTreeSet::new(),
             kept_bytes: 0,
             out: VecDeque::new(),
             delay_differences: BTreeMap::new(),
@@ -138,8 +142,13 @@ impl Dida {
             return Upstream::Forward;
         };
         let segment = Segment::of(&read);
-        let (meaning, has_advanced) = self.table.flow_mut(id).on_upstream(now, &segment);
+        let flow = self.table.flow_mut(id);
+        let (meaning, has_advanced) = flow.on_upstream(now, &segment);
+        if segment.is_pure() && !matches!(meaning, Meaning::BeyondSent | Meaning::Old) {
+            flow.received.on_report(now, flow.hold, segment.ack(), read.sack_blocks());
+        }
         if has_advanced {
+            self.drop_unripe(id);
             self.end_gap(now, id, End::Filled);
         } else if self.table.flow(id).gap.as_ref().is_some_and(|gap| gap.deadline <= now) {
             self.give_up(now, id, End::Expired);
@@ -148,12 +157,15 @@ impl Dida {
             Meaning::Duplicate(number) if number > EARLY_DUPLICATES => {
                 self.hold(now, id, &segment, packet)
             }
-            Meaning::Advancing | Meaning::WindowUpdate | Meaning::Duplicate(_) => {
+            Meaning::Advancing | Meaning::WindowUpdate | Meaning::Duplicate(_) | Meaning::Dsack => {
                 self.mask(now, id, &segment, packet);
                 Upstream::Forward
             }
             _ => Upstream::Forward,
         };
+        if upstream == Upstream::Forward && segment.is_pure() {
+            self.ripen(now, id, &segment, packet);
+        }
         if upstream == Upstream::Forward {
             let is_released = self.table.flow(id).is_released();
             self.stats.forwarded.count(meaning, is_released);
@@ -184,6 +196,11 @@ impl Dida {
         {
             self.give_up(now, id, End::Expired);
         }
+        while let Some(&(ripe_at, id)) = self.ripe_at.first()
+            && ripe_at <= now
+        {
+            self.send_unripe(id);
+        }
         while let Some((id, last_packet)) = self.table.oldest()
             && last_packet + self.config.idle <= now
         {
@@ -195,7 +212,8 @@ impl Dida {
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let hold = self.deadlines.first().map(|&(deadline, _)| deadline);
-        earlier(hold, self.table.idle_at(self.config.idle))
+        let ripe = self.ripe_at.first().map(|&(ripe_at, _)| ripe_at);
+        earlier(earlier(hold, ripe), self.table.idle_at(self.config.idle))
     }
 
     /// The next packet to forward towards its server, in order.
@@ -208,6 +226,9 @@ impl Dida {
     pub fn release_all(&mut self) {
         while let Some(&(_, id)) = self.deadlines.first() {
             self.give_up(Instant::ZERO, id, End::Stopped);
+        }
+        while let Some(&(_, id)) = self.ripe_at.first() {
+            self.send_unripe(id);
         }
     }
 
@@ -257,6 +278,7 @@ impl Dida {
     /// Forgets a flow; what it held goes on.
     fn forget(&mut self, now: Instant, id: FlowId) {
         self.end_gap(now, id, End::Evicted);
+        self.send_unripe(id);
         self.table.remove(id);
     }
 
@@ -287,8 +309,12 @@ impl Dida {
     /// Takes the SACK option out of an ACK that is forwarded, if it shows a gap that is to be held
     /// back.
     fn mask(&mut self, now: Instant, id: FlowId, segment: &Segment, packet: &mut [u8]) {
-        let is_on = self.config.sack == SackHandling::Mask;
-        if !is_on || !segment.shows_gap() || !self.withhold(now, id, segment, packet.len()) {
+        let shows_gap = match self.config.sack {
+            SackHandling::Ripen => self.shows_gap_beside_duplicates(segment, packet),
+            SackHandling::Mask => segment.shows_gap(),
+            SackHandling::Pass => false,
+        };
+        if !shows_gap || !self.withhold(now, id, segment, packet.len()) {
             return;
         }
         let gap = self.table.flow_mut(id).gap.as_mut().expect("withheld: there is a gap");
@@ -297,7 +323,7 @@ impl Dida {
         owed.clear();
         owed.extend_from_slice(packet);
         self.keep(packet.len());
-        let is_masked = tcp::mask_sack(packet);
+        let is_masked = tcp::rewrite_sack(packet, dsack_of(packet));
         assert!(is_masked, "an unsigned packet that was read with SACK can be masked");
         self.stats.masked += 1;
     }
@@ -327,12 +353,90 @@ impl Dida {
         if !has_begun {
             let deadline = now + hold;
             let gap = Gap { began: now, deadline, held: Vec::new(), owed: None };
-            self.table.flow_mut(id).gap = Some(gap);
+            let flow = self.table.flow_mut(id);
+            flow.gap = Some(gap);
+            flow.hold = hold;
             self.deadlines.insert((deadline, id));
             self.stats.gaps += 1;
             self.stats.hold_us = micros(hold);
         }
         true
+    }
+
+    /// Whether the SACK option of a packet shows a gap, be it beside a report of duplicates.
+    fn shows_gap_beside_duplicates(&self, segment: &Segment, packet: &[u8]) -> bool {
+        if !segment.has_dsack {
+            return segment.shows_gap();
+        }
+        let blocks = TcpPacket::read(packet).map_or(0, |packet| packet.sack_blocks().count());
+        segment.is_pure() && blocks > 1
+    }
+
+    /// Lets an ACK of a released flow say only what is ripe; the ACK as it came is kept until all
+    /// of it is.
+    fn ripen(&mut self, now: Instant, id: FlowId, segment: &Segment, packet: &mut [u8]) {
+        let flow = self.table.flow(id);
+        let is_on = self.config.sack == SackHandling::Ripen && flow.is_released();
+        if !is_on || !segment.has_sack || !self.shows_gap_beside_duplicates(segment, packet) {
+            return;
+        }
+        let ripe_at = now + flow.hold;
+        let ripe = flow.received.ripe(now, flow.hold);
+        let original = packet.to_vec();
+        tcp::rewrite_sack(packet, dsack_of(packet).chain(ripe));
+        if original == packet {
+            // All of it is ripe, so that nothing older is left to tell.
+            return self.drop_unripe(id);
+        }
+        self.stats.ripened += 1;
+        self.keep_unripe(id, ripe_at, original);
+    }
+
+    /// The hold of a gap ends: its duplicates go on with what is ripe.
+    fn ripen_gap(&mut self, now: Instant, id: FlowId) {
+        let flow = self.table.flow_mut(id);
+        let Some(gap) = &mut flow.gap else { return };
+        let latest = gap.owed.as_ref().or(gap.held.last()).cloned();
+        let ripe: Vec<_> = flow.received.ripe(now, flow.hold).collect();
+        for packet in gap.held.iter_mut().chain(&mut gap.owed) {
+            let dsack: Vec<_> = dsack_of(packet).collect();
+            tcp::rewrite_sack(packet, dsack.into_iter().chain(ripe.iter().copied()));
+        }
+        let all_is_ripe = gap.owed.as_ref().or(gap.held.last()) == latest.as_ref();
+        let ripe_at = now + flow.hold;
+        if let Some(latest) = latest.filter(|_| !all_is_ripe) {
+            self.keep_unripe(id, ripe_at, latest);
+        }
+    }
+
+    fn keep_unripe(&mut self, id: FlowId, ripe_at: Instant, packet: Vec<u8>) {
+        self.drop_unripe(id);
+        if self.kept_bytes + packet.len() > self.config.held_bytes_max {
+            self.out.push_back(packet);
+            return;
+        }
+        self.keep(packet.len());
+        self.ripe_at.insert((ripe_at, id));
+        self.table.flow_mut(id).unripe = Some((ripe_at, packet));
+    }
+
+    /// Takes out what a released flow has that is not ripe yet.
+    fn take_unripe(&mut self, id: FlowId) -> Option<Vec<u8>> {
+        let (ripe_at, packet) = self.table.flow_mut(id).unripe.take()?;
+        self.ripe_at.remove(&(ripe_at, id));
+        self.kept_bytes -= packet.len();
+        Some(packet)
+    }
+
+    fn drop_unripe(&mut self, id: FlowId) {
+        self.take_unripe(id);
+    }
+
+    fn send_unripe(&mut self, id: FlowId) {
+        if let Some(packet) = self.take_unripe(id) {
+            self.stats.unmasked += 1;
+            self.out.push_back(packet);
+        }
     }
 
     fn keep(&mut self, bytes: usize) {
@@ -348,13 +452,21 @@ impl Dida {
 
     /// Gives up the gap whose hold ends first: too much is kept.
     fn release_first(&mut self, now: Instant) {
-        let &(_, id) = self.deadlines.first().expect("bytes are kept for gaps, which have timers");
-        self.give_up(now, id, End::Overflowed);
+        match (self.deadlines.first(), self.ripe_at.first()) {
+            (Some(&(_, id)), _) => self.give_up(now, id, End::Overflowed),
+            (None, Some(&(_, id))) => self.send_unripe(id),
+            (None, None) => {
+                unreachable!("bytes are kept for gaps or to ripen, and both have timers")
+            }
+        }
     }
 
     /// Ends the hold of a gap that is still there: what was withheld goes on, and the flow is left
     /// alone.
     fn give_up(&mut self, now: Instant, id: FlowId, end: End) {
+        if end == End::Expired && self.config.sack == SackHandling::Ripen {
+            self.ripen_gap(now, id);
+        }
         self.end_gap(now, id, end);
         self.table.flow_mut(id).release(self.config.released_until);
     }
@@ -379,6 +491,12 @@ impl Dida {
             self.out.push_back(owed);
         }
     }
+}
+
+/// The report of duplicates in a packet, if there is one.
+fn dsack_of(packet: &[u8]) -> impl Iterator<Item = SackBlock> + use<> {
+    let packet = TcpPacket::read(packet).ok().filter(TcpPacket::has_dsack);
+    packet.and_then(|packet| packet.sack_blocks().next()).into_iter()
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -59,21 +59,27 @@ impl HoldPolicy {
 /// What happens to the SACK option of acknowledgements that are not held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SackHandling {
-    /// `mask`: taken out as long as the gap is held back, so that it does not betray what is held;
-    /// what was masked follows when the hold ends without the gap filled. The default.
+    /// `ripen`: as `mask`, and after a hold that ended without its gap filled the sender is told
+    /// only of what had been received a holding time ago. What lies between is not lost but late,
+    /// and a sender with SACK would retransmit all of it. A report of duplicates is told alone.
+    /// The default.
     #[default]
+    Ripen,
+    /// `mask`: taken out as long as the gap is held back, so that it does not betray what is held;
+    /// what was masked follows as it was when the hold ends without the gap filled.
     Mask,
     /// `pass`: left alone, as in 000. A sender with SACK sees the gap then, held or not.
     Pass,
 }
 
 impl SackHandling {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Mask, Self::Pass];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Ripen, Self::Mask, Self::Pass];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Ripen => "ripen",
             Self::Mask => "mask",
             Self::Pass => "pass",
         }
@@ -171,7 +177,7 @@ named!(
     "hold",
     "off, optimum, plain-optimum, printed, net-growth and delay-difference, or a number of ms"
 );
-named!(SackHandling, Self::ALL, "SACK handling", "mask and pass");
+named!(SackHandling, Self::ALL, "SACK handling", "ripen, mask and pass");
 named!(GapFilled, Self::ALL, "handling of filled gaps", "discard and forward");
 named!(ReleasedUntil, Self::ALL, "end of a release", "recovery-point and next-ack");
 
@@ -243,7 +249,7 @@ mod tests {
         let error = "fixed".parse::<HoldPolicy>().expect_err("a number is written").to_string();
         assert!(HoldPolicy::NAMED.iter().all(|known| error.contains(known.name())), "{error}");
         let error = "x".parse::<SackHandling>().expect_err("no name").to_string();
-        assert_eq!(error, "unknown SACK handling `x`: use one of mask and pass");
+        assert_eq!(error, "unknown SACK handling `x`: use one of ripen, mask and pass");
         let error = "x".parse::<GapFilled>().expect_err("no name").to_string();
         assert!(GapFilled::ALL.iter().all(|known| error.contains(known.name())), "{error}");
         let error = "x".parse::<ReleasedUntil>().expect_err("no name").to_string();

@@ -5,7 +5,8 @@
 
 use super::config::ReleasedUntil;
 use super::estimator::Estimator;
-use crate::time::Instant;
+use super::received::Received;
+use crate::time::{Duration, Instant};
 use crate::wire::tcp::{TcpFlags, TcpPacket, TcpSeq};
 
 /// Sequence numbers further apart belong to another connection: no window is as large (RFC 7323
@@ -25,7 +26,7 @@ pub(super) struct Segment {
     pub(super) payload_bytes: u32,
     is_signed: bool,
     pub(super) has_sack: bool,
-    has_dsack: bool,
+    pub(super) has_dsack: bool,
     /// The client's clock.
     pub(super) timestamp: Option<u32>,
 }
@@ -56,6 +57,16 @@ impl Segment {
         } else {
             None
         }
+    }
+
+    /// Whether it is an ACK and nothing else, and may be changed.
+    pub(super) fn is_pure(&self) -> bool {
+        self.impure().is_none()
+    }
+
+    /// The next byte that the client expects.
+    pub(super) const fn ack(&self) -> TcpSeq {
+        self.ack
     }
 
     /// Whether its SACK option shows a gap and may be taken out: a pure ACK's, and no report of
@@ -130,6 +141,12 @@ pub(super) struct Flow {
     pub(super) gap: Option<Gap>,
     /// Nothing is held until this is acknowledged: state RELEASED.
     released_until: Option<TcpSeq>,
+    /// What the client has reported beyond its acknowledgement number.
+    pub(super) received: Received,
+    /// The holding time of the latest gap: what is as old is ripe.
+    pub(super) hold: Duration,
+    /// In state RELEASED the latest ACK as it came, and when all that it says is ripe.
+    pub(super) unripe: Option<(Instant, Vec<u8>)>,
     pub(super) estimator: Estimator,
 }
 
@@ -148,7 +165,16 @@ impl Flow {
     /// A flow whose first data seen ends at `sent`.
     pub(super) fn new(now: Instant, sent: TcpSeq) -> Self {
         let estimator = Estimator::new(now);
-        Self { sent, acked: None, gap: None, released_until: None, estimator }
+        Self {
+            sent,
+            acked: None,
+            gap: None,
+            released_until: None,
+            received: Received::default(),
+            hold: Duration::ZERO,
+            unripe: None,
+            estimator,
+        }
     }
 
     /// Takes a packet to the client.

@@ -143,6 +143,8 @@ pub struct DidaStats {
     pub kept_peak_bytes: u64,
     /// ACKs forwarded without their SACK option.
     pub masked: u64,
+    /// ACKs of released flows whose SACK option was left with what is ripe.
+    pub ripened: u64,
     /// Originals of masked ACKs that followed because the gap was still there.
     pub unmasked: u64,
     /// Gaps held back: a duplicate was held or a SACK option masked.

@@ -35,7 +35,8 @@ fn flow_of(v6: bool, port: u16) -> TcpFlow {
 
 /// A hold of 50 ms and otherwise the defaults.
 fn fixed() -> DidaConfig {
-    DidaConfig { hold: HoldPolicy::Fixed(50 * MS), ..DidaConfig::default() }
+    let sack = SackHandling::Mask;
+    DidaConfig { hold: HoldPolicy::Fixed(50 * MS), sack, ..DidaConfig::default() }
 }
 
 fn literal() -> DidaConfig {
@@ -209,6 +210,62 @@ fn golden(config: DidaConfig, script: &str) -> DidaStats {
     let DidaStats { kept_now_bytes, kept_peak_bytes, .. } = v4;
     assert_eq!(v4, DidaStats { kept_now_bytes, kept_peak_bytes, ..v6 }, "but for the headers");
     v4
+}
+
+fn ripening() -> DidaConfig {
+    DidaConfig { sack: SackHandling::Ripen, ..fixed() }
+}
+
+#[test]
+fn after_a_hold_the_sender_learns_what_was_received_a_holding_time_ago() {
+    let stats = golden(
+        ripening(),
+        "data 0-20         ->
+         ack 1             -> 1
+         ack 1 [2-3]       -> 1
+         ack 1 [2-4]       -> 1
+         wait 10           ->
+         ack 1 [6-7] [2-4] -> held
+         wait 40           -> 1[2-4]
+         ack 1 [6-8] [2-4] -> 1[2-4]
+         wait 10           ->
+         ack 1 [2-9]       -> 1[2-7]
+         wait 49           ->
+         wait 1            -> 1[2-9]
+         ack 20            -> 20
+         wait 500          ->",
+    );
+    assert_eq!((stats.held, stats.held_ends.expired, stats.gaps_expired), (1, 1, 1));
+    assert_eq!((stats.masked, stats.ripened, stats.unmasked), (2, 2, 1));
+    assert_eq!(stats.kept_now_bytes, 0);
+}
+
+#[test]
+fn what_is_not_ripe_is_forgotten_when_the_gap_fills() {
+    let stats = golden(
+        ripening(),
+        "data 0-20   ->
+         ack 1       -> 1
+         ack 1 [2-3] -> 1
+         wait 50     -> 1[2-3]
+         ack 1 [2-5] -> 1[2-3]
+         ack 5       -> 5
+         wait 500    ->",
+    );
+    assert_eq!((stats.unmasked, stats.kept_now_bytes), (1, 0), "the one of the gap alone");
+}
+
+#[test]
+fn a_report_of_duplicates_is_told_alone() {
+    let stats = golden(
+        ripening(),
+        "data 0-20         ->
+         ack 5             -> 5
+         ack 5 [2-3]       -> 5[2-3]
+         ack 5 [2-3] [7-8] -> 5[2-3]
+         wait 50           -> 5[2-3][7-8]",
+    );
+    assert_eq!((stats.held, stats.masked), (0, 1));
 }
 
 #[test]

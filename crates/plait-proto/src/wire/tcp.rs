@@ -255,6 +255,13 @@ impl<'a> TcpPacket<'a> {
 /// (RFC 1624). Says whether the packet changed: one without SACK stays as it is, and so does one
 /// that is signed.
 pub fn mask_sack(packet: &mut [u8]) -> bool {
+    rewrite_sack(packet, core::iter::empty())
+}
+
+/// Writes other blocks into the SACK option, as many as there were at most, and NOPs in the place of
+/// the rest; without any it is masked. Says whether the packet changed: one without SACK stays as
+/// it is, and so does one that is signed.
+pub fn rewrite_sack(packet: &mut [u8], blocks: impl Iterator<Item = SackBlock>) -> bool {
     let Ok(at) = find_tcp(packet) else { return false };
     let Some(segment) = packet.get_mut(at..) else { return false };
     let Some(header) = segment.first_chunk::<TCP_HEADER_BYTES>() else { return false };
@@ -264,12 +271,23 @@ pub fn mask_sack(packet: &mut [u8]) -> bool {
     else {
         return false;
     };
+    let room = (to - from - 2) / SACK_BLOCK_BYTES;
+    let mut option = Vec::with_capacity(to - from);
+    for block in blocks.take(room) {
+        option.extend_from_slice(&block.left.0.to_be_bytes());
+        option.extend_from_slice(&block.right.0.to_be_bytes());
+    }
+    if !option.is_empty() {
+        option.splice(0..0, [OPTION_SACK, (2 + option.len()) as u8]);
+    }
+    let padding = to - from - option.len();
+    option.splice(0..0, core::iter::repeat_n(OPTION_NOP, padding));
     let mut sum = u16::from_be_bytes([header[CHECKSUM], header[CHECKSUM + 1]]);
     // The checksum's words lie at even places; the option may begin and end at odd ones.
     for word_at in (from & !1..to).step_by(2) {
         let old = u16::from_be_bytes([header[word_at], header[word_at + 1]]);
-        for byte in &mut header[word_at.max(from)..(word_at + 2).min(to)] {
-            *byte = OPTION_NOP;
+        for place in word_at.max(from)..(word_at + 2).min(to) {
+            header[place] = option[place - from];
         }
         let new = u16::from_be_bytes([header[word_at], header[word_at + 1]]);
         sum = updated_checksum(sum, old, new);

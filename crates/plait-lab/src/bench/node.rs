@@ -11,12 +11,12 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::figure::Figure;
-use crate::gateway::{
-    AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection, SteerNode,
-};
 use crate::machine::{Interruption, Watch};
 use crate::measure::{self, Echo, Flood, FloodFigures, IperfServer, RoundTrips, Span, Target};
 use crate::output::{Align, Progress, Table};
+use crate::steering::{
+    AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection, PlacedNode,
+};
 use crate::topology::{PLAIN_V4, SERVER_BARE_V4, VETH_LINKS, VethChain, link_v4};
 
 /// Length of a small packet and of a full one, with IP's header, in bytes.
@@ -110,24 +110,24 @@ fn middle(mut runs: Vec<NodeRow>) -> NodeRow {
 }
 
 /// A node between the customer's links and the server.
-fn start<'a>(chain: &'a VethChain, weights: [u16; 2], dida: bool) -> Result<SteerNode<'a>> {
+fn start<'a>(chain: &'a VethChain, weights: [u16; 2], dida: bool) -> Result<PlacedNode<'a>> {
     let attachments = VETH_LINKS.iter().zip(weights).zip(1_u8..);
     let attachment = |((name, weight), number): ((&&str, u16), u8)| AttachmentSection {
         name: (*name).to_owned(),
         address: (number > 1).then(|| link_v4(number, 1)),
-        interface: (*name).to_owned(),
-        weight,
-        price: 0,
+        interface: Some((*name).to_owned()),
+        weight: Some(weight),
+        ..AttachmentSection::default()
     };
     let client = ClientSection {
         name: "client".into(),
-        address: link_v4(1, 1),
+        address: Some(link_v4(1, 1)),
+        address6: None,
         attachment: attachments.map(attachment).collect(),
     };
-    let file = NodeFile::of(client);
-    let node = NodeSection { policy: Some("fixed".into()), ..file.node.clone() };
-    let dida = dida.then(DidaSection::default);
-    SteerNode::start(&chain.provider, &chain.customer, &NodeFile { node, dida, ..file })
+    let (node, dida) = (NodeSection::with_policy("fixed"), dida.then(DidaSection::default));
+    let file = NodeFile { node, client: vec![client], dida };
+    PlacedNode::start(&chain.provider, &chain.customer, &file)
 }
 
 /// Where a flood or a question comes from and goes to: `port` at both ends.

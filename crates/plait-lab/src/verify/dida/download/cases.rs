@@ -1,6 +1,8 @@
 //! What carries the files, and over which links. Everything is a setting of the scenario
 //! `000/netns`, whose links, delays and client these are.
 
+use super::{SIZES_MB, SIZES_WITHOUT_SACK_MB};
+
 /// The scenario whose links and steering node these are.
 pub(super) const SCENARIO: &str = "000/netns";
 /// Its links, the primary first.
@@ -67,6 +69,11 @@ impl Case {
         primary_percent: Option<(f64, f64)>,
     ) -> Self {
         Self { name, carrier: Carrier::Node, settings, primary_percent }
+    }
+
+    /// Sizes of its files.
+    pub(super) fn sizes_mb(&self) -> &'static [u64] {
+        if self.settings.contains(&WITHOUT_SACK) { &SIZES_WITHOUT_SACK_MB } else { &SIZES_MB }
     }
 
     /// Whether it is measured under a condition: a sender without SACK on steady links alone.

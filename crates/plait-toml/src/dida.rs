@@ -27,8 +27,24 @@ pub fn read(mut section: Section<'_>) -> Option<DidaConfig> {
     config.released_until = chosen.unwrap_or(config.released_until);
     let hold_max = section.millis("hold_max_ms", HOLD_MAX_MS);
     config.hold_max = hold_max.unwrap_or(config.hold_max);
+    read_bounds(&mut section, &mut config);
     section.finish();
     Some(config)
+}
+
+/// What is followed and kept at most, and for how long.
+fn read_bounds(section: &mut Section<'_>, config: &mut DidaConfig) {
+    let rto_floor = section.millis("rto_floor_ms", HOLD_MAX_MS);
+    config.rto_floor = rto_floor.unwrap_or(config.rto_floor);
+    let idle = section.integer("idle_s", (1, 86_400), "seconds").map(Duration::from_secs);
+    config.idle = idle.unwrap_or(config.idle);
+    let mut count = |key, high, unit, value: &mut usize| {
+        *value = section.integer(key, (1, high), unit).unwrap_or(*value);
+    };
+    count("flows_max", 1_000_000, "flows", &mut config.flows_max);
+    count("held_bytes_max", 1 << 30, "bytes", &mut config.held_bytes_max);
+    let per_flow = &mut config.held_packets_per_flow_max;
+    count("held_packets_per_flow_max", 100_000, "packets", per_flow);
 }
 
 /// A number of milliseconds, or a policy's name.
@@ -81,14 +97,20 @@ mod tests {
     #[test]
     fn every_option_is_read() {
         let text = "[dida]\nhold = 50\nsack = \"pass\"\ngap_filled = \"forward\"\n\
-                    released_until = \"next-ack\"\nhold_max_ms = 70\n";
+                    released_until = \"next-ack\"\nhold_max_ms = 70\nrto_floor_ms = 300\n\
+                    flows_max = 10\nheld_bytes_max = 9000\nheld_packets_per_flow_max = 6\n\
+                    idle_s = 5\n";
         let expected = DidaConfig {
             hold: HoldPolicy::Fixed(Duration::from_millis(50)),
             sack: SackHandling::Pass,
             on_gap_filled: GapFilled::Forward,
             released_until: ReleasedUntil::NextAck,
             hold_max: Duration::from_millis(70),
-            ..DidaConfig::default()
+            flows_max: 10,
+            held_bytes_max: 9000,
+            held_packets_per_flow_max: 6,
+            idle: Duration::from_secs(5),
+            rto_floor: Duration::from_millis(300),
         };
         assert_eq!(told(text), Ok(Some(expected)));
         for policy in HoldPolicy::NAMED {

@@ -6,7 +6,6 @@
 
 mod check;
 mod client;
-mod dida;
 mod node;
 
 use std::path::{Path, PathBuf};
@@ -108,7 +107,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<SteerC
     let mut top = top(problems, file, document);
     let node = node::read(top.single("node"), folder);
     let clients: Vec<_> = top.many("client").into_iter().map(client::read).collect();
-    let dida = dida::read(top.single("dida"));
+    let dida = plait_toml::dida::read(top.single("dida"));
     top.finish();
     if !problems.none_found() {
         return None;

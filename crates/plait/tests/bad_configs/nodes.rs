@@ -266,15 +266,15 @@ pub(crate) const NODES: &[Case] = &[
         ["gw.toml:8: [dida] hold: \"optimal\" is not one of the choices", "did you mean \"optimum\"?"]
     ),
     case!(
-        "a hold too long", "[dida]\nhold = 20000\n" after good,
+        "a hold too long", "[dida]\nhold = 70000\n" after good,
         [
-            "gw.toml:8: [dida] hold: 20000 is out of range",
-            "write a number from 0 to 10000 milliseconds"
+            "gw.toml:8: [dida] hold: 70000 is out of range",
+            "write a number from 0 to 60000 milliseconds"
         ]
     ),
     case!(
         "a handling of SACK", "[dida]\nsack = \"drop\"\n" after good,
-        ["gw.toml:8: [dida] sack: \"drop\" is not one of the choices", "choose one of: mask, pass"]
+        ["gw.toml:8: [dida] sack: \"drop\" is not one of the choices", "choose one of: ripen, mask, pass"]
     ),
     case!(
         "no flows", "[dida]\nflows_max = 0\n" after good,

@@ -17,7 +17,6 @@ mod bond;
 mod config;
 mod measured;
 mod status;
-mod steering;
 
 pub(crate) use bond::{Bond, BondSetup};
 pub(crate) use config::{
@@ -26,9 +25,6 @@ pub(crate) use config::{
 };
 pub(crate) use measured::MeasuredView;
 pub(crate) use status::{PeerView, Status};
-pub(crate) use steering::{
-    AttachmentSection, ClientSection, DidaSection, Hold, NodeFile, NodeSection, NodeView, SteerNode,
-};
 
 /// The port that the provider's gateway listens on.
 pub(crate) const LISTEN_PORT: u16 = 7788;

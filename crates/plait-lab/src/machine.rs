@@ -6,7 +6,7 @@ use serde::Serialize;
 
 mod watch;
 
-pub(crate) use watch::{CpuTime, Watch};
+pub(crate) use watch::{CpuTime, Interruption, Watch};
 
 /// The machine under the lab.
 #[derive(Clone, Debug, Serialize)]

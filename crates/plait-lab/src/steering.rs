@@ -4,9 +4,11 @@
 mod client;
 mod file;
 mod node;
+mod placed;
 mod site;
 
 pub(crate) use client::{RecipeKind, print_recipe, run_lines};
-pub(crate) use file::{DidaSection, NodeFile, NodeSection};
+pub(crate) use file::{AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection};
 pub(crate) use node::{SteerNode, SteerStatus};
+pub(crate) use placed::PlacedNode;
 pub(crate) use site::{Layout, SteerSite};

@@ -124,6 +124,16 @@ const PROMISES: &[Promise] = &[
         check: dida::simulated::check_sizes,
     },
     Promise {
+        name: "dida.5",
+        claim: "the paper's downloads with the kernel's TCP, beside the kernel's MPTCP",
+        check: dida::download::check,
+    },
+    Promise {
+        name: "dida.6",
+        claim: "what steering costs a core, and what it adds to the latency, is known",
+        check: dida::cost::check,
+    },
+    Promise {
         name: "survive.1",
         claim: "a link that dies in silence stops nothing, and is used again when it has healed",
         check: survive::silent_cut::check,
@@ -182,16 +192,6 @@ const PROMISES: &[Promise] = &[
         name: "promise.6",
         claim: "plait measure on emulated links agrees with the lab's own figures",
         check: promise::measure::check,
-    },
-    Promise {
-        name: "dida.5",
-        claim: "the paper's downloads with the kernel's TCP, beside the kernel's MPTCP",
-        check: dida::download::check,
-    },
-    Promise {
-        name: "dida.6",
-        claim: "what steering costs a core, and what it adds to the latency, is known",
-        check: dida::cost::check,
     },
 ];
 

@@ -30,6 +30,10 @@ pub(crate) struct FloodFigures {
 }
 
 impl FloodFigures {
+    pub(crate) fn lost_packets(&self) -> u64 {
+        self.sent_packets.saturating_sub(self.received_packets)
+    }
+
     /// Packets that arrived, per second.
     pub(crate) fn received_per_second(&self) -> f64 {
         self.received_packets as f64 / self.time.as_secs_f64().max(1e-9)

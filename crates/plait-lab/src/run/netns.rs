@@ -18,8 +18,9 @@ use plait_sim::run::{drain_time, drive};
 use plait_sim::scenario::{Cell, CellResult, Experiment, Scenario};
 
 use crate::cli::RunArgs;
-use crate::gateway::{Bond, SteerNode, plait_program};
+use crate::gateway::{Bond, plait_program};
 use crate::output;
+use crate::steering::PlacedNode;
 
 mod bond;
 mod error;
@@ -118,10 +119,9 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
         let setup = bond::setup(scenario, spec);
         Bond::start(&site.customer, &site.provider, &setup)
     });
-    let node = scenario
-        .steer
-        .as_ref()
-        .map(|spec| SteerNode::start(&site.provider, &site.customer, &node_file(scenario, spec)));
+    let steer = scenario.steer.as_ref().filter(|_| plan::steers(scenario));
+    let node = steer
+        .map(|spec| PlacedNode::start(&site.provider, &site.customer, &node_file(scenario, spec)));
     let carriers = Carriers { bond: bond.transpose()?, node: node.transpose()? };
     let mut testbed = NetnsTestbed::start(scenario, &site, carriers, &mut prng)?;
     let (mut metrics, series) = drive(scenario, &mut testbed)?;

@@ -24,6 +24,8 @@ pub(crate) struct NodeSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_packets: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mtu: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) probe_interval_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) probe_timeout_ms: Option<u64>,
@@ -46,6 +48,7 @@ impl NodeSection {
             policy: policy.into(),
             per: "packet".into(),
             first_packets: None,
+            mtu: None,
             probe_interval_ms: None,
             probe_timeout_ms: None,
             forward: false,
@@ -96,6 +99,8 @@ pub(crate) struct DidaSection {
     pub(crate) gap_filled: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) released_until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hold_max_ms: Option<f64>,
 }
 
 impl NodeFile {

@@ -99,9 +99,20 @@ impl SteerNode {
         process::run(&mut command, "", COMMAND_LIMIT).map(drop)
     }
 
+    /// Whether the node has not ended by itself.
+    pub(crate) fn ensure_runs(&mut self) -> Result<()> {
+        ensure!(self.service.runs(), "the node has ended; its log:\n{}", self.log_tail());
+        Ok(())
+    }
+
+    /// Processor time that its process has taken.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(&self.service.pid().to_string())
+    }
+
     /// What the node says of itself; `None` while it is not ready to say anything.
     pub(crate) fn try_status(&mut self, netns: &NetNs) -> Result<Option<SteerStatus>> {
-        ensure!(self.service.runs(), "the node has ended; its log:\n{}", self.log_tail());
+        self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
         command.args(["status", "--json"]).arg(&self.config);
         let Finished { status, stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;

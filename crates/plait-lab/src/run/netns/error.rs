@@ -25,6 +25,13 @@ pub(super) enum NetnsError {
          it out, or choose --on sim"
     )]
     Reordering,
+    /// A load over an attachment that the steering node uses, beside loads through the node.
+    #[error(
+        "app.{app}: via = \"{link}\": what comes over an attachment is for the client's primary \
+         address, which the node steers; give all applications via = \"steer\", or all a link, or \
+         choose --on sim"
+    )]
+    Beside { app: String, link: String },
     /// A TCP sender that paces.
     #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
     Paced { app: String },

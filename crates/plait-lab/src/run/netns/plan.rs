@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use plait_net::netns::NetNs;
-use plait_sim::scenario::app::{Direction, TcpKind, Traffic};
+use plait_sim::scenario::app::{Direction, TcpKind, Traffic, Via};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
-use plait_sim::scenario::{AppSpec, Backend, Scenario};
+use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
 use super::error::NetnsError;
 use crate::machine::Machine;
@@ -101,8 +101,25 @@ fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
             let (what, count) = ("steer.clients".to_owned(), steer.clients.into());
             Err(NetnsError::TooMany { what, count, max: 1 })
         }
+        (Some(steer), None) if steers(scenario) => check_beside(scenario, steer),
         _ => Ok(()),
     }
+}
+
+/// Whether anything goes through the scenario's steering node.
+pub(super) fn steers(scenario: &Scenario) -> bool {
+    scenario.apps.iter().any(|app| app.via == Via::Steer)
+}
+
+fn check_beside(scenario: &Scenario, steer: &SteerSpec) -> Result<(), NetnsError> {
+    for app in &scenario.apps {
+        if let Via::Link(link) = &app.via
+            && steer.links.contains(link)
+        {
+            return Err(NetnsError::Beside { app: app.name.clone(), link: link.clone() });
+        }
+    }
+    Ok(())
 }
 
 fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {
@@ -235,17 +252,21 @@ mod tests {
 
     #[test]
     fn of_steering_what_only_the_simulator_has_is_refused() {
-        let steer = |more: &str| {
+        let steer_beside = |via: &str, more: &str| {
             let text = format!(
                 "name = \"x/y\"\ntitle = \"t\"\nsource = \"s\"\nduration_s = 1\n\
                  links.a = {{ rate_mbit = 10, rtt_ms = 10 }}\n\
-                 app = [{{ name = \"a\", kind = \"tcp\" }}]\n\
+                 app = [{{ name = \"a\", kind = \"tcp\" }}, {{ name = \"b\", kind = \"voip\", \
+                 via = \"{via}\" }}]\n\
                  [steer]\nlinks = [\"a\"]\n{more}\n"
             );
             let read = |_: &Path| Ok(text.clone());
             let none: [&str; 0] = [];
             Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario
         };
+        let steer = |more: &str| steer_beside("steer", more);
+        let beside = check(&steer_beside("a", "")).unwrap_err();
+        assert!(matches!(beside, NetnsError::Beside { .. }), "{beside:?}");
         assert_eq!(check(&steer("[steer.dida]\nhold = 50")), Ok(()));
         for (more, expected) in [
             ("[steer.client]\nt_reordering_ms = 100", "take it out"),

@@ -60,7 +60,7 @@ fn number(at: usize) -> u8 {
 /// A scenario's network, running.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(super) epoch: Epoch,
+    pub(crate) epoch: Epoch,
     // Links stop before the namespaces of their devices go.
     emulators: Vec<Emulator>,
     wire: Option<Emulator>,

@@ -6,9 +6,10 @@ use std::time::Duration;
 use plait_proto::dida::{DidaConfig, HoldPolicy};
 use plait_proto::steer::Granularity;
 use plait_sim::scenario::{Scenario, SteerSpec};
+use toml::Value;
 
 use super::site::{customer_address, device_of};
-use crate::gateway::{AttachmentSection, ClientSection, DidaSection, Hold, NodeFile, NodeSection};
+use crate::steering::{AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection};
 
 /// What the node is told.
 pub(crate) fn node_file(scenario: &Scenario, steer: &SteerSpec) -> NodeFile {
@@ -16,29 +17,31 @@ pub(crate) fn node_file(scenario: &Scenario, steer: &SteerSpec) -> NodeFile {
     let attachment = |(at, (name, weight)): (usize, (&String, &u16))| AttachmentSection {
         name: name.clone(),
         address: (at > 0).then(|| customer_address(scenario, name)),
-        interface: device_of(scenario, name),
-        weight: *weight,
-        price: scenario.links[name].price,
+        interface: Some(device_of(scenario, name)),
+        weight: Some(*weight),
+        price: Some(scenario.links[name].price),
+        ..AttachmentSection::default()
     };
     let primary = steer.links.first().expect("a checked steering node has links");
     let client = ClientSection {
         name: "client".into(),
-        address: customer_address(scenario, primary),
+        address: Some(customer_address(scenario, primary)),
+        address6: None,
         attachment: attachments.map(attachment).collect(),
+    };
+    let per = match steer.granularity {
+        Granularity::Packet => "packet",
+        Granularity::Flow => "flow",
     };
     NodeFile {
         node: NodeSection {
-            mtu: Some(steer.mtu),
-            policy: Some(steer.policy.to_string()),
-            per: Some(match steer.granularity {
-                Granularity::Packet => "packet",
-                Granularity::Flow => "flow",
-            }),
+            per: per.into(),
             first_packets: Some(steer.first_packets),
-            ..NodeFile::of(client.clone()).node
+            mtu: Some(steer.mtu),
+            ..NodeSection::with_policy(&steer.policy.to_string())
         },
+        client: vec![client],
         dida: steer.dida.as_ref().map(dida),
-        ..NodeFile::of(client)
     }
 }
 
@@ -46,12 +49,12 @@ fn dida(config: &DidaConfig) -> DidaSection {
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     DidaSection {
         hold: Some(match config.hold {
-            HoldPolicy::Fixed(time) => Hold::Millis(millis(time)),
-            policy => Hold::Policy(policy.name()),
+            HoldPolicy::Fixed(time) => Value::Float(millis(time)),
+            policy => Value::String(policy.name().into()),
         }),
-        sack: Some(config.sack.name()),
-        gap_filled: Some(config.on_gap_filled.name()),
-        released_until: Some(config.released_until.name()),
+        sack: Some(config.sack.name().into()),
+        gap_filled: Some(config.on_gap_filled.name().into()),
+        released_until: Some(config.released_until.name().into()),
         hold_max_ms: Some(millis(config.hold_max)),
     }
 }
@@ -84,8 +87,8 @@ mod tests {
         let steer = "policy = \"fixed\"\nshares = [20, 80]\nper = \"flow\"\nfirst_packets = 7\n\
                      [steer.dida]\nhold = 50\nsack = \"pass\"\ngap_filled = \"forward\"\n\
                      released_until = \"next-ack\"\nhold_max_ms = 300\n";
-        let expected = "[node]\ntun = \"steer0\"\nstate_file = \"\"\nmtu = 1400\n\
-                        policy = \"fixed\"\nper = \"flow\"\nfirst_packets = 7\n\n\
+        let expected = "[node]\ntun = \"steer0\"\npolicy = \"fixed\"\nper = \"flow\"\n\
+                        first_packets = 7\nmtu = 1400\nstate_file = \"node.state\"\n\n\
                         [[client]]\nname = \"client\"\naddress = \"10.1.0.1\"\n\n\
                         [[client.attachment]]\nname = \"lte\"\ninterface = \"link0\"\n\
                         weight = 20\nprice = 3\n\n\
@@ -102,6 +105,6 @@ mod tests {
         assert!(file.contains("policy = \"inverse-rtt\"\nper = \"packet\"\nfirst_packets = 10\n"));
         assert!(!file.contains("[dida]"), "{file}");
         let file = written("policy = \"inverse-rtt\"\n[steer.dida]\n");
-        assert!(file.contains("[dida]\nhold = \"optimum\"\nsack = \"mask\"\n"), "{file}");
+        assert!(file.contains("[dida]\nhold = \"optimum\"\nsack = \"ripen\"\n"), "{file}");
     }
 }

@@ -23,8 +23,9 @@ use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
 use super::udp::UdpApp;
 use crate::emulator::{Emulator, Lateness};
-use crate::gateway::{Bond, SteerNode};
+use crate::gateway::Bond;
 use crate::machine::CpuTime;
+use crate::steering::PlacedNode;
 
 /// Time between the making of the applications and the start of the scenario.
 const LEAD: Duration = Duration::from_millis(100);
@@ -45,19 +46,19 @@ enum RunningApp {
 #[derive(Debug)]
 pub(super) struct Carriers<'a> {
     pub(super) bond: Option<Bond<'a>>,
-    pub(super) node: Option<SteerNode<'a>>,
+    pub(super) node: Option<PlacedNode<'a>>,
 }
 
 impl Carriers<'_> {
     fn ensure_run(&mut self) -> Result<()> {
         self.bond.as_mut().map_or(Ok(()), Bond::ensure_both_run)?;
-        self.node.as_mut().map_or(Ok(()), SteerNode::ensure_runs)
+        self.node.as_mut().map_or(Ok(()), PlacedNode::ensure_runs)
     }
 
     /// Ends them; they must end by themselves.
     fn stop(&mut self) -> Result<()> {
         self.bond.as_mut().map_or(Ok(()), Bond::stop)?;
-        self.node.as_mut().map_or(Ok(()), SteerNode::stop)
+        self.node.as_mut().map_or(Ok(()), PlacedNode::stop)
     }
 }
 
@@ -251,7 +252,7 @@ impl Testbed for NetnsTestbed<'_> {
     fn dida(&mut self) -> Option<DidaStats> {
         let node = self.carriers.node.as_mut()?;
         match node.status() {
-            Ok(status) => status?.dida,
+            Ok(status) => status.node.dida,
             Err(error) => {
                 self.silence = Some(error.context("the steering node does not tell its state"));
                 None

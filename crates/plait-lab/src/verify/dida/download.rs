@@ -23,8 +23,10 @@ use crate::output::{self, Progress};
 use cases::{CASES, CONDITIONS, Case, Condition};
 use course::Course;
 
-/// Sizes of the files, in megabytes of 10^6 bytes; the last only in the whole measurement.
-const SIZES_MB: [u64; 4] = [1, 4, 16, 32];
+/// Sizes of the files, in megabytes of 10^6 bytes.
+const SIZES_MB: [u64; 3] = [1, 4, 16];
+/// Without SACK and without DIDA larger ones take a minute.
+const SIZES_WITHOUT_SACK_MB: [u64; 2] = [1, 4];
 /// Claims are about files of this size on.
 const CLAIMED_MB: u64 = 4;
 /// A machine may be too busy for a moment.
@@ -41,34 +43,25 @@ struct Shown {
 /// What was measured, and whether the machine kept up.
 #[derive(Debug)]
 struct Measured {
-    sizes_mb: Vec<u64>,
     shown: Vec<Shown>,
     lateness: Lateness,
     busy_runs: u64,
 }
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let quick = effort.runs == 1;
-    let sizes = if quick { SIZES_MB.len() - 1 } else { SIZES_MB.len() };
-    let measured = measure(&SIZES_MB[..sizes], effort.runs)?;
-    Ok(figures::of(&measured))
+    Ok(figures::of(&measure(effort.runs)?))
 }
 
 /// The cases take turns, so that a machine that is busy for some minutes spoils none of them more
 /// than the others.
-fn measure(sizes_mb: &[u64], runs: usize) -> Result<Measured> {
-    let mut measured = Measured {
-        sizes_mb: sizes_mb.to_vec(),
-        shown: Vec::new(),
-        lateness: Lateness::default(),
-        busy_runs: 0,
-    };
+fn measure(runs: usize) -> Result<Measured> {
+    let mut measured = Measured { shown: Vec::new(), lateness: Lateness::default(), busy_runs: 0 };
     for condition in &CONDITIONS {
         let cases = CASES.iter().filter(|case| case.is_for(condition));
         let shown = cases.map(|case| Shown { condition, case, courses: Vec::new() });
         measured.shown.extend(shown);
     }
-    let time = course::time_guess(sizes_mb);
+    let time = course::time_guess(&SIZES_MB);
     let steps = measured.shown.len() * runs;
     let mut progress = Progress::new(steps, time * u32::try_from(steps)?);
     for run in 0..runs {
@@ -85,10 +78,10 @@ fn measure(sizes_mb: &[u64], runs: usize) -> Result<Measured> {
 }
 
 impl Measured {
-    fn course(&mut self, condition: &Condition, case: &Case, seed: u64) -> Result<Course> {
+    fn course(&mut self, condition: &Condition, case: &Case, run: u64) -> Result<Course> {
         let mut left = TRIES;
         loop {
-            let (course, lateness) = course::run(condition, case, &self.sizes_mb, seed)?;
+            let (course, lateness) = course::run(condition, case, case.sizes_mb(), run)?;
             left -= 1;
             if lateness.is_too_late() && left > 0 {
                 output::note(format!("{}: the machine was too busy; once more", case.name));

@@ -1,6 +1,8 @@
 //! What carries the files, and over which links. Everything is a setting of the scenario
 //! `000/netns`, whose links, delays and client these are.
 
+use super::{SIZES_MB, SIZES_WITHOUT_SACK_MB};
+
 /// The scenario whose links and steering node these are.
 pub(super) const SCENARIO: &str = "000/netns";
 /// Its links, the primary first.
@@ -19,8 +21,8 @@ pub(super) const STEADY: Condition = Condition { name: "steady", settings: &[] }
 pub(super) const FLUCTUATING: Condition = Condition {
     name: "fluctuating",
     settings: &[
-        "links.lte.like=\"../links/000-lte-fluctuating.toml\"",
-        "links.wifi.like=\"../links/000-wifi-fluctuating.toml\"",
+        "links.lte.down={ trace = \"../traces/000-lte-fluctuating.trace\" }",
+        "links.wifi.trace=\"../traces/000-wifi-fluctuating.trace\"",
     ],
 };
 
@@ -53,10 +55,8 @@ const HALF: Option<(f64, f64)> = Some((42.0, 58.0));
 /// By round-trip times, which queues change: some of the packets over each.
 const SOME: Option<(f64, f64)> = Some((5.0, 95.0));
 
-const NATIVE: &str = "steer.dida.hold=\"off\"";
-const DIDA: &str = "steer.dida.hold=\"optimum\"";
-const BY_RTT: &str = "steer.policy=\"inverse-rtt\"";
-const WITHOUT_SACK: &str = "app.file.sack=false";
+/// Of the scenario's axis `sender`; its first label has SACK.
+const WITHOUT_SACK: &str = "sender=no-sack";
 
 impl Case {
     const fn bare(name: &'static str, carrier: Carrier) -> Self {
@@ -69,6 +69,11 @@ impl Case {
         primary_percent: Option<(f64, f64)>,
     ) -> Self {
         Self { name, carrier: Carrier::Node, settings, primary_percent }
+    }
+
+    /// Sizes of its files.
+    pub(super) fn sizes_mb(&self) -> &'static [u64] {
+        if self.settings.contains(&WITHOUT_SACK) { &SIZES_WITHOUT_SACK_MB } else { &SIZES_MB }
     }
 
     /// Whether it is measured under a condition: a sender without SACK on steady links alone.
@@ -90,11 +95,11 @@ pub(super) const NO_SACK_DIDA: &str = "LWIP 50:50 + DIDA, no SACK";
 pub(super) const CASES: [Case; 9] = [
     Case::bare(LTE, Carrier::Link(LINKS[0])),
     Case::bare(WIFI, Carrier::Link(LINKS[1])),
-    Case::steered(HALF_NATIVE, &[NATIVE], HALF),
-    Case::steered(HALF_DIDA, &[DIDA], HALF),
-    Case::steered(RTT_NATIVE, &[BY_RTT, NATIVE], SOME),
-    Case::steered(RTT_DIDA, &[BY_RTT, DIDA], SOME),
+    Case::steered(HALF_NATIVE, &["node=half"], HALF),
+    Case::steered(HALF_DIDA, &["node=half-dida"], HALF),
+    Case::steered(RTT_NATIVE, &["node=by-rtt"], SOME),
+    Case::steered(RTT_DIDA, &["node=by-rtt-dida"], SOME),
     Case::bare(MPTCP, Carrier::Mptcp),
-    Case::steered(NO_SACK_NATIVE, &[NATIVE, WITHOUT_SACK], HALF),
-    Case::steered(NO_SACK_DIDA, &[DIDA, WITHOUT_SACK], HALF),
+    Case::steered(NO_SACK_NATIVE, &["node=half", WITHOUT_SACK], HALF),
+    Case::steered(NO_SACK_DIDA, &["node=half-dida", WITHOUT_SACK], HALF),
 ];

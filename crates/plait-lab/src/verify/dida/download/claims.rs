@@ -4,7 +4,7 @@ use super::cases::{
     CONDITIONS, FLUCTUATING, HALF_DIDA, HALF_NATIVE, LTE, MPTCP, NO_SACK_DIDA, NO_SACK_NATIVE,
     RTT_DIDA, RTT_NATIVE, WIFI,
 };
-use super::{CLAIMED_MB, Measured};
+use super::{CLAIMED_MB, Measured, SIZES_MB};
 use crate::figure::Figure;
 
 /// Times that differ by no more are alike.
@@ -73,10 +73,9 @@ pub(super) fn figures(measured: &Measured) -> Vec<Figure> {
 
 /// The size and both median times, of sizes that claims are about.
 fn pairs(measured: &Measured, condition: &str, ours: &str, theirs: &str) -> Vec<(u64, f64, f64)> {
-    let sizes = measured.sizes_mb.iter().filter(|size| **size >= CLAIMED_MB);
     let median = |case, size| measured.median_s(condition, case, size);
     let pair = |size: &u64| Some((*size, median(ours, *size)?, median(theirs, *size)?));
-    sizes.filter_map(pair).collect()
+    SIZES_MB.iter().filter(|size| **size >= CLAIMED_MB).filter_map(pair).collect()
 }
 
 /// `holds` or `does not hold at 4, 16 MB`, with the times.

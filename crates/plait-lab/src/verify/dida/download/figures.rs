@@ -1,5 +1,7 @@
 //! The rows of dida.5.
 
+use plait_proto::dida::DidaStats;
+
 use super::cases::{Carrier, Case};
 use super::course::{Course, File};
 use super::{CLAIMED_MB, Measured, Shown, claims};
@@ -12,7 +14,7 @@ const SOURCE: &str = "issue 6, promise 5";
 pub(super) fn of(measured: &Measured) -> Vec<Figure> {
     let mut figures = vec![sender_of_machine()];
     for shown in &measured.shown {
-        figures.extend(shown.figures(&measured.sizes_mb));
+        figures.extend(shown.figures(shown.case.sizes_mb()));
     }
     figures.extend(claims::figures(measured));
     figures.extend(checks(measured));
@@ -111,24 +113,32 @@ fn sender_text(sender: &SenderView) -> String {
 }
 
 impl Course {
+    /// Counters of all nodes.
+    fn stats(&self) -> impl Iterator<Item = &DidaStats> {
+        self.nodes.iter().filter_map(|status| status.node.dida.as_ref())
+    }
+
     fn node_text(&self) -> Option<String> {
-        let stats = self.node.as_ref()?.dida.as_ref()?;
-        let (forwarded, ends) = (&stats.forwarded, &stats.held_ends);
-        let passed = forwarded.early_duplicate
-            + forwarded.released_duplicate
-            + forwarded.unheld_duplicate
-            + ends.total()
-            - ends.discarded;
+        self.stats().next()?;
+        let sum = |count: fn(&DidaStats) -> u64| self.stats().map(count).sum::<u64>();
+        let passed = sum(|stats| {
+            let (forwarded, ends) = (&stats.forwarded, &stats.held_ends);
+            let at_once = forwarded.early_duplicate
+                + forwarded.released_duplicate
+                + forwarded.unheld_duplicate;
+            at_once + ends.total() - ends.discarded
+        });
         Some(format!(
             "{passed} duplicate ACKs reached the sender, {} were held and discarded, {} held and \
-             sent when the hold ended; the SACK option of {} ACKs masked",
-            ends.discarded, ends.expired, stats.masked,
+             sent when the hold ended; SACK blocks of {} ACKs kept back",
+            sum(|stats| stats.held_ends.discarded),
+            sum(|stats| stats.held_ends.expired),
+            sum(|stats| stats.masked),
         ))
     }
 
     fn held_now(&self) -> u64 {
-        let stats = self.node.as_ref().and_then(|node| node.dida.as_ref());
-        stats.map_or(0, |stats| stats.held_now)
+        self.stats().map(|stats| stats.held_now).sum()
     }
 }
 

@@ -1,0 +1,56 @@
+//! A node in a network that was made for something else.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use plait_net::netns::NetNs;
+
+use super::client::{RecipeKind, print_recipe, run_lines};
+use super::file::NodeFile;
+use super::node::{SteerNode, SteerStatus};
+use crate::scratch::Scratch;
+
+/// A running node with the namespace that it is in.
+#[derive(Debug)]
+pub(crate) struct PlacedNode<'a> {
+    netns: &'a NetNs,
+    node: SteerNode,
+    /// Configuration and log; kept as long as the node uses them.
+    _scratch: Scratch,
+}
+
+impl<'a> PlacedNode<'a> {
+    /// Starts a node in `netns`, runs the recipe in `client`, which is the file's only client, and
+    /// waits until every attachment carries packets.
+    pub(crate) fn start(netns: &'a NetNs, client: &NetNs, file: &NodeFile) -> Result<Self> {
+        let scratch = Scratch::in_memory("steering")?;
+        let mut node = SteerNode::start(netns, scratch.path(), file)?;
+        for of in &file.client {
+            let lines = print_recipe(node.config(), &of.name, RecipeKind::Nftables)?;
+            run_lines(client, &lines, None)?;
+            let names: Vec<&str> = of.attachment.iter().map(|one| one.name.as_str()).collect();
+            node.wait_until_up(netns, &names)?;
+        }
+        Ok(Self { netns, node, _scratch: scratch })
+    }
+
+    /// What the node says of itself; it must answer.
+    pub(crate) fn status(&mut self) -> Result<SteerStatus> {
+        self.node.status(self.netns)
+    }
+
+    /// Whether the node has not ended by itself.
+    pub(crate) fn ensure_runs(&mut self) -> Result<()> {
+        self.node.ensure_runs()
+    }
+
+    /// Processor time that the node's process has taken.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        self.node.cpu_time()
+    }
+
+    /// Stops the node by SIGTERM; it must end by itself and with status 0.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        self.node.stop()
+    }
+}

@@ -185,7 +185,7 @@ fn downstream_packet(input: &mut Input<'_>) -> Vec<u8> {
     let to = input.pick([1, 1, 1, 2, 3]);
     let third = input.pick([0, 0, 0, 1]);
     let port = u16::from(input.u8() % 8);
-    let v6 = input.u8() % 4 == 0;
+    let v6 = input.u8().is_multiple_of(4);
     if v6 {
         return segment_v6(u128::from(to) + 1, port, input);
     }

@@ -154,7 +154,10 @@ impl Dida {
             self.give_up(now, id, End::Expired);
         }
         let upstream = match meaning {
-            Meaning::Duplicate(number) if number > EARLY_DUPLICATES && self.hides_gap(now, id) => {
+            Meaning::Duplicate(number)
+                if self.hides_gap(now, id)
+                    && (number > EARLY_DUPLICATES || is_filtered && segment.has_sack) =>
+            {
                 self.hold(now, id, &segment, packet)
             }
             _ if is_filtered => {

@@ -101,7 +101,7 @@ impl Answer {
         }
         figures.push(Figure::number("alpha(w) (RFC 3649)", alpha(w), "ratio"));
         figures.push(Figure::number("beta(w) (RFC 3649)", beta(w), "ratio"));
-        figures.push(Figure::number("rho, success over failure", conditions.rho_s(), "s"));
+        figures.push(ms("rho, success over failure", conditions.rho_s()));
         figures
     }
 
@@ -263,8 +263,8 @@ mod tests {
         for (name, expected) in [
             ("default", "50.0 ms"),
             ("optimum (000", "49.9 ms"),
-            ("optimum as printed", "2963.1 ms"),
-            ("net growth", "68.9 ms"),
+            ("optimum as printed", "2963.0 ms"),
+            ("net growth", "68.7 ms"),
             ("supremum", "58.2 ms"),
             ("T_MHT", "1280.0 ms"),
             ("stricter bound", "190.0 ms"),

@@ -1,8 +1,8 @@
 //! The answer as one HTML page with plots that needs nothing else.
 
-use plait_proto::dida::holding_time::{Conditions, optimum};
+use plait_proto::dida::holding_time::{Conditions, net_growth, optimum};
 
-use super::{Answer, SECOND_MS};
+use super::{Answer, Point, SECOND_MS};
 use crate::figure::Figure;
 use crate::report::{Drawn, Key, Line, Mark, Plot, document, escape, figure, range};
 
@@ -27,9 +27,11 @@ pub(super) fn html(answer: &Answer, figures: &[Figure], command: &str) -> String
         None => answer.no_range(),
     };
     let body = format!(
-        "<section>\n<p><span class=\"badge\">Computed from formulas; nothing was measured</span></p>\n\
+        "<section>\n\
+         <p><span class=\"badge\">Computed from formulas; nothing was measured</span></p>\n\
          <p>{}</p>\n<h3>Figures</h3>\n<div class=\"scroll\"><table>\n\
-         <tr><th>what</th><th class=\"number\">value</th></tr>\n{rows}</table></div>\n<p>{range}</p>\n\
+         <tr><th>what</th><th class=\"number\">value</th></tr>\n{rows}</table></div>\n\
+         <p>{range}</p>\n\
          <h3>Curves</h3>\n<div class=\"plots\">\n{}</div>\n\
          <p>Repeat: <code>{}</code></p>\n</section>\n",
         escape(&answer.sentence()),
@@ -42,24 +44,28 @@ pub(super) fn html(answer: &Answer, figures: &[Figure], command: &str) -> String
 fn plots(answer: &Answer) -> String {
     let mut drawn = Vec::new();
     if answer.curve_end_s() > 0.0 {
-        drawn.push(over_hold(answer, "Gain over the hold", |hold_s| {
-            answer.point(hold_s).gain_segments
-        }));
-        drawn.push(over_hold(answer, "Net gain over the hold", |hold_s| {
-            answer.point(hold_s).net_gain_segments
+        let best_s = optimum(&answer.conditions);
+        drawn.push(over_hold(answer, "Gain over the hold", best_s, |point| point.gain_segments));
+        let best_s = net_growth(&answer.conditions, answer.longest_s);
+        drawn.push(over_hold(answer, "Net gain over the hold", best_s, |point| {
+            point.net_gain_segments
         }));
     }
     drawn.push(over_time(answer));
     drawn.iter().map(figure).collect()
 }
 
-/// A curve over the hold, with optimum, default and operating range marked.
-fn over_hold(answer: &Answer, title: &'static str, gain: impl Fn(f64) -> f64) -> Drawn {
+/// A curve over the hold, with its optimum, the default and the operating range marked.
+fn over_hold(
+    answer: &Answer,
+    title: &'static str,
+    best_s: f64,
+    gain: impl Fn(Point) -> f64,
+) -> Drawn {
     let end_s = answer.curve_end_s();
     let interval_s = end_s / POINTS as f64;
     let samples: Vec<Option<f64>> =
-        (0..POINTS).map(|n| Some(gain((n as f64 + 0.5) * interval_s))).collect();
-    let best_s = optimum(&answer.conditions);
+        (0..POINTS).map(|n| Some(gain(answer.point((n as f64 + 0.5) * interval_s)))).collect();
     let ends = answer.range.map(|range| [range.low_s, range.high_s]);
     let mark = |seconds: f64, colour, is_dashed| Mark { x: seconds * SECOND_MS, colour, is_dashed };
     let mut marks: Vec<Mark> =

@@ -1,5 +1,5 @@
-//! Line plots, mostly over time, as inline SVG. Colours come from the page's style sheet, so that a plot is
-//! readable on light and on dark.
+//! Line plots, mostly over time, as inline SVG. Colours come from the page's style sheet, so that a
+//! plot is readable on light and on dark.
 
 use std::fmt::Write as _;
 

@@ -68,8 +68,8 @@ impl Estimator {
         self.timed_data.get_or_insert((end, now));
     }
 
-    /// Data passed that had been sent before: the sender saw congestion, and whether the original or
-    /// this is acknowledged cannot be told (Karn).
+    /// Data passed that had been sent before: the sender saw congestion, and whether the original
+    /// or this is acknowledged cannot be told (Karn).
     pub(super) fn on_retransmission(&mut self, now: Instant, seq: TcpSeq) {
         self.epoch = now;
         if self.timed_data.is_some_and(|(end, _)| seq.is_before(end)) {

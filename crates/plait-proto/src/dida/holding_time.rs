@@ -74,7 +74,7 @@ impl Conditions {
         alpha(self.w_segments) * self.t_e_s
     }
 
-    /// ρ = B/A in seconds: the one number, beside the round-trip time, on which the optimum depends.
+    /// ρ = B/A in seconds: beside the round-trip time the one number that the optimum depends on.
     pub fn rho_s(&self) -> f64 {
         self.success() / self.failure()
     }

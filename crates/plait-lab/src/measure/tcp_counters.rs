@@ -20,6 +20,9 @@ pub(crate) struct TcpCounters {
     pub(crate) timeouts: u64,
     /// Times that SACKs showed reordering (`TCPSACKReorder`).
     pub(crate) reorderings: u64,
+    /// Times that slow start ended because the delay grew or ACKs came in a train
+    /// (`TCPHystartDelayDetect`, `TCPHystartTrainDetect`): CUBIC's HyStart, without any loss.
+    pub(crate) slow_start_ends: u64,
     /// Duplicate SACKs received for segments sent again: in vain (`TCPDSACKRecv`).
     pub(crate) dsacks: u64,
 }
@@ -43,6 +46,7 @@ impl TcpCounters {
             undone: sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"]),
             timeouts: sum(&["TCPTimeouts"]),
             reorderings: sum(&["TCPSACKReorder"]),
+            slow_start_ends: sum(&["TCPHystartDelayDetect", "TCPHystartTrainDetect"]),
             dsacks: sum(&["TCPDSACKRecv"]),
         }
     }
@@ -54,6 +58,7 @@ impl TcpCounters {
             undone: self.undone.saturating_sub(earlier.undone),
             timeouts: self.timeouts.saturating_sub(earlier.timeouts),
             reorderings: self.reorderings.saturating_sub(earlier.reorderings),
+            slow_start_ends: self.slow_start_ends.saturating_sub(earlier.slow_start_ends),
             dsacks: self.dsacks.saturating_sub(earlier.dsacks),
         }
     }
@@ -66,11 +71,18 @@ mod tests {
     #[test]
     fn counters_are_found_by_their_names() {
         let table = "TcpExt: SyncookiesSent TCPSackRecovery TCPRenoRecovery TCPDSACKUndo \
-                     TCPTimeouts TCPSACKReorder TCPDSACKRecv\nTcpExt: 9 4 1 2 3 5 6\n\
+                     TCPTimeouts TCPSACKReorder TCPDSACKRecv TCPHystartDelayDetect\n\
+                     TcpExt: 9 4 1 2 3 5 6 7\n\
                      IpExt: InNoRoutes TCPTimeouts\nIpExt: 7 8\n";
         let counters = TcpCounters::parse(table);
-        let expected =
-            TcpCounters { recoveries: 5, undone: 2, timeouts: 3, reorderings: 5, dsacks: 6 };
+        let expected = TcpCounters {
+            recoveries: 5,
+            undone: 2,
+            timeouts: 3,
+            reorderings: 5,
+            slow_start_ends: 7,
+            dsacks: 6,
+        };
         assert_eq!(counters, expected);
         let later = TcpCounters { recoveries: 7, ..expected };
         assert_eq!(later.since(expected), TcpCounters { recoveries: 2, ..TcpCounters::default() });

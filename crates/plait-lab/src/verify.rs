@@ -110,7 +110,7 @@ const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "dida.2",
-        claim: "holding duplicate ACKs nearly doubles what steering alone gets of three-dup senders",
+        claim: "a sender with three duplicate ACKs gains from holding them, and gets fewer",
         check: dida::simulated::check_gain,
     },
     Promise {

@@ -26,6 +26,7 @@ pub use config::{DidaConfig, GapFilled, HoldPolicy, ReleasedUntil, SackHandling,
 pub use stats::{DidaStats, FlowEstimate, Forwarded, HeldEnds};
 
 use flow::{EARLY_DUPLICATES, Flow, Gap, Meaning, Segment, Sent};
+use scoreboard::Scoreboard;
 use stats::End;
 use table::{FlowId, Table};
 
@@ -86,6 +87,9 @@ impl Dida {
     /// new bounds allow. Gaps held back keep their timer.
     pub fn reconfigure(&mut self, now: Instant, config: DidaConfig) {
         self.config = config;
+        if config.sack != SackHandling::Filter {
+            self.table.flows_mut().for_each(|flow| flow.board = Scoreboard::default());
+        }
         while self.table.len() > config.flows_max {
             self.evict_oldest(now);
         }

@@ -5,8 +5,9 @@
 //! host ── gateway ══ link, link … ══ (shared link) ══ gateway ── wire ── server
 //! ```
 //!
-//! An application's packets go through the bond, by way of a steering node at the provider's end, or
-//! over one bare link beside them; all then wait in the same queues. The wire between provider and server has a delay and no end of room.
+//! An application's packets go through the bond, by way of a steering node at the provider's end,
+//! or over one bare link beside them; all then wait in the same queues. The wire between provider
+//! and server has a delay and no end of room.
 //!
 //! Everything that happens is an event of one queue, and every draw comes from generators that are
 //! seeded from one number: a scenario and a seed are a run.

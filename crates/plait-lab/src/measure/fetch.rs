@@ -2,8 +2,8 @@
 //! what the kernel says of the sender. The server is the lab's own, so that it can ask the sender's
 //! socket, and so that it can serve over the kernel's MPTCP.
 //!
-//! The client sends the number of bytes that it wants (8 bytes, big endian), the server sends these,
-//! and the client answers with one byte when it has them all.
+//! The client sends the number of bytes that it wants (8 bytes, big endian), the server sends
+//! these, and the client answers with one byte when it has them all.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(
             file.to_toml().unwrap(),
             "[node]\ntun = \"steer0\"\npolicy = \"fixed\"\nper = \"packet\"\n\
-             state_file = \"node.state\"\n\n[[client]]\nname = \"phone\"\naddress = \"10.1.0.1\"\n\n\
+             state_file = \"node.state\"\n\n[[client]]\nname = \"phone\"\n\
+             address = \"10.1.0.1\"\n\n\
              [[client.attachment]]\nname = \"wifi\"\naddress = \"10.2.0.1\"\n\n[dida]\nhold = 50\n"
         );
     }

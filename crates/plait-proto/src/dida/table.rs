@@ -119,6 +119,11 @@ impl Table {
         &mut self.slot_mut(id.0).flow
     }
 
+    /// All flows.
+    pub(super) fn flows_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.slots.iter_mut().flatten().map(|slot| &mut slot.flow)
+    }
+
     /// The primary address of a flow's client.
     pub(super) fn client(&self, id: FlowId) -> IpAddr {
         self.slot(id).client

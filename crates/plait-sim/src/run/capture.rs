@@ -11,8 +11,8 @@ use crate::world::Way;
 /// Counts at the end of an interval, from the start on.
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// For each application: payload offered, payload in order, packets arrived, their delays, duplicate
-    /// acknowledgements.
+    /// For each application: payload offered, payload in order, packets arrived, their delays,
+    /// duplicate acknowledgements.
     apps: Vec<[u64; 5]>,
     /// For each link: bytes that came out, packets dropped.
     links: Vec<[u64; 2]>,

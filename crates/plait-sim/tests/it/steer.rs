@@ -72,7 +72,8 @@ fn clients_and_flows_share_the_links() {
          links.a = { rate_mbit = 20, rtt_ms = 30 }\nlinks.b = { rate_mbit = 40, rtt_ms = 10 }\n\
          steer = { links = [\"a\", \"b\"], clients = 2, dida = {} }\n\
          app = [{ name = \"x\", kind = \"tcp\", flows = 2 }, \
-         { name = \"y\", kind = \"tcp\", client = 2 }, { name = \"v\", kind = \"voip\", client = 2 }, \
+         { name = \"y\", kind = \"tcp\", client = 2 }, \
+         { name = \"v\", kind = \"voip\", client = 2 }, \
          { name = \"w\", kind = \"web\", objects = 3, think_s = 0.1 }]\n",
     );
     for app in ["x", "y", "w"] {

@@ -157,8 +157,8 @@ impl Driver {
                 self.pump.node.handle_probe_reply(now, id, answer.number);
             } else if !way.rule_missing {
                 log::warn!(
-                    "{}, attachment {}: the client answers from {}: it lacks its rule (`plait steer \
-                     --client-rules`); nothing is sent there",
+                    "{}, attachment {}: the client answers from {}: it lacks its rule (`plait \
+                     steer --client-rules`); nothing is sent there",
                     way.client,
                     way.attachment,
                     answer.source

@@ -128,8 +128,8 @@ impl Host {
         Ok(())
     }
 
-    /// Switches IPv6 on the device on or off. Without link-local addresses the kernel has nothing to
-    /// ask and tell there.
+    /// Switches IPv6 on the device on or off. Without link-local addresses the kernel has nothing
+    /// to ask and tell there.
     fn set_ipv6(&self, on: bool) {
         let conf = PathBuf::from("/proc/sys/net/ipv6/conf").join(&self.tun);
         for (sysctl, value) in

@@ -1,5 +1,6 @@
 //! Moves packets between the TUN device and the protocol, in batches: what is for a client goes
-//! over one of its attachments, what comes from a client may be held. The host's routes do the rest.
+//! over one of its attachments, what comes from a client may be held. The host's routes do the
+//! rest.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -49,8 +49,8 @@ pub(crate) fn text(config: &SteerConfig, clients: &[&Client], kinds: &[Kind]) ->
     let file = config.file.display();
     let _ = writeln!(text, "# What the clients of the steering node in {file} need.");
     text.push_str(
-        "# Run a section on its client as root, with sh. It lasts until the client restarts, and may\n\
-         # be run again at any time: do so when the client's addresses or routers change.\n",
+        "# Run a section on its client as root, with sh. It lasts until the client restarts, and \
+         may\n# be run again at any time: do so when the client's addresses or routers change.\n",
     );
     if kinds.len() > 1 {
         text.push_str(
@@ -230,7 +230,8 @@ impl<'a> Script<'a> {
              would clash\n\
              # with the same connection over the primary, and be dropped. Where the kernel has no \
              zones,\n\
-             # nothing of the primary address is tracked; then a phone cannot share its connection.\n\
+             # nothing of the primary address is tracked; then a phone cannot share its \
+             connection.\n\
              # Either way tracking sees a part of each connection only. So it must not judge \
              sequence\n\
              # numbers, and a firewall that lets in ESTABLISHED connections alone would drop what \
@@ -265,8 +266,8 @@ impl<'a> Script<'a> {
 
     fn lead_up_over_primary(&mut self) {
         self.text.push_str(
-            "# What the client sends leaves over the primary. The other attachments' own networks are \
-             reached\n# as before, unless from the primary address.\n",
+            "# What the client sends leaves over the primary. The other attachments' own networks \
+             are reached\n# as before, unless from the primary address.\n",
         );
         for Rewritten { version, primary, others } in self.families() {
             let option = version.option();
@@ -282,8 +283,8 @@ impl<'a> Script<'a> {
             let via = r"sed -n 's/.* via \([^ ]*\).*/\1/p;q'";
             self.line(format!("via=$(ip {option} route show default dev \"$if0\" | {via})"));
             self.line(format!(
-                "ip {option} route replace default ${{via:+via \"$via\"}} dev \"$if0\" src {primary} \
-                 table {NUMBER}"
+                "ip {option} route replace default ${{via:+via \"$via\"}} dev \"$if0\" src \
+                 {primary} table {NUMBER}"
             ));
             self.line(format!(
                 "ip {option} route show dev \"$if0\" proto kernel | while read -r network rest; do"

@@ -263,7 +263,10 @@ pub(crate) const NODES: &[Case] = &[
     // [dida].
     case!(
         "a hold that is no policy", "[dida]\nhold = \"optimal\"\n" after good,
-        ["gw.toml:8: [dida] hold: \"optimal\" is not one of the choices", "did you mean \"optimum\"?"]
+        [
+            "gw.toml:8: [dida] hold: \"optimal\" is not one of the choices",
+            "did you mean \"optimum\"?"
+        ]
     ),
     case!(
         "a hold too long", "[dida]\nhold = 70000\n" after good,
@@ -274,7 +277,10 @@ pub(crate) const NODES: &[Case] = &[
     ),
     case!(
         "a handling of SACK", "[dida]\nsack = \"drop\"\n" after good,
-        ["gw.toml:8: [dida] sack: \"drop\" is not one of the choices", "choose one of: ripen, mask, pass"]
+        [
+            "gw.toml:8: [dida] sack: \"drop\" is not one of the choices",
+            "choose one of: filter, mask, pass"
+        ]
     ),
     case!(
         "no flows", "[dida]\nflows_max = 0\n" after good,

@@ -21,8 +21,8 @@ pub(super) enum NetnsError {
     NotYet { what: String },
     /// Clients that put packets in order below IP.
     #[error(
-        "[steer.client]: clients on netns are plain hosts, which deliver packets as they come; take \
-         it out, or choose --on sim"
+        "[steer.client]: clients on netns are plain hosts, which deliver packets as they come; \
+         take it out, or choose --on sim"
     )]
     Reordering,
     /// A load over an attachment that the steering node uses, beside loads through the node.

@@ -105,6 +105,6 @@ mod tests {
         assert!(file.contains("policy = \"inverse-rtt\"\nper = \"packet\"\nfirst_packets = 10\n"));
         assert!(!file.contains("[dida]"), "{file}");
         let file = written("policy = \"inverse-rtt\"\n[steer.dida]\n");
-        assert!(file.contains("[dida]\nhold = \"optimum\"\nsack = \"ripen\"\n"), "{file}");
+        assert!(file.contains("[dida]\nhold = \"optimum\"\nsack = \"filter\"\n"), "{file}");
     }
 }

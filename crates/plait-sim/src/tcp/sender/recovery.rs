@@ -138,8 +138,8 @@ impl TcpSender {
         self.undo = Some(Undo::new(una, under_way, self.resending_since_ms));
     }
 
-    /// Takes the latest episode back if it was a mistake, and the configuration lets it. `advanced` says whether the cumulative
-    /// acknowledgement did.
+    /// Takes the latest episode back if it was a mistake, and the configuration lets it. `advanced`
+    /// says whether the cumulative acknowledgement did.
     pub(super) fn try_undo(
         &mut self,
         now: Instant,

@@ -56,9 +56,7 @@ impl Conflict {
             }
             Self::TooMany { limit } => format!("keep at most {limit}"),
             Self::SameClient { .. } => "give each client its own `name`".into(),
-            Self::SameAttachment { .. } => {
-                "give each attachment of a client its own `name`".into()
-            }
+            Self::SameAttachment { .. } => "give each attachment of a client its own `name`".into(),
             Self::NoAddress => {
                 "add `address = \"10.1.0.1\"`, `address6 = \"2001:db8::1\"` or both".into()
             }
@@ -71,8 +69,8 @@ impl Conflict {
                     .into()
             }
             Self::NoAttachmentAddress => {
-                "add `address = \"10.2.0.1\"`: the client's own address there, also inside an IPsec \
-                 tunnel"
+                "add `address = \"10.2.0.1\"`: the client's own address there, also inside an \
+                 IPsec tunnel"
                     .into()
             }
             Self::NoSuchFamily { .. } => {

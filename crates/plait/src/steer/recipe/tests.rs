@@ -90,7 +90,8 @@ fn a_family_that_only_the_primary_has_needs_nothing() {
 #[test]
 fn every_recipe_is_one_that_a_shell_reads() {
     let third = format!(
-        "{BOTH}[[client.attachment]]\nname = \"it's; a \\\"mesh\\\" $(no)\"\naddress = \"10.4.0.1\"\n"
+        "{BOTH}[[client.attachment]]\nname = \"it's; a \\\"mesh\\\" $(no)\"\n\
+         address = \"10.4.0.1\"\n"
     );
     for kind in Kind::ALL {
         let text = recipe(&third, kind);

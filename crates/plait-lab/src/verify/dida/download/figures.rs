@@ -100,8 +100,8 @@ fn sender_text(sender: &SenderView) -> String {
     let SenderView { info, counters } = sender;
     let percent = f64::from(info.total_retrans) * 1e2 / f64::from(info.data_segs_out.max(1));
     format!(
-        "{} segments sent again ({percent:.1} %), {} of them in vain; {} recoveries, {} taken back; \
-         {} timeouts; slow start ended by delay {} times; reordering seen {} times, up to {} \
+        "{} segments sent again ({percent:.1} %), {} of them in vain; {} recoveries, {} taken \
+         back; {} timeouts; slow start ended by delay {} times; reordering seen {} times, up to {} \
          segments; window {} segments and round trip {} ms at the end",
         info.total_retrans,
         counters.dsacks,

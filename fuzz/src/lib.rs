@@ -14,6 +14,7 @@ pub mod input;
 pub mod open_datagram;
 pub mod pair;
 pub mod resequencer_ops;
+pub mod steer_ops;
 pub mod tun_segment;
 pub mod wire_parse;
 
@@ -22,6 +23,7 @@ pub use dida_ops::dida_ops;
 pub use fq_codel_ops::fq_codel_ops;
 pub use open_datagram::open_datagram;
 pub use resequencer_ops::resequencer_ops;
+pub use steer_ops::steer_ops;
 pub use tun_segment::tun_segment;
 pub use wire_parse::wire_parse;
 
@@ -29,12 +31,13 @@ pub use wire_parse::wire_parse;
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("wire_parse", wire_parse),
     ("open_datagram", open_datagram),
     ("bond_ops", bond_ops),
     ("resequencer_ops", resequencer_ops),
     ("fq_codel_ops", fq_codel_ops),
     ("tun_segment", tun_segment),
+    ("steer_ops", steer_ops),
     ("dida_ops", dida_ops),
 ];

@@ -45,6 +45,11 @@ fn tun_segment() {
 }
 
 #[test]
+fn steer_ops() {
+    run("steer_ops", 4000, 1000);
+}
+
+#[test]
 fn dida_ops() {
     run("dida_ops", 4000, 1000);
 }

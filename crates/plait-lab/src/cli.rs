@@ -39,6 +39,18 @@ pub(crate) enum Command {
     Swarm(SwarmArgs),
     /// Read results again: tables, and one page with plots.
     Report(ReportArgs),
+    /// Print how long DIDA holds duplicate ACKs under given conditions: the gain over the hold, its
+    /// optimum, its bounds (paper 000, equations 1 to 5).
+    ///
+    /// Examples:
+    ///
+    ///   plait-lab holding-time --rtt 100 --w 38
+    ///
+    ///   plait-lab holding-time --rtt 20 --w 100 --t-e 10 --html holding.html
+    ///
+    ///   plait-lab holding-time --rtt 100 --w 38 --rto 1000 --rttvar 10 --json
+    #[command(verbatim_doc_comment)]
+    HoldingTime(HoldingTimeArgs),
     /// Remove what a killed lab has left.
     Clean,
     /// Run one of the lab's own tests.
@@ -85,6 +97,9 @@ pub(crate) struct BenchArgs {
     /// Measure how much faster than real time the simulator is, in place of real gateways.
     #[arg(long)]
     pub(crate) sim: bool,
+    /// Measure the steering node's core alone, in process.
+    #[arg(long, conflicts_with = "sim")]
+    pub(crate) steer: bool,
 }
 
 #[derive(Debug, Args)]
@@ -277,6 +292,69 @@ pub(crate) struct ReportArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
+/// Times are in milliseconds unless their name says otherwise.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HoldingTimeArgs {
+    /// Smoothed round-trip time.
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub(crate) rtt: f64,
+    /// The sender's window.
+    #[arg(long, value_name = "SEGMENTS", value_parser = positive)]
+    pub(crate) w: f64,
+    /// Seconds since the last congestion event, T_E.
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = positive)]
+    pub(crate) t_e: f64,
+    /// The latest sample of the round-trip time, R′ [default: the smoothed one].
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub(crate) sample: Option<f64>,
+    /// Mean deviation of the round-trip time [default: a tenth of it].
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub(crate) rttvar: Option<f64>,
+    /// The retransmission timeout [default: RTT + max(4 RTTVAR, 200), as in Linux].
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub(crate) rto: Option<f64>,
+    /// Measured delay difference of the attachments, with its jitter.
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub(crate) difference: Option<f64>,
+    /// Width of the operating range, R [default: a fifth of the round-trip time].
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    pub(crate) width: Option<f64>,
+    /// Write a page with plots here.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+impl HoldingTimeArgs {
+    /// The command that prints the same again, without the file that it writes.
+    pub(crate) fn command(&self) -> String {
+        let Self { rtt, w, t_e, .. } = self;
+        let more = [
+            ("--sample", self.sample),
+            ("--rttvar", self.rttvar),
+            ("--rto", self.rto),
+            ("--difference", self.difference),
+            ("--width", self.width),
+        ];
+        let more = more.into_iter().filter_map(|(name, value)| Some(format!(" {name} {}", value?)));
+        let more: String = more.collect();
+        format!("plait-lab holding-time --rtt {rtt} --w {w} --t-e {t_e}{more}")
+    }
+}
+
+/// No number that a length of time or a window can be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a number above 0 and up to {POSITIVE_MAX}")]
+pub(crate) struct NotPositive;
+
+/// Beyond this nothing is a round-trip time in milliseconds or a window.
+const POSITIVE_MAX: u32 = 1_000_000;
+
+fn positive(text: &str) -> Result<f64, NotPositive> {
+    let number: f64 = text.parse().map_err(|_| NotPositive)?;
+    let is_good = number >= 1e-6 && number <= POSITIVE_MAX.into();
+    if is_good { Ok(number) } else { Err(NotPositive) }
+}
+
 /// Seeds that may run at a time.
 fn jobs() -> clap::builder::RangedU64ValueParser<usize> {
     clap::builder::RangedU64ValueParser::new().range(1..=64)
@@ -316,6 +394,20 @@ mod tests {
         assert!(run(&["plait-lab", "run", "ladder", "--policy", "fastest"]).is_err());
         assert!(run(&["plait-lab", "run", "002/tcp-k"]).is_err());
         assert!(run(&["plait-lab", "run"]).is_err());
+    }
+
+    #[test]
+    fn a_holding_time_is_asked_for_again_by_its_command() {
+        let line = "plait-lab holding-time --rtt 20 --w 100 --t-e 2.5 --rttvar 3 --width 4";
+        let words: Vec<&str> = line.split(' ').collect();
+        let Command::HoldingTime(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command")
+        };
+        assert_eq!(args.command(), line);
+        for wrong in ["0", "-1", "inf", "NaN", "x", "1e9", ""] {
+            assert_eq!(positive(wrong), Err(NotPositive), "{wrong}");
+        }
+        assert_eq!(positive("0.5"), Ok(0.5));
     }
 
     #[test]

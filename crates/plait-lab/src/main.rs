@@ -11,6 +11,7 @@ mod demo;
 mod emulator;
 mod figure;
 mod gateway;
+mod holding_time;
 mod ladder;
 mod list;
 mod machine;
@@ -60,7 +61,9 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
             Some(run::run(args, &output))
         }
         Command::Report(args) => Some(report::run(args, &output)),
+        Command::HoldingTime(args) => Some(holding_time::run(args, &output)),
         Command::Bench(args) if args.sim => Some(bench::sim::run(args, &output)),
+        Command::Bench(args) if args.steer => Some(bench::steering::run(args, &output)),
         Command::Swarm(args) => Some(swarm::run(args, &output)),
         _ => None,
     };
@@ -92,9 +95,11 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Run(RunCommand::Ladder(args)) => ladder::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
-        Command::Clean | Command::List(_) | Command::Report(_) | Command::Swarm(_) => {
-            unreachable!("these work outside and have returned")
-        }
+        Command::Clean
+        | Command::HoldingTime(_)
+        | Command::List(_)
+        | Command::Report(_)
+        | Command::Swarm(_) => unreachable!("these work outside and have returned"),
     };
     verdict.map(Verdict::exit_code)
 }

@@ -18,10 +18,11 @@ mod read;
 mod svg;
 pub(crate) mod words;
 
-pub(crate) use html::document;
 #[cfg(test)]
 pub(crate) use html::page;
-pub(crate) use svg::{COLOURS, escape};
+pub(crate) use html::{document, figure};
+pub(crate) use panel::{Drawn, Key};
+pub(crate) use svg::{COLOURS, Line, Mark, Plot, escape, range};
 
 /// Where a page will be written.
 #[derive(Debug)]

@@ -102,3 +102,39 @@ fn what_netns_cannot_run_is_an_error_with_a_remedy() {
     let meant = refused("\"netns\"", "\"sim\"", &[]);
     assert!(meant.contains("meant for the simulator alone; choose --on sim"), "{meant}");
 }
+
+#[test]
+fn the_holding_time_is_a_table_records_and_a_page() {
+    let conditions = ["holding-time", "--rtt", "100", "--w", "38"];
+    let output = lab(&conditions);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text.contains("optimum (000 eq. 5, sign put right)    49.9 ms"), "{text}");
+    let types = record_types(&lab(&[&conditions[..], &["--json"]].concat()));
+    let count = |kind: &str| types.iter().filter(|known| *known == kind).count();
+    assert_eq!((count("figure"), count("point"), count("summary")), (12, 21, 1));
+    assert_eq!(types.last().map(String::as_str), Some("summary"));
+
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("holding.html");
+    let name = file.to_str().expect("the folder's name is text");
+    let output = lab(&[&conditions[..], &["--html", name]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let page = std::fs::read_to_string(&file).expect("the page was written");
+    assert_eq!(page.matches("<figure>").count(), 3);
+    for outside in ["http", "src=", "href=", "<script", "NaN", "inf\""] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_holding_time_of_nothing_is_refused() {
+    for wrong in ["0", "-3", "inf", "fast"] {
+        let output = lab(&["holding-time", "--rtt", wrong, "--w=38"]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("--rtt"), "{error}");
+    }
+    let output = lab(&["holding-time", "--rtt", "9", "--w", "3", "--html", "/nowhere/x.html"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/x.html"));
+}

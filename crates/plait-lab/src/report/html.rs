@@ -246,7 +246,8 @@ fn cell(run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
     format!("<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n{repeat}", escape(&run.cell))
 }
 
-fn figure(drawn: &Drawn) -> String {
+/// A plot with its title and legend.
+pub(crate) fn figure(drawn: &Drawn) -> String {
     let keys: String = drawn.keys.iter().map(key).collect();
     format!(
         "<figure><figcaption><b>{}</b><br>{keys}</figcaption>{}</figure>\n",

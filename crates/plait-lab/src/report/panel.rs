@@ -22,20 +22,20 @@ const PANELS: &[Panel] = &[
 
 /// An entry of a legend.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Key {
-    pub(super) name: String,
-    pub(super) colour: usize,
-    pub(super) is_dashed: bool,
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) colour: usize,
+    pub(crate) is_dashed: bool,
 }
 
 /// A plot of one run with its legend.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Drawn {
-    pub(super) title: &'static str,
-    pub(super) svg: String,
-    pub(super) keys: Vec<Key>,
+pub(crate) struct Drawn {
+    pub(crate) title: &'static str,
+    pub(crate) svg: String,
+    pub(crate) keys: Vec<Key>,
     /// How many samples each point is the mean of.
-    pub(super) samples_per_point: usize,
+    pub(crate) samples_per_point: usize,
 }
 
 /// The plots of each run. The same plot has the same axes in all runs, and a link or application
@@ -77,8 +77,16 @@ fn draw_panel(
         unit => unit.to_owned(),
     };
     let title_text = format!("{}: {title}", run.cell);
-    let plot =
-        Plot { title: title_text, y_label, interval_s: run.interval_s, duration_s, y, lines };
+    let plot = Plot {
+        title: title_text,
+        x_label: svg::TIME,
+        y_label,
+        interval: run.interval_s,
+        x_end: duration_s,
+        y,
+        marks: Vec::new(),
+        lines,
+    };
     let samples_per_point = svg::samples_per_point(longest);
     Some(Drawn { title, svg: plot.svg(), keys, samples_per_point })
 }

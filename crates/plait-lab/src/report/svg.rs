@@ -1,4 +1,4 @@
-//! Line plots over time as inline SVG. Colours come from the page's style sheet, so that a plot is
+//! Line plots, mostly over time, as inline SVG. Colours come from the page's style sheet, so that a plot is
 //! readable on light and on dark.
 
 use std::fmt::Write as _;
@@ -20,40 +20,64 @@ pub(crate) const COLOURS: usize = 8;
 
 /// One line of a plot.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// Which of the [`COLOURS`].
-    pub(super) colour: usize,
-    pub(super) is_dashed: bool,
-    /// One sample per interval from time 0; `None` leaves a gap.
-    pub(super) samples: &'a [Option<f64>],
+    pub(crate) colour: usize,
+    pub(crate) is_dashed: bool,
+    /// One sample per interval from 0 on; `None` leaves a gap.
+    pub(crate) samples: &'a [Option<f64>],
 }
 
-/// A plot over time.
+/// A vertical line across a plot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Mark {
+    /// Where on the horizontal axis.
+    pub(crate) x: f64,
+    /// Which of the [`COLOURS`].
+    pub(crate) colour: usize,
+    pub(crate) is_dashed: bool,
+}
+
+/// The horizontal axis of what happens over time, in seconds.
+pub(super) const TIME: &str = "time, s";
+
+/// A plot over what its horizontal axis counts.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Plot<'a> {
-    pub(super) title: String,
+pub(crate) struct Plot<'a> {
+    pub(crate) title: String,
+    /// What the horizontal axis counts, and its unit.
+    pub(crate) x_label: &'static str,
     /// What stands at the vertical axis.
-    pub(super) y_label: String,
-    /// Time that each sample covers.
-    pub(super) interval_s: f64,
+    pub(crate) y_label: String,
+    /// How much of the horizontal axis each sample covers.
+    pub(crate) interval: f64,
     /// End of the horizontal axis.
-    pub(super) duration_s: f64,
+    pub(crate) x_end: f64,
     /// Ends of the vertical axis; see [`range`].
-    pub(super) y: (f64, f64),
-    pub(super) lines: Vec<Line<'a>>,
+    pub(crate) y: (f64, f64),
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) lines: Vec<Line<'a>>,
 }
 
 impl Plot<'_> {
     /// The plot as an SVG element.
-    pub(super) fn svg(&self) -> String {
-        let x = Axis::new(0.0, self.duration_s, LEFT, WIDTH - RIGHT);
+    pub(crate) fn svg(&self) -> String {
+        let x = Axis::new(0.0, self.x_end, LEFT, WIDTH - RIGHT);
         let y = Axis::new(self.y.0, self.y.1, HEIGHT - BOTTOM, TOP);
-        let label = escape(&format!("{}, {} over time in seconds", self.title, self.y_label));
+        let label = escape(&format!("{}, {} over {}", self.title, self.y_label, self.x_label));
         let mut svg =
             format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
         self.draw_axes(&mut svg, &x, &y);
+        for mark in self.marks.iter().filter(|mark| (0.0..=self.x_end).contains(&mark.x)) {
+            let (at, bottom) = (x.at(mark.x), HEIGHT - BOTTOM);
+            let dashed = if mark.is_dashed { " dashed" } else { "" };
+            let colour = mark.colour % COLOURS;
+            let (class, path) =
+                (format_args!("line c{colour}{dashed}"), format_args!("M{at:.1} {TOP}V{bottom}"));
+            push(&mut svg, format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+        }
         for line in &self.lines {
-            let path = path(line.samples, self.interval_s, &x, &y);
+            let path = path(line.samples, self.interval, &x, &y);
             let dashed = if line.is_dashed { " dashed" } else { "" };
             let colour = line.colour % COLOURS;
             push(&mut svg, format_args!("<path class=\"line c{colour}{dashed}\" d=\"{path}\"/>"));
@@ -83,7 +107,8 @@ impl Plot<'_> {
         push(svg, format_args!("<text x=\"{left}\" y=\"{}\">{unit}</text>", TOP - 8.0));
         let middle = (left + right) / 2.0;
         let end = HEIGHT - 4.0;
-        push(svg, format_args!("<text x=\"{middle}\" y=\"{end}\" class=\"middle\">time, s</text>"));
+        let label = escape(self.x_label);
+        push(svg, format_args!("<text x=\"{middle}\" y=\"{end}\" class=\"middle\">{label}</text>"));
     }
 }
 
@@ -130,7 +155,7 @@ fn round_step(least: f64) -> f64 {
 
 /// The vertical axis for these series: from zero, or the lowest point if that is below, to a round
 /// number at or above the highest point. Never without extent.
-pub(super) fn range<'a>(series: impl Iterator<Item = &'a [Option<f64>]>) -> (f64, f64) {
+pub(crate) fn range<'a>(series: impl Iterator<Item = &'a [Option<f64>]>) -> (f64, f64) {
     let values = series.flat_map(points).flatten();
     let (low, high) =
         values.fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -156,7 +181,7 @@ pub(super) fn samples_per_point(samples: usize) -> usize {
 }
 
 /// The samples as an SVG path; a gap begins a new stroke.
-fn path(samples: &[Option<f64>], interval_s: f64, x: &Axis, y: &Axis) -> String {
+fn path(samples: &[Option<f64>], interval: f64, x: &Axis, y: &Axis) -> String {
     let together = samples_per_point(samples.len());
     let mut path = String::new();
     let mut is_drawing = false;
@@ -167,9 +192,9 @@ fn path(samples: &[Option<f64>], interval_s: f64, x: &Axis, y: &Axis) -> String 
         };
         let first = index * together;
         let end = (first + together).min(samples.len());
-        let middle_s = (first + end) as f64 / 2.0 * interval_s;
+        let middle = (first + end) as f64 / 2.0 * interval;
         let command = if is_drawing { 'L' } else { 'M' };
-        push(&mut path, format_args!("{command}{:.1} {:.1}", x.at(middle_s), y.at(value)));
+        push(&mut path, format_args!("{command}{:.1} {:.1}", x.at(middle), y.at(value)));
         if !is_drawing {
             // A stroke without length, which a round cap makes a dot, for a point by itself.
             path.push_str("h0");
@@ -203,7 +228,9 @@ mod tests {
         let line = Line { colour: 9, is_dashed: true, samples };
         let y = range([samples].into_iter());
         let (title, y_label) = ("a < b".to_owned(), "Mbit/s".to_owned());
-        Plot { title, y_label, interval_s: 0.1, duration_s, y, lines: vec![line] }.svg()
+        let marks = vec![Mark { x: 0.5, colour: 1, is_dashed: false }];
+        let (x_label, x_end) = (TIME, duration_s);
+        Plot { title, x_label, y_label, interval: 0.1, x_end, y, marks, lines: vec![line] }.svg()
     }
 
     #[test]
@@ -227,6 +254,12 @@ mod tests {
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{samples:?}: {svg}");
             }
         }
+    }
+
+    #[test]
+    fn marks_beyond_the_axis_are_left_out() {
+        let mark = "<path class=\"line c1\" d=\"M";
+        assert!(plot(&[Some(1.0)], 1.0).contains(mark) && !plot(&[Some(1.0)], 0.4).contains(mark));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::time::{Duration, Instant};
 
 use super::config::{DidaConfig, HoldPolicy};
 use super::estimator::Estimator;
-use super::holding_time::{self, Conditions, SUPREMUM_RTT, Timeout};
+use super::holding_time::{self, Conditions};
 
 /// T_hold for a gap that begins now, with `outstanding_bytes` on their way to the client; zero when
 /// nothing is to be held. `difference` is the measured delay difference of the attachments.
@@ -24,10 +24,7 @@ pub(super) fn holding_time(
     let rtt_s = estimator.rtt().as_secs_f64();
     let difference_s = difference.map(|difference| difference.as_secs_f64());
     let timeout = estimator.timeout(config.rto_floor);
-    // The smoothed round trip, not the latest: a sample that a gap delayed must not end holding.
-    let typical = Timeout { sample_s: rtt_s, ..timeout };
-    let longest_s = holding_time::stricter_bound(&typical).max(0.0);
-    let longest_s = longest_s.min(config.hold_max.as_secs_f64());
+    let longest_s = holding_time::longest(&timeout).min(config.hold_max.as_secs_f64());
     let conditions = || Conditions {
         rtt_s,
         w_segments: estimator.window_segments(outstanding_bytes),
@@ -36,9 +33,7 @@ pub(super) fn holding_time(
     let hold_s = match config.hold {
         HoldPolicy::Off | HoldPolicy::Fixed(_) => 0.0,
         HoldPolicy::Optimum => {
-            let floor = difference_s.unwrap_or(0.0).max(rtt_s / 2.0);
-            let ceiling = floor.max(SUPREMUM_RTT * rtt_s);
-            holding_time::optimum(&conditions()).clamp(floor, ceiling).min(longest_s)
+            holding_time::optimum_with_floor(&conditions(), difference_s, longest_s)
         }
         HoldPolicy::PlainOptimum => holding_time::optimum(&conditions()).min(longest_s),
         HoldPolicy::Printed => {

@@ -113,6 +113,26 @@ pub fn optimum(conditions: &Conditions) -> f64 {
     (2.0 * rho * rtt_s / (linear + root) - rtt_s).max(0.0)
 }
 
+/// The default: [`optimum`] kept between a floor, so that it does not stay at 0 for ever, and its
+/// own supremum; at most `longest_s`. The floor is half the round-trip time, or the measured delay
+/// difference of the attachments if that is longer.
+pub fn optimum_with_floor(
+    conditions: &Conditions,
+    difference_s: Option<f64>,
+    longest_s: f64,
+) -> f64 {
+    let rtt_s = conditions.rtt_s;
+    let floor_s = difference_s.unwrap_or(0.0).max(rtt_s / 2.0);
+    let ceiling_s = floor_s.max(SUPREMUM_RTT * rtt_s);
+    optimum(conditions).clamp(floor_s, ceiling_s).min(longest_s)
+}
+
+/// t_max: the stricter bound with the smoothed round-trip time in place of the latest sample, so
+/// that one that a gap delayed does not end holding; not below 0.
+pub fn longest(timeout: &Timeout) -> f64 {
+    stricter_bound(&Timeout { sample_s: timeout.srtt_s, ..*timeout }).max(0.0)
+}
+
 /// Equation 5 as it is printed, with a plus where a minus belongs.
 pub fn optimum_as_printed(conditions: &Conditions) -> f64 {
     let (linear, root) = parts(conditions.rho_s(), conditions.rtt_s);

@@ -77,6 +77,8 @@ pub(super) struct Prober {
     last_sent_at: Option<Instant>,
     /// Numbers and times of those under way, oldest first: no more than are sent within a timeout.
     under_way: VecDeque<(u16, Instant)>,
+    /// When the latest probe left that was answered: what was lost before it is past.
+    answered_from: Instant,
     /// The owner has not fetched the latest one yet.
     unfetched: bool,
     unanswered_in_a_row: u32,
@@ -95,6 +97,7 @@ impl Prober {
             next_number: first_number,
             last_sent_at: None,
             under_way: VecDeque::new(),
+            answered_from: Instant::ZERO,
             unfetched: false,
             unanswered_in_a_row: 0,
             answered_in_a_row: 0,
@@ -140,9 +143,15 @@ impl Prober {
     /// Gives up probes that were not answered in time. Returns whether the attachment went silent.
     pub(super) fn expire(&mut self, now: Instant, config: &ProbeConfig) -> bool {
         let answered = self.answering;
-        while self.under_way.front().is_some_and(|(_, at)| now.since(*at) >= config.timeout) {
+        while let Some(&(_, sent_at)) = self.under_way.front() {
+            if now.since(sent_at) < config.timeout {
+                break;
+            }
             self.under_way.pop_front();
             self.counters.unanswered += 1;
+            if sent_at < self.answered_from {
+                continue;
+            }
             self.answered_in_a_row = 0;
             self.unanswered_in_a_row = self.unanswered_in_a_row.saturating_add(1);
             self.answering &= self.unanswered_in_a_row < config.unanswered_max;
@@ -182,6 +191,7 @@ impl Prober {
         self.counters.answered += 1;
         self.unanswered_in_a_row = 0;
         self.answered_in_a_row = self.answered_in_a_row.saturating_add(1);
+        self.answered_from = self.answered_from.max(sent_at);
         self.rtt.sample(now, now.since(sent_at));
         // The first answer proves it; one that had fallen silent must show more.
         let enough = !self.proven || self.answered_in_a_row >= config.answered_min;
@@ -272,6 +282,17 @@ mod tests {
         prober.answer(at(320), 8, &CONFIG);
         assert_eq!(prober.rtt.smoothed(), Some(Duration::from_millis(10)));
         assert_eq!((prober.counters.answered, prober.counters.unexpected), (1, 2));
+    }
+
+    #[test]
+    fn probes_lost_before_an_answered_one_are_past() {
+        let mut prober = Prober::new(true, 0);
+        for tick in 0..3 {
+            send(&mut prober, tick * 100);
+        }
+        prober.answer(at(220), 2, &CONFIG);
+        assert!(!prober.expire(at(1000), &CONFIG));
+        assert_eq!((prober.counters.unanswered, prober.unanswered_in_a_row()), (2, 0));
     }
 
     #[test]

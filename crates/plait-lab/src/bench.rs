@@ -3,11 +3,14 @@
 
 pub(crate) mod node;
 pub(crate) mod sim;
+pub(crate) mod steering;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+
+use steering::SteeringPlan;
 
 use crate::cli::BenchArgs;
 use crate::figure::{Figure, Summary};
@@ -86,6 +89,8 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
         plan.runs,
         machine.sentence()
     ))?;
+    output.line("")?;
+    steering::print(SteeringPlan::of(args.quick), &machine, output)?;
     let more = More { machine, runs: plan.runs };
     output.record("summary", &Summary::new("bench", &[], more))?;
     Ok(Verdict::Good)

@@ -97,6 +97,9 @@ pub(crate) struct BenchArgs {
     /// Measure how much faster than real time the simulator is, in place of real gateways.
     #[arg(long)]
     pub(crate) sim: bool,
+    /// Measure the steering node's core alone, in process.
+    #[arg(long, conflicts_with = "sim")]
+    pub(crate) steer: bool,
 }
 
 #[derive(Debug, Args)]

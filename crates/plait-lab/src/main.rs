@@ -64,6 +64,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Report(args) => Some(report::run(args, &output)),
         Command::HoldingTime(args) => Some(holding_time::run(args, &output)),
         Command::Bench(args) if args.sim => Some(bench::sim::run(args, &output)),
+        Command::Bench(args) if args.steer => Some(bench::steering::run(args, &output)),
         Command::Swarm(args) => Some(swarm::run(args, &output)),
         _ => None,
     };

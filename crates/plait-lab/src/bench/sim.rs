@@ -171,7 +171,7 @@ fn measure_row(
 }
 
 /// CPU time of this thread, which other processes on the core do not lengthen.
-fn cpu_time_ns() -> Result<u64> {
+pub(super) fn cpu_time_ns() -> Result<u64> {
     const FILE: &str = "/proc/thread-self/schedstat";
     let text = fs::read_to_string(FILE)
         .with_context(|| format!("reading {FILE}, which Linux has with CONFIG_SCHED_INFO"))?;

@@ -326,10 +326,13 @@ fn an_attachment_carries_the_families_that_it_has() {
     assert_eq!(world.segments(1, 2), [1, 1]);
 }
 
+/// What a test does to a sound configuration.
+type Change<'a> = &'a dyn Fn(&mut NodeConfig);
+
 #[test]
 fn configurations_that_cannot_be_are_refused() {
     let sound = fixed(1, 1);
-    let refused = |change: &dyn Fn(&mut NodeConfig)| {
+    let refused = |change: Change<'_>| {
         let mut config = sound.clone();
         change(&mut config);
         config.check().expect_err("refused").to_string()
@@ -337,7 +340,7 @@ fn configurations_that_cannot_be_are_refused() {
     let attachment = |config: &mut NodeConfig, at: usize, address: &str| {
         config.clients[0].attachments[at].address = v4(address).into();
     };
-    let cases: [(&str, &dyn Fn(&mut NodeConfig)); 15] = [
+    let cases: [(&str, Change<'_>); 15] = [
         ("at least one client", &|c| c.clients.clear()),
         ("two clients are called `phone`", &|c| c.clients.push(phone())),
         ("client `phone`: no primary address", &|c| c.clients[0].address = Addresses::NONE),

@@ -31,6 +31,13 @@ const TRIES: usize = 3;
 /// Weights of both attachments: nearly every flow is rewritten, or half of the packets.
 const REWRITTEN: [u16; 2] = [1, 60_000];
 const HALVES: [u16; 2] = [50, 50];
+/// What TCP flows meet: a name, the weights, and whether there is DIDA. Packets that are rewritten
+/// one and all stay together in large segments; those that take turns do not.
+const TCP_SETUPS: [(&str, [u16; 2], bool); 3] = [
+    ("TCP, rewritten", REWRITTEN, false),
+    ("TCP, packets 50:50", HALVES, false),
+    ("TCP, packets 50:50, DIDA", HALVES, true),
+];
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +90,7 @@ pub(crate) fn measure_all(plan: NodePlan) -> Result<NodeBench> {
     let time = plan.span.total() + Duration::from_secs(2);
     let asking = ASK_INTERVAL * 2 * plan.blocks * ASK_BLOCK;
     let total = time * u32::try_from(5 * plan.runs)? + asking;
-    let mut progress = Progress::new(5, total);
+    let mut progress = Progress::new(LENGTHS.len() + TCP_SETUPS.len() + 1, total);
     let mut rows = Vec::new();
     for length in LENGTHS {
         let what = format!("steering node: UDP, {length} bytes");
@@ -91,11 +98,12 @@ pub(crate) fn measure_all(plan: NodePlan) -> Result<NodeBench> {
         let runs = (0..plan.runs).map(|_| flood(length, plan)).collect::<Result<Vec<_>>>();
         rows.push(middle(runs.with_context(|| what)?));
     }
-    for dida in [false, true] {
-        let what = if dida { "steering node: TCP, with DIDA" } else { "steering node: TCP" };
-        let _step = progress.step(what, time * u32::try_from(plan.runs)?);
-        let runs = (0..plan.runs).map(|_| tcp(dida, plan)).collect::<Result<Vec<_>>>();
-        rows.push(middle(runs.context(what)?));
+    for (setup, weights, dida) in TCP_SETUPS {
+        let what = format!("steering node: {setup}");
+        let _step = progress.step(&what, time * u32::try_from(plan.runs)?);
+        let run = |_| tcp(setup, weights, dida, plan);
+        let runs = (0..plan.runs).map(run).collect::<Result<Vec<_>>>();
+        rows.push(middle(runs.with_context(|| what)?));
     }
     rows.push(past(plan).context("TCP past the node")?);
     let _step = progress.step("steering node: round trips", asking);
@@ -156,9 +164,9 @@ fn flood(length: usize, plan: NodePlan) -> Result<NodeRow> {
     })
 }
 
-fn tcp(dida: bool, plan: NodePlan) -> Result<NodeRow> {
+fn tcp(setup: &str, weights: [u16; 2], dida: bool, plan: NodePlan) -> Result<NodeRow> {
     let chain = VethChain::build()?;
-    let mut node = start(&chain, HALVES, dida)?;
+    let mut node = start(&chain, weights, dida)?;
     let _iperf = IperfServer::start(&chain.server, SERVER_BARE_V4.into())?;
     let bind = Some(link_v4(1, 1).into());
     let target = Target { client: &chain.customer, server: SERVER_BARE_V4.into(), bind };
@@ -167,7 +175,6 @@ fn tcp(dida: bool, plan: NodePlan) -> Result<NodeRow> {
     let busy = (node.cpu_time()? - before).as_secs_f64() / start.elapsed().as_secs_f64();
     node.stop()?;
     let carried = figures.throughput_bps as f64;
-    let setup = if dida { "TCP, packets 50:50, DIDA" } else { "TCP, packets 50:50" };
     Ok(NodeRow {
         setup: setup.into(),
         carried,

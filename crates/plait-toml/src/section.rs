@@ -68,7 +68,7 @@ impl<'a> Section<'a> {
     pub fn many(&mut self, key: &'static str) -> Vec<Self> {
         let Some(found) = self.get(key) else { return Vec::new() };
         let option = match self.prefix.strip_suffix("] ") {
-            Some(outer) => format!("[[{}.{key}]]", outer.trim_start_matches('[')),
+            Some(outer) => format!("[[{}.{key}]]", outer.trim_matches(['[', ']'])),
             None => format!("[[{key}]]"),
         };
         let Value::List(items) = &found.value else {

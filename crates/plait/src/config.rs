@@ -23,7 +23,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plait_toml::{Place, Problems, Section, Table, tuning};
+use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
 pub(crate) use convert::Resolved;
 pub(crate) use error::Unreadable;
@@ -38,6 +38,7 @@ pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use quota::Quota;
 pub(crate) use quota::parse as parse_amount;
 
+use crate::steer::config::SteerConfig;
 use error::Conflict;
 
 /// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
@@ -88,6 +89,13 @@ impl Config {
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
         let document = read(file)?;
+        if SteerConfig::describes(&document) {
+            let problem = Problem::new(
+                "this describes a steering node, not a gateway",
+                format!("run it with `plait steer {}`", file.display()),
+            );
+            return Err(ConfigError::new(Place::File(file.into()), "", problem).into());
+        }
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
         problems.finish(config)

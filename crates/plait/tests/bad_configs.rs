@@ -138,6 +138,22 @@ fn steer_refuses_each_bad_node_in_clear_words() {
 }
 
 #[test]
+fn a_file_of_the_other_kind_is_told_by_its_command() {
+    let output = Folder::new().run("[node]\n", &["up", "gw.toml"]);
+    assert_eq!(
+        stderr(&output),
+        "plait: error: gw.toml: this describes a steering node, not a gateway\n  \
+         help: run it with `plait steer gw.toml`\n"
+    );
+    let output = Folder::new().run("[gateway]\n", &["steer", "gw.toml"]);
+    assert_eq!(
+        stderr(&output),
+        "plait: error: gw.toml: this describes a gateway, not a steering node\n  \
+         help: run it with `plait up gw.toml`\n"
+    );
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let output = finish(&mut plait(Path::new("/"), &["up", "nonexistent.toml"]));
     assert_eq!(

@@ -11,12 +11,12 @@ mod node;
 use std::path::{Path, PathBuf};
 
 use plait_proto::steer::{AttachmentConfig, ClientConfig, NodeConfig};
-use plait_toml::{Place, Problems, Section, Table};
+use plait_toml::{Place, Problem, Problems, Section, Table};
 
 pub(crate) use client::{Attachment, Client};
 pub(crate) use node::NodeSection;
 
-use crate::config::{self, ConfigErrors};
+use crate::config::{self, ConfigError, ConfigErrors};
 
 /// Clients that one node may have: each costs two rules of policy routing, through which the kernel
 /// goes for every packet.
@@ -43,6 +43,13 @@ impl SteerConfig {
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
         let document = config::read(file)?;
+        if document.contains_key("gateway") && !document.contains_key("node") {
+            let problem = Problem::new(
+                "this describes a gateway, not a steering node",
+                format!("run it with `plait up {}`", file.display()),
+            );
+            return Err(ConfigError::new(Place::File(file.into()), "", problem).into());
+        }
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
         problems.finish(config)

@@ -7,11 +7,11 @@ use crate::scenarios::{assert_in, run_written};
 /// Half of the packets over a link with three times the other's delay.
 fn world(node: &str, app: &str) -> RunResult {
     run_written(&format!(
-        "duration_s = 20\nserver_rtt_ms = 40\n\
+        "duration_s = 80\nserver_rtt_ms = 40\n\
          links.slow = {{ rate_mbit = 20, rtt_ms = 30, queue_ms = 100 }}\n\
          links.quick = {{ rate_mbit = 40, rtt_ms = 10, queue_ms = 100 }}\n\
          steer = {{ links = [\"slow\", \"quick\"], policy = \"fixed\", shares = [1, 1]{node} }}\n\
-         [[app]]\nname = \"flow\"\nkind = \"tcp\"\ntransfer_bytes = 8_000_000\n{app}\n"
+         [[app]]\nname = \"flow\"\nkind = \"tcp\"\ntransfer_bytes = 4_000_000\n{app}\n"
     ))
 }
 
@@ -19,12 +19,13 @@ const THREE_DUPS: &str = "recovery = \"rfc6675\"\nundo = false\n";
 
 #[test]
 fn both_links_carry_their_share() {
-    let result = world("", "");
+    // A window that no queue overflows with: what is dropped is in neither link's throughput.
+    let result = world("", "window_bytes_max = 100_000");
     let links = ["slow", "quick"]
-        .map(|link| result.metrics[&format!("link_throughput_mbit.{link}")] * 20e6 / 8.0);
+        .map(|link| result.metrics[&format!("link_throughput_mbit.{link}")] * 80e6 / 8.0);
     let share = links[0] / (links[0] + links[1]);
     assert!((0.48..0.52).contains(&share), "{share}");
-    assert!(links[0] + links[1] > 8e6, "every byte came over one of them: {links:?}");
+    assert!(links[0] + links[1] > 4e6, "every byte came over one of them: {links:?}");
     assert!(result.metrics["transfer_s.flow"] < 20.0);
 }
 
@@ -32,7 +33,7 @@ fn both_links_carry_their_share() {
 fn disorder_costs_a_sender_that_counts_duplicates_and_dida_wins_it_back() {
     let native = world("", THREE_DUPS);
     let held = world(", dida = { hold = 50 }", THREE_DUPS);
-    assert!(native.metrics["fast_recoveries.flow"] > 20.0, "{:#?}", native.metrics);
+    assert!(native.metrics["fast_recoveries.flow"] > 10.0, "{:#?}", native.metrics);
     let gain = held.metrics["transfer_mbit.flow"] / native.metrics["transfer_mbit.flow"];
     assert!(gain > 1.5, "{gain} {:#?}", held.metrics);
     assert!(held.metrics["discarded_acks"] > 100.0 && held.metrics["masked_acks"] > 100.0);

@@ -16,7 +16,7 @@ pub struct InverseRtt {
     shares: Vec<(PathId, u32)>,
     /// Packets that the round still has to send.
     left: u32,
-    /// Room for [`deal`], so that a round needs no allocation.
+    /// Room for [`Self::deal`], so that a round needs no allocation.
     rests: Vec<u64>,
 }
 

@@ -334,7 +334,8 @@ mod tests {
         for (row, load) in rows.iter().zip(&LOADS) {
             let both = if load.acks == Acks::None { 1 } else { 2 };
             assert_eq!(row.packets, u64::from(plan.trains * TRAIN) * both, "{row:?}");
-            assert!(row.cpu_ns > 0 && row.packet_p99_ns > 0, "{row:?}");
+            // So little work may fit between two of the kernel's updates of the processor's time.
+            assert!(row.packet_p99_ns > 0, "{row:?}");
             let is_in_disorder = load.acks == Acks::Disorder;
             assert_eq!(row.held > 0, is_in_disorder, "{row:?}");
         }

@@ -36,7 +36,7 @@ use crate::wire::tcp::{self, TcpFlags, TcpFlow, TcpPacket};
 /// What the owner does with a packet from a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upstream {
-    /// Forward it now; its SACK option may have been masked.
+    /// Forward it now; SACK blocks may have been left out of it.
     Forward,
     /// Do not forward it: a copy is kept, and comes out of [`Dida::poll_transmit`] unless its gap
     /// fills.

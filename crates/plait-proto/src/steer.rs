@@ -74,7 +74,7 @@ pub enum Downstream {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Upstream {
-    /// Send it on, after everything that [`Node::poll_transmit`] gives. DIDA may have masked its
+    /// Send it on, after everything that [`Node::poll_transmit`] gives. DIDA may have filtered its
     /// SACK option.
     Forward,
     /// DIDA keeps a copy or has discarded it: send nothing.

@@ -141,7 +141,7 @@ pub struct DidaStats {
     pub kept_now_bytes: u64,
     /// Most bytes that were ever kept at a time.
     pub kept_peak_bytes: u64,
-    /// ACKs forwarded without their SACK option.
+    /// ACKs forwarded with SACK blocks left out.
     pub masked: u64,
     /// Originals of masked ACKs that followed because the gap was still there.
     pub unmasked: u64,

@@ -39,8 +39,9 @@ pub(crate) enum Command {
     Swarm(SwarmArgs),
     /// Read results again: tables, and one page with plots.
     Report(ReportArgs),
-    /// Print how long DIDA holds duplicate ACKs under given conditions: the gain over the hold, its
-    /// optimum, its bounds (paper 000, equations 1 to 5).
+    /// Print how long DIDA holds duplicate ACKs: gain over the hold, optimum, bounds
+    ///
+    /// From the formulas of paper 000 (equations 1 to 5), put right where they are wrong.
     ///
     /// Examples:
     ///

@@ -64,11 +64,12 @@ impl Dida {
         self.reschedule(now, id);
     }
 
-    /// Lets a gap's timer end when the sender is told more. A gap without SACK keeps its own.
+    /// Lets a gap's timer end when the sender is told more. A gap without SACK keeps its own, also
+    /// when blocks come later: what it holds has waited since.
     pub(super) fn reschedule(&mut self, now: Instant, id: FlowId) {
         let flow = self.table.flow_mut(id);
         let (Some(gap), Some(at)) = (&mut flow.gap, flow.board.tells_more_at(now)) else { return };
-        if gap.deadline != at {
+        if at < gap.deadline {
             self.deadlines.remove(&(gap.deadline, id));
             self.deadlines.insert((at, id));
             gap.deadline = at;

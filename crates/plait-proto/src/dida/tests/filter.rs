@@ -73,6 +73,28 @@ fn without_sack_the_timer_and_the_release_decide() {
     );
 }
 
+/// Duplicates without blocks are held by the timer of their gap. A block that comes later opens a hole
+/// with a time of its own, and the duplicates wait no longer for that.
+#[test]
+fn blocks_that_come_late_prolong_no_hold() {
+    let stats = golden(
+        filtering(),
+        "data 0-12           ->
+         ack 1               -> 1
+         ack 1               -> 1
+         ack 1               -> 1
+         ack 1               -> held
+         wait 30             ->
+         ack 1 [2-3] win 400 -> 1w400
+         wait 19             ->
+         wait 1              -> 1 1w400
+         wait 29             ->
+         wait 1              -> 1[2-3]w400
+         wait 500            ->",
+    );
+    assert_eq!((stats.held_ends.expired, stats.held_now), (1, 0));
+}
+
 /// Segments that arrive out of order; every packet of the client is checked against what it may
 /// tell.
 struct Client {

@@ -29,6 +29,7 @@ use plait_proto::endpoint::Endpoint;
 
 use crate::advice::Advised;
 use crate::config::Config;
+use crate::control::ControlSocket;
 use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
@@ -38,7 +39,6 @@ use operations::Operations;
 pub(crate) use privileges::{give_up, hand_over, user_of};
 use pump::Pump;
 use requests::Requests;
-pub(crate) use requests::{CLIENT_TIMEOUT, ControlSocket, read_request};
 pub(crate) use state::StateFile;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -88,7 +88,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
     }
-    let control = control.serve(name.clone(), requests, measurements)?;
+    let control = requests::serve(control, name.clone(), requests, measurements)?;
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

@@ -5,6 +5,8 @@
 //! - [`machine`]: what the machine offers and lacks
 //! - [`measure`]: what `plait measure` and the gateway that serves it have in common
 //! - [`daemon`]: the body of `plait up`
+//! - [`steer`]: the body of `plait steer`
+//! - [`control`]: how the outside reaches either while it runs
 //! - [`output`], [`advice`]: what people see, errors with a remedy
 
 #![forbid(unsafe_code)]
@@ -12,6 +14,7 @@
 mod advice;
 mod cli;
 mod config;
+mod control;
 mod daemon;
 mod machine;
 mod measure;

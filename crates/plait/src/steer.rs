@@ -24,7 +24,8 @@ use plait_net::tun::Tun;
 use plait_proto::steer::Node;
 
 use crate::advice::Advised;
-use crate::daemon::{ControlSocket, StateFile, forward, give_up, hand_over, undo, user_of};
+use crate::control::ControlSocket;
+use crate::daemon::{StateFile, forward, give_up, hand_over, undo, user_of};
 use config::SteerConfig;
 use driver::{Driver, Parts};
 use host::Host;

@@ -1,22 +1,16 @@
-//! What reaches a running node from outside its loop: signals and the control socket.
+//! What a running node is asked from outside its loop, by signals and over the control socket.
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, SyncSender, sync_channel};
-use std::thread;
+use std::sync::mpsc::SyncSender;
 
-use anyhow::Context as _;
-use mio::Waker;
 use plait_proto::steer::NodeStatus;
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use super::config::SteerConfig;
 use super::ways::Way;
-use crate::daemon::{CLIENT_TIMEOUT, read_request};
+use crate::control::{self, read_request};
 
 /// What the answer of a steering node is known by.
 pub(super) const KIND: &str = "steering-node";
@@ -66,42 +60,13 @@ impl Report {
     }
 }
 
-/// A way to the loop.
-#[derive(Clone)]
-pub(super) struct Requests {
-    sender: Sender<Request>,
-    waker: Arc<Waker>,
-}
+/// A way to the node's loop.
+pub(super) type Requests = control::Requests<Request>;
 
-impl Requests {
-    pub(super) fn new(sender: Sender<Request>, waker: Waker) -> Self {
-        Self { sender, waker: Arc::new(waker) }
-    }
-
-    /// Says whether the loop still listens.
-    fn send(&self, request: Request) -> bool {
-        self.sender.send(request).is_ok() && self.waker.wake().is_ok()
-    }
-}
-
-/// Turns SIGTERM and SIGINT into [`Request::Stop`], and SIGHUP into [`Request::Reload`] when the
-/// configuration is sound.
+/// Stops the node, or has it go on with another configuration when that is sound.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
-    let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            for signal in signals.forever() {
-                if signal != SIGHUP {
-                    requests.send(Request::Stop);
-                } else if let Some(config) = read_again(&config) {
-                    requests.send(Request::Reload(Box::new(config)));
-                }
-            }
-        })
-        .context("cannot start a thread")?;
-    Ok(())
+    let reload = move || Some(Request::Reload(Box::new(read_again(&config)?)));
+    control::watch_signals(requests, || Request::Stop, reload)
 }
 
 /// `None` when anything is wrong, which is logged.
@@ -126,11 +91,7 @@ pub(super) fn answer(client: UnixStream, requests: &Requests) -> io::Result<()> 
             format!("unknown request {:?}: a steering node knows `status`", line.trim_end());
         return writeln!(&client, "{}", serde_json::json!({ "error": error }));
     }
-    let (sender, receiver) = sync_channel(1);
-    if !requests.send(Request::Status(sender)) {
-        return Ok(());
-    }
-    let Ok(report) = receiver.recv_timeout(CLIENT_TIMEOUT) else { return Ok(()) };
+    let Some(report) = requests.ask(Request::Status) else { return Ok(()) };
     let text = serde_json::to_string(&report).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
 }

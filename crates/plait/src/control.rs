@@ -1,0 +1,153 @@
+//! What reaches a running daemon from outside its loop: signals and the control socket. Each has a
+//! thread of its own, so that no slow client ever holds up a packet.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use mio::Waker;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::advice::Advised;
+
+/// How long a client may take to ask, and to take its answer; and how long a loop may take to give
+/// it.
+pub(crate) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest request in bytes.
+const REQUEST_BYTES_MAX: u64 = 256;
+
+/// A way to a loop that takes requests `R`.
+pub(crate) struct Requests<R> {
+    sender: Sender<R>,
+    waker: Arc<Waker>,
+}
+
+impl<R> Clone for Requests<R> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), waker: Arc::clone(&self.waker) }
+    }
+}
+
+impl<R> Requests<R> {
+    /// The loop waits for `waker` and then reads what was sent.
+    pub(crate) fn new(sender: Sender<R>, waker: Waker) -> Self {
+        Self { sender, waker: Arc::new(waker) }
+    }
+
+    /// Says whether the loop still listens.
+    pub(crate) fn send(&self, request: R) -> bool {
+        self.sender.send(request).is_ok() && self.waker.wake().is_ok()
+    }
+
+    /// Sends a request that names where its answer goes; `None` when the loop does not answer.
+    pub(crate) fn ask<T>(&self, request: impl FnOnce(SyncSender<T>) -> R) -> Option<T> {
+        let (sender, receiver) = sync_channel(1);
+        let was_sent = self.send(request(sender));
+        was_sent.then(|| receiver.recv_timeout(CLIENT_TIMEOUT).ok()).flatten()
+    }
+}
+
+/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They are called
+/// on the thread of the signals, so that reading a configuration may take its time.
+pub(crate) fn watch_signals<R: Send + 'static>(
+    requests: Requests<R>,
+    stop: impl Fn() -> R + Send + 'static,
+    reload: impl Fn() -> Option<R> + Send + 'static,
+) -> anyhow::Result<()> {
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                let request = if signal == SIGHUP { reload() } else { Some(stop()) };
+                if let Some(request) = request {
+                    requests.send(request);
+                }
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// The control socket; its file goes with it.
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl ControlSocket {
+    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
+    /// `section` is where its path can be set, such as `[gateway]`.
+    pub(crate) fn open(path: &Path, section: &str) -> anyhow::Result<Self> {
+        if UnixStream::connect(path).is_ok() {
+            let message = format!("{} belongs to another running plait", path.display());
+            let help = format!("stop that one, or set another `control_socket` under {section}");
+            return Err(Advised::new(message, help).into());
+        }
+        let unusable = |cause: io::Error| {
+            let message = format!("cannot open the control socket {}", path.display());
+            let help = format!(
+                "run as root, or set `control_socket` under {section} to a path in a folder this \
+                 user may write"
+            );
+            Advised::new(message, help).caused_by(cause)
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(unusable)?;
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unusable(error).into());
+            }
+            _ => {}
+        }
+        let listener = UnixListener::bind(path).map_err(unusable)?;
+        let socket = Self { path: path.to_owned(), listener };
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(unusable)?;
+        Ok(socket)
+    }
+
+    /// Answers clients, one after the other, on a thread of its own. What is returned removes the
+    /// file.
+    pub(crate) fn answer_with(
+        self,
+        answer: impl Fn(UnixStream) -> io::Result<()> + Send + 'static,
+    ) -> anyhow::Result<Self> {
+        let listener = self.listener.try_clone().context("cannot share the control socket")?;
+        thread::Builder::new()
+            .name("control".into())
+            .spawn(move || {
+                for client in listener.incoming().flatten() {
+                    if let Err(error) = answer(client) {
+                        log::debug!("a client of the control socket: {error}");
+                    }
+                }
+            })
+            .context("cannot start a thread")?;
+        Ok(self)
+    }
+}
+
+/// Reads what a client asks.
+pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
+    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    let mut line = String::new();
+    BufReader::new(io::Read::take(client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    Ok(line)
+}

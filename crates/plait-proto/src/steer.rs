@@ -436,13 +436,10 @@ impl Node {
         let Some(attachment) = self.attachment(id) else { return };
         attachment.armed = None;
         let address = attachment.probe_address;
-        let (silent, number) = attachment.handle_timeout(now, &config, busy);
-        if let Some(number) = number {
+        if let Some(number) = attachment.handle_timeout(now, &config, busy) {
             self.probes.push_back(Probe { attachment: id, address, number });
         }
-        if silent {
-            self.follow_attachments(now, id.client);
-        }
+        self.follow_attachments(now, id.client);
         self.arm(now, id);
     }
 

@@ -75,6 +75,7 @@ pub fn run_with(
     seed: u64,
     cipher: CipherChoice,
 ) -> Result<RunResult, WorldError> {
+    let scenario = &*scenario.drawn(seed);
     let mut world = World::new(scenario, seed, cipher)?;
     let (metrics, series) = drive(scenario, &mut world)?;
     let counters = metrics::counters(scenario, &world);

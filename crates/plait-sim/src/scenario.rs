@@ -6,12 +6,15 @@
 //! data; what to make of it is a back-end's business. [`Check::evaluate`] compares what the cells
 //! found with what is expected.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use plait_proto::time::Duration;
 use plait_toml::{Bounds, Place, Problem, Problems, Section, Table};
 use toml::Value as Toml;
+
+use crate::prng::Prng;
 
 pub mod app;
 pub mod bond;
@@ -102,6 +105,24 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// This scenario with the times that are left to chance as a seed draws them. They are the same
+    /// in all cells of a sweep, so that these meet the same course of things.
+    pub fn drawn(&self, seed: u64) -> Cow<'_, Self> {
+        if self.apps.iter().all(|app| app.start == app.start_latest) {
+            return Cow::Borrowed(self);
+        }
+        // Apart from the sequence that everything else in a run is drawn from.
+        let mut prng = Prng::new(!seed);
+        let mut drawn = self.clone();
+        for app in &mut drawn.apps {
+            let spread = app.start_latest.saturating_sub(app.start).as_nanos();
+            let spread = u64::try_from(spread).expect("a day is less than 2^64 ns");
+            app.start += Duration::from_nanos(prng.up_to(spread));
+            app.start_latest = app.start;
+        }
+        Cow::Owned(drawn)
+    }
+
     /// Adds the scenario's figures to the metrics of all results; what was not run to compare with
     /// leaves them out.
     pub fn compare(&self, results: &mut [CellResult]) {

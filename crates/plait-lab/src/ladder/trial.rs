@@ -175,12 +175,14 @@ impl Trial {
     }
 
     fn apps(&self, via: Via, duration: Duration, seed: u64) -> Vec<AppSpec> {
+        let start = SEED_STEP * u32::try_from(seed % SEED_STEPS).expect("below sixteen");
         let app = |(name, direction): (&str, Direction), traffic: Traffic| AppSpec {
             name: name.into(),
             direction,
             via: via.clone(),
             client: 0,
-            start: SEED_STEP * u32::try_from(seed % SEED_STEPS).expect("below sixteen"),
+            start,
+            start_latest: start,
             stop: duration,
             traffic,
         };

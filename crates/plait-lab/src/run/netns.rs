@@ -113,6 +113,7 @@ pub(crate) fn is_too_slow(error: &anyhow::Error) -> bool {
 }
 
 fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
+    let scenario = &*scenario.drawn(seed);
     let mut prng = Prng::new(seed);
     let site = Site::build(scenario, &mut prng)?;
     let bond = scenario.bond.as_ref().map(|spec| {

@@ -1,5 +1,5 @@
 //! Inverse round-trip times: paper 000's RTT-dynamic steering. Each path carries packets in inverse
-//! proportion to its round-trip time, in rounds whose shares come out exactly.
+//! proportion to its round-trip time, in rounds whose shares come out exactly while these stay.
 //! `docs/algorithms/inverse-rtt.md`.
 
 use super::smooth_wrr::SmoothWrr;
@@ -12,6 +12,8 @@ const RTT_MS_MAX: u32 = 10_000;
 #[derive(Debug, Default)]
 pub struct InverseRtt {
     wrr: SmoothWrr,
+    /// The round-trip times that the round under way began with, in the order of the view.
+    rtts_ms: Vec<(PathId, Option<u32>)>,
     /// Packets that each path of the round under way carries of it, in the order of the view.
     shares: Vec<(PathId, u32)>,
     /// Packets that the round still has to send.
@@ -27,10 +29,14 @@ fn whole_ms(path: &PathView) -> Option<u32> {
 }
 
 impl InverseRtt {
-    /// Begins a round when the last one is through, or the paths are others than it began with.
+    /// Begins a round when the last one is through, or paths or round-trip times are others than it
+    /// began with. A round that was begun with a queue of a second would else go on when the queue
+    /// is gone.
     fn follow(&mut self, view: &View<'_>) {
-        let same = self.shares.iter().map(|(path, _)| *path).eq(view.paths.iter().map(|p| p.id));
-        if self.left == 0 || !same {
+        let rtts_ms = || view.paths.iter().map(|path| (path.id, whole_ms(path)));
+        if self.left == 0 || !self.rtts_ms.iter().copied().eq(rtts_ms()) {
+            self.rtts_ms.clear();
+            self.rtts_ms.extend(rtts_ms());
             self.begin_round(view);
         }
     }
@@ -134,12 +140,20 @@ mod tests {
     }
 
     #[test]
-    fn a_round_goes_on_with_the_shares_that_it_began_with() {
+    fn other_round_trip_times_begin_a_round() {
+        let mut scheduler = InverseRtt::default();
+        let queued: [usize; 2] = tally(&picks(&mut scheduler, &paths(&[1_000_000, 10_000]), 101));
+        assert_eq!(queued, [1, 100], "a tenth of the round");
+        let gone: [usize; 2] = tally(&picks(&mut scheduler, &paths(&[10_000, 10_000]), 20));
+        assert!(gone[0].abs_diff(gone[1]) <= 2, "{gone:?} with the queue gone");
+    }
+
+    #[test]
+    fn round_trip_times_that_differ_by_less_than_a_millisecond_are_the_same() {
         let mut scheduler = InverseRtt::default();
         let first = picks(&mut scheduler, &paths(&[4_000, 2_000]), 3);
-        let rest = picks(&mut scheduler, &paths(&[1_000, 9_000]), 3);
+        let rest = picks(&mut scheduler, &paths(&[3_999, 1_001]), 3);
         assert_eq!(tally(&[first, rest].concat()), [2, 4], "one round");
-        assert_eq!(tally(&picks(&mut scheduler, &paths(&[1_000, 9_000]), 10)), [9, 1], "the next");
     }
 
     #[test]

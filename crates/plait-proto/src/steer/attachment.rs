@@ -136,20 +136,16 @@ impl Attachment {
         Some(prober.poll_timeout(config?, busy))
     }
 
-    /// Gives up overdue probes and sends the next. Returns whether it fell silent, and the number
-    /// of the probe to send.
+    /// Gives up overdue probes and sends the next. Returns the number of the probe to send.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
         config: &ProbeConfig,
         busy: bool,
-    ) -> (bool, Option<u16>) {
-        let Some(prober) = self.prober.as_mut().filter(|_| self.owner_up) else {
-            return (false, None);
-        };
-        let silent = prober.expire(now, config);
-        self.outages += u64::from(silent);
-        (silent, prober.send(now, config, busy))
+    ) -> Option<u16> {
+        let prober = self.prober.as_mut().filter(|_| self.owner_up)?;
+        self.outages += u64::from(prober.expire(now, config));
+        prober.send(now, config, busy)
     }
 
     /// Counts a packet sent over it.
@@ -173,20 +169,25 @@ impl Attachment {
         self.prober.as_ref()?.rtt.smoothed()
     }
 
+    /// [`Prober::reckoned_rtt`].
+    pub(super) fn reckoned_rtt(&self, now: Instant) -> Option<Duration> {
+        self.prober.as_ref()?.reckoned_rtt(now)
+    }
+
     pub(super) fn rtt_variation(&self) -> Option<Duration> {
         self.prober.as_ref()?.rtt.variation()
     }
 
     /// What a scheduler sees of it: an attachment has neither window nor pacer, and nobody tells
     /// what arrived.
-    pub(super) fn view(&self, id: u8) -> PathView {
+    pub(super) fn view(&self, now: Instant, id: u8) -> PathView {
         let rtt = self.prober.as_ref().map(|prober| prober.rtt).unwrap_or_default();
         PathView {
             id: PathId(id),
             price: self.config.price,
             order: id,
             weight: self.config.weight,
-            srtt: rtt.smoothed(),
+            srtt: self.reckoned_rtt(now),
             latest_rtt: rtt.latest(),
             min_rtt: rtt.min(),
             in_flight_bytes: 0,

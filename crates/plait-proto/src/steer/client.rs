@@ -134,7 +134,7 @@ impl Client {
             let usable = (0..).zip(&self.attachments).filter(|(_, attachment)| {
                 attachment.is_in_use() && attachment.can_carry(family, true)
             });
-            way.view.extend(usable.map(|(id, attachment)| attachment.view(id)));
+            way.view.extend(usable.map(|(id, attachment)| attachment.view(now, id)));
             way.view.sort_by_key(|path| (path.price, path.order));
         }
         let several = self.ways.iter().any(|way| way.view.len() > 1);
@@ -143,7 +143,7 @@ impl Client {
         } else if self.disorder_until == Instant::FAR_FUTURE {
             self.disorder_until = now + DISORDER_LASTS;
         }
-        self.delay_difference = self.measured_difference();
+        self.delay_difference = self.measured_difference(now);
         self.delay_difference
     }
 
@@ -155,9 +155,9 @@ impl Client {
     /// How much longer the slowest attachment in use takes than the quickest, plus the largest mean
     /// deviation. A probe's answer may come back any way; the whole difference of round-trip times
     /// is what the way there can have at most, and has when the difference is a queue.
-    fn measured_difference(&self) -> Option<Duration> {
+    fn measured_difference(&self, now: Instant) -> Option<Duration> {
         let in_use = || self.attachments.iter().filter(|one| one.is_in_use());
-        let measured = || in_use().filter_map(Attachment::smoothed_rtt);
+        let measured = || in_use().filter_map(|one| one.reckoned_rtt(now));
         if measured().count() < 2 {
             return None;
         }

@@ -155,7 +155,7 @@ pub struct ProbeConfig {
 impl Default for ProbeConfig {
     fn default() -> Self {
         Self {
-            interval: Duration::from_millis(100),
+            interval: Duration::from_millis(50),
             idle_interval: Duration::from_secs(5),
             timeout: Duration::from_secs(1),
             unanswered_max: 3,

@@ -176,6 +176,16 @@ impl Prober {
         Some(number)
     }
 
+    /// The round-trip time to reckon with: the average of those measured, or the age of the oldest
+    /// probe under way that nothing later has overtaken, if that is more. A queue that grows is
+    /// known by it before its first late answer. `None` before the first answer.
+    pub(super) fn reckoned_rtt(&self, now: Instant) -> Option<Duration> {
+        let smoothed = self.rtt.smoothed()?;
+        let mut waiting = self.under_way.iter().filter(|(_, at)| *at > self.answered_from);
+        let age = waiting.next().map(|(_, sent_at)| now.since(*sent_at));
+        Some(smoothed.max(age.unwrap_or_default()))
+    }
+
     /// The owner has fetched the latest probe.
     pub(super) const fn fetched(&mut self) {
         self.unfetched = false;
@@ -282,6 +292,26 @@ mod tests {
         prober.answer(at(320), 8, &CONFIG);
         assert_eq!(prober.rtt.smoothed(), Some(Duration::from_millis(10)));
         assert_eq!((prober.counters.answered, prober.counters.unexpected), (1, 2));
+    }
+
+    #[test]
+    fn a_probe_that_waits_longer_than_the_average_counts_with_its_age() {
+        let mut prober = Prober::new(true, 0);
+        let reckoned = |prober: &Prober, ms| prober.reckoned_rtt(at(ms)).map(|rtt| rtt.as_millis());
+        send(&mut prober, 0);
+        assert_eq!(reckoned(&prober, 90), None, "nothing was ever answered");
+        prober.answer(at(30), 0, &CONFIG);
+        send(&mut prober, 100);
+        assert_eq!(reckoned(&prober, 130), Some(30), "no later than the average");
+        send(&mut prober, 200);
+        assert_eq!(reckoned(&prober, 240), Some(140), "the oldest one's");
+        prober.answer(at(250), 2, &CONFIG);
+        let average = (30 * 2 + 50 * 3) / 5;
+        assert_eq!(reckoned(&prober, 250), Some(average), "the first was lost: a later one came");
+        send(&mut prober, 300);
+        prober.expire(at(550), &CONFIG);
+        send(&mut prober, 560);
+        assert_eq!(reckoned(&prober, 640), Some(80), "what was given up counts no more");
     }
 
     #[test]

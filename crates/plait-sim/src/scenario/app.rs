@@ -19,8 +19,10 @@ pub struct AppSpec {
     pub via: Via,
     /// The steering node's client that it belongs to, from 0.
     pub client: u16,
-    /// When it starts, since the run began.
+    /// When it starts, since the run began; at the earliest, where each seed draws its own time.
     pub start: Duration,
+    /// When it starts at the latest; as `start` where nothing is drawn.
+    pub start_latest: Duration,
     /// When it stops to send, since the run began.
     pub stop: Duration,
     /// What it sends.
@@ -221,10 +223,11 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     let direction = section.choice("direction", &directions).unwrap_or_default();
     let via = read_via(&mut section, around);
     let client = read_client(&mut section, via.as_ref(), around);
-    let start = section.seconds("start_s").unwrap_or_default();
+    let (start, start_latest) = section.seconds_range("start_s").unwrap_or_default();
     let stop = section.seconds("stop_s").unwrap_or(around.duration);
-    if stop <= start || stop > around.duration {
-        let text = format!("it runs from {} to {} s", start.as_secs_f64(), stop.as_secs_f64());
+    if stop <= start_latest || stop > around.duration {
+        let (from, to) = (start_latest.as_secs_f64(), stop.as_secs_f64());
+        let text = format!("it runs from {from} to {to} s");
         let duration_s = around.duration.as_secs_f64();
         let help =
             format!("let it stop after its start, and at {duration_s} s (duration_s) at most");
@@ -239,7 +242,8 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     // Without a kind nothing can be said about the options that belong to one.
     let traffic = read_traffic(kind?, &mut section, via.as_ref(), around);
     section.finish();
-    Some(AppSpec { name: name?, direction, via: via?, client, start, stop, traffic: traffic? })
+    let (name, via, traffic) = (name?, via?, traffic?);
+    Some(AppSpec { name, direction, via, client, start, start_latest, stop, traffic })
 }
 
 fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {

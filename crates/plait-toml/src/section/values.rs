@@ -152,6 +152,12 @@ impl<'a> Section<'a> {
         self.number(key, Bounds::SECONDS).map(Duration::from_secs_f64)
     }
 
+    /// A time in seconds, at most a day, or the two ends of a range of times.
+    pub fn seconds_range(&mut self, key: &'static str) -> Option<(Duration, Duration)> {
+        let (low, high) = self.range(key, Bounds::SECONDS)?;
+        Some((Duration::from_secs_f64(low), Duration::from_secs_f64(high)))
+    }
+
     /// A time in milliseconds, from zero.
     pub fn millis(&mut self, key: &'static str, high: f64) -> Option<Duration> {
         self.number(key, Bounds::new(0.0, high, "milliseconds"))

@@ -62,11 +62,15 @@ fn measure(runs: usize) -> Result<Measured> {
         measured.shown.extend(shown);
     }
     let time = course::time_guess(&SIZES_MB);
-    let steps = measured.shown.len() * runs;
+    let steps: usize = measured.shown.iter().map(|shown| shown.condition.runs(runs)).sum();
+    let runs_most = CONDITIONS.iter().map(|condition| condition.runs(runs)).max().unwrap_or(0);
     let mut progress = Progress::new(steps, time * u32::try_from(steps)?);
-    for run in 0..runs {
+    for run in 0..runs_most {
         for at in 0..measured.shown.len() {
             let Shown { condition, case, .. } = measured.shown[at];
+            if run >= condition.runs(runs) {
+                continue;
+            }
             let what = format!("{}: {}", condition.name, case.name);
             let _step = progress.step(&what, time);
             let course = measured.course(condition, case, run as u64 + 1);

@@ -4,8 +4,8 @@ use super::*;
 use crate::dida::{DidaConfig, HoldPolicy};
 
 fn probed(policy: Policy) -> NodeConfig {
-    let probe = Some(ProbeConfig::default());
-    NodeConfig { policy, probe, first_packets: 0, ..fixed(1, 1) }
+    let probe = ProbeConfig { interval: Duration::from_millis(100), ..ProbeConfig::default() };
+    NodeConfig { policy, probe: Some(probe), first_packets: 0, ..fixed(1, 1) }
 }
 
 fn states(world: &World) -> Vec<AttachmentState> {
@@ -95,6 +95,20 @@ fn an_attachment_that_stops_answering_is_left_and_comes_back() {
     run_busy(&mut world, 250);
     assert_eq!(states(&world), [Up, Up]);
     assert_eq!(world.tally(1, 100), [50, 50]);
+}
+
+#[test]
+fn a_silent_attachment_loses_its_share_before_it_is_left() {
+    let mut world = World::new(probed(Policy::InverseRtt));
+    run_busy(&mut world, 100);
+    let [lte, wifi] = world.tally(1, 50);
+    assert!(wifi > 3 * lte, "{lte} {wifi}: 40 and 10 ms");
+    world.rtt_ms[1] = None;
+    run_busy(&mut world, 600);
+    assert_eq!(states(&world), [Up, Up], "nothing is overdue");
+    let [lte, wifi] = world.tally(1, 500);
+    assert!(lte > 9 * wifi, "{lte} {wifi}: probes have been waiting for half a second");
+    assert!(world.client().delay_difference_us.is_some_and(|us| us > 400_000));
 }
 
 #[test]

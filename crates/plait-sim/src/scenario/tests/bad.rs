@@ -64,6 +64,8 @@ const CASES: &[Case] = &[
     ("a falling ramp", "mbit = 50", "shape = \"ramp-002\", low_mbit = 9, high_mbit = 8", &[]),
     ("packet too long", "payload_bytes = 1460", "payload_bytes = 1473", &[]),
     ("stops before it starts", "[[app]]", "[[app]]\nstart_s = 5\nstop_s = 5", &[]),
+    ("may start after it stops", "[[app]]", "[[app]]\nstart_s = [1, 5]\nstop_s = 4", &[]),
+    ("a range that runs backwards", "[[app]]", "[[app]]\nstart_s = [5, 1]", &[]),
     ("stops after the end", "[[app]]", "[[app]]\nstop_s = 11", &[]),
     ("via nothing", "[[app]]", "[[app]]\nvia = \"wifi\"", &[]),
     ("two of one name", "", "[[app]]\nname = \"flow\"\nkind = \"tcp\"\n", &[]),

@@ -45,6 +45,26 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn a_seed_draws_one_start_for_all_cells() {
+    let spread = "app.flow.start_s=[1, 3]";
+    let scenario = |other: &str| sound(SOUND, &[spread, other]).scenario;
+    let start = |scenario: &Scenario, seed| {
+        let drawn = scenario.drawn(seed);
+        assert_eq!(drawn.apps[0].start, drawn.apps[0].start_latest);
+        drawn.apps[0].start
+    };
+    let scenarios = [scenario("links.lte.loss=0.1"), scenario("links.lte.loss=0.2")];
+    let mut starts: Vec<Duration> = (1..=20).map(|seed| start(&scenarios[0], seed)).collect();
+    assert!((1..=20).zip(&starts).all(|(seed, drawn)| start(&scenarios[1], seed) == *drawn));
+    starts.sort();
+    assert!(starts[0] >= ms(1000) && starts[0] < ms(1500), "{starts:?}");
+    assert!(starts[19] <= ms(3000) && starts[19] > ms(2500), "{starts:?}");
+    starts.dedup();
+    assert_eq!(starts.len(), 20);
+    assert_eq!(sound(SOUND, &[]).scenario.drawn(1).apps[0].start, ms(0));
+}
+
+#[test]
 fn settings_of_the_paper_are_taken() {
     let file = root().join("002/table-loss.toml");
     let none: [&str; 0] = [];

@@ -15,6 +15,14 @@ pub(super) struct Condition {
     pub(super) settings: &'static [&'static str],
 }
 
+impl Condition {
+    /// How many runs there are of it where steady links have `runs`: on links that fluctuate a
+    /// download depends on when it begins, so there are twice as many beginnings.
+    pub(super) const fn runs(&self, runs: usize) -> usize {
+        if self.settings.is_empty() { runs } else { 2 * runs }
+    }
+}
+
 pub(super) const STEADY: Condition = Condition { name: "steady", settings: &[] };
 
 /// Both links with their capacity over time.

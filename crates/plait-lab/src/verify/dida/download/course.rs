@@ -18,9 +18,10 @@ use crate::topology::{SERVER_BARE_V4, enable_mptcp};
 pub(super) const BYTES_PER_MB: u64 = 1_000_000;
 /// Building a network, starting a node, waiting for its probes, and taking all down.
 const SET_UP: Duration = Duration::from_secs(2);
-/// Age of a network at which a file begins, and by how much it grows from run to run.
+/// Age of a network at which a file begins, and by how much it grows from run to run: the traces
+/// repeat after 4 and 5.4 s, and six runs should begin at six different places of each.
 const AGE: Duration = Duration::from_millis(2500);
-const AGE_STEP: Duration = Duration::from_millis(1300);
+const AGE_STEP: Duration = Duration::from_millis(1700);
 /// A rate for the guess of how long files take.
 const GUESS_MBIT: u64 = 20;
 /// What was held when a download ends has been released after this.

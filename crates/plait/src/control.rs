@@ -55,8 +55,8 @@ impl<R> Requests<R> {
     }
 }
 
-/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They are called
-/// on the thread of the signals, so that reading a configuration may take its time.
+/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They are
+/// called on the thread of the signals, so that reading a configuration may take its time.
 pub(crate) fn watch_signals<R: Send + 'static>(
     requests: Requests<R>,
     stop: impl Fn() -> R + Send + 'static,

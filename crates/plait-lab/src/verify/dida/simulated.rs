@@ -171,8 +171,9 @@ pub(in super::super) fn check_holding_time(effort: Effort) -> Result<Vec<Figure>
     Ok(figures)
 }
 
-/// Fig. 12, on steady and on fluctuating links: the least lead at any size from 4 MB on. On links that
-/// fluctuate a download depends on when it starts, which each seed draws: that takes more of them.
+/// Fig. 12, on steady and on fluctuating links: the least lead at any size from 4 MB on. On links
+/// that fluctuate a download depends on when it starts, which each seed draws: that takes more of
+/// them.
 pub(in super::super) fn check_sizes(effort: Effort) -> Result<Vec<Figure>> {
     const SIZES_MB: [u32; 5] = [4, 8, 16, 32, 64];
     const SIZES: &str = "size=[\"4-MB\", \"8-MB\", \"16-MB\", \"32-MB\", \"64-MB\"]";

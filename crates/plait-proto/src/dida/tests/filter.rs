@@ -73,8 +73,8 @@ fn without_sack_the_timer_and_the_release_decide() {
     );
 }
 
-/// Duplicates without blocks are held by the timer of their gap. A block that comes later opens a hole
-/// with a time of its own, and the duplicates wait no longer for that.
+/// Duplicates without blocks are held by the timer of their gap. A block that comes later opens a
+/// hole with a time of its own, and the duplicates wait no longer for that.
 #[test]
 fn blocks_that_come_late_prolong_no_hold() {
     let stats = golden(

@@ -251,6 +251,7 @@ impl Endpoint {
 
     fn replace_bond(&mut self, at: usize, mut named: NamedBond, session: SessionAge) {
         self.drop_bond(at);
+        self.retire_name(at, named.ends.own);
         named.bond.start_from_inner_mtu(self.inner_mtu);
         for index in named.bond.session_indices() {
             self.sessions.insert(index, at);
@@ -297,6 +298,31 @@ impl Endpoint {
         self.peers[at].own_end = BondIncarnation(self.rng.u64());
         // Whoever repeats the initiation of a session that is gone must begin anew.
         self.peers[at].answer = None;
+    }
+
+    /// A bond of this name is in use, or was thrown away unused: the next one gets another, so that
+    /// no two bonds ever have the same pair of names (spec H-4). The peer may still hold the one
+    /// that is gone, and would renew it with a bond that begins at 0.
+    fn retire_name(&mut self, at: usize, own_end: BondIncarnation) {
+        if self.peers[at].own_end == own_end {
+            self.peers[at].own_end = BondIncarnation(self.rng.u64());
+        }
+    }
+
+    fn forget_session(&mut self, index: Option<SessionIndex>) {
+        if let Some(index) = index {
+            self.sessions.remove(&index);
+        }
+    }
+
+    /// Throws a bond away that the peer asked for and never used.
+    fn discard_next_bond(&mut self, at: usize) {
+        if let Some(unused) = self.peers[at].next_bond.take() {
+            for index in unused.bond.session_indices() {
+                self.sessions.remove(&index);
+            }
+            self.retire_name(at, unused.ends.own);
+        }
     }
 
     fn hello(&self, own_end: BondIncarnation) -> Hello {
@@ -347,7 +373,7 @@ impl Endpoint {
         }
         if let Some(named) = self.peers[at].bond.as_mut().filter(|named| named.ends == ends) {
             let forgotten = named.bond.renew(now, established, true);
-            self.sessions.retain(|index, _| Some(*index) != forgotten);
+            self.forget_session(forgotten);
             let peer = &mut self.peers[at];
             peer.session = Some(session);
             peer.handshakes += 1;

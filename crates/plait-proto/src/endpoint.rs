@@ -42,6 +42,9 @@ use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
 
+/// A bond that delivers nothing is made anew this often at most (spec R-7).
+const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);
+
 /// Something the owner may want to tell people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -49,6 +52,8 @@ pub enum Event {
     BondUp(PublicKey),
     /// The bond with a peer is gone.
     BondDown(PublicKey),
+    /// One end of the bond throws away nearly all that arrives: the bond is made anew.
+    BondStuck(PublicKey),
     /// A path can carry data.
     PathUp(PublicKey, PathId),
     /// Nothing comes back over a path.
@@ -387,6 +392,20 @@ impl Endpoint {
         self.replace_bond(at, NamedBond { bond, ends }, session);
     }
 
+    /// The bond delivers next to nothing: this side asks for another, and uses it until there is
+    /// one (spec R-7).
+    fn make_anew(&mut self, now: Instant, at: usize) {
+        let peer = &mut self.peers[at];
+        if peer.made_anew_at.is_some_and(|last| now.since(last) < ANEW_INTERVAL_MIN) {
+            return;
+        }
+        peer.made_anew_at = Some(now);
+        self.events.push_back(Event::BondStuck(peer.config.public_key));
+        peer.attempts.wants_another = true;
+        peer.attempts.count = 0;
+        self.initiate(now, at);
+    }
+
     fn stop_attempts(&mut self, at: usize) {
         if let Some(index) = self.peers[at].attempts.stop() {
             self.sessions.remove(&index);
@@ -428,6 +447,7 @@ impl Endpoint {
                     self.events.push_back(Event::PathMoved(key, id, remote));
                 }
                 BondEvent::InnerMtu(_) => self.tell_inner_mtu(),
+                BondEvent::Discarding => self.make_anew(now, at),
             }
         }
     }

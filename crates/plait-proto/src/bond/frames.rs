@@ -61,6 +61,10 @@ impl Bond {
                 Frame::PathClose(closed) => self.handle_path_close(now, closed),
                 Frame::MtuProbe { id: probe, .. } => replies.push(Frame::MtuEcho(probe)),
                 Frame::MtuEcho(probe) => self.handle_mtu_echo(now, id, probe),
+                Frame::Discards(discards) => {
+                    self.peer_discards = Some((now, discards));
+                    self.events.push_back(BondEvent::Discarding);
+                }
             }
         }
         if !reports.is_empty() {

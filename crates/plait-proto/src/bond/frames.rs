@@ -34,6 +34,7 @@ impl Bond {
             replies.push(self.join(now, header, route)?);
         }
         let mut reports = Vec::new();
+        let any_ack = frames.iter().any(|frame| matches!(frame, Frame::Ack(_)));
         for frame in frames {
             match frame {
                 Frame::PathChallenge(token) => {
@@ -66,6 +67,9 @@ impl Bond {
                     self.events.push_back(BondEvent::Discarding);
                 }
             }
+        }
+        if any_ack {
+            self.ingress.after_feedback(now);
         }
         if !reports.is_empty() {
             self.ingress.handle_feedback(now, Feedback::LossReports(reports));

@@ -22,10 +22,12 @@ mod waiting;
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
 
+use crate::allowed_ips::{Routes, Sources};
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
 use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig, SocketId};
 use crate::drop_reason::{DropCounters, DropReason};
@@ -75,6 +77,10 @@ pub struct Endpoint {
     identity: Identity,
     config: EndpointConfig,
     peers: Vec<Peer>,
+    /// Where each peer stands in `peers`.
+    places: BTreeMap<PublicKey, usize>,
+    /// Which peer inner addresses belong to.
+    routes: Arc<Routes<usize>>,
     /// Which peer a session index belongs to: established sessions and initiations under way.
     sessions: BTreeMap<SessionIndex, usize>,
     last_timestamp: Timestamp,
@@ -115,11 +121,13 @@ impl Endpoint {
     ) -> Self {
         let peers =
             peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
-        Self {
+        let mut endpoint = Self {
             identity,
             inner_mtu: config.bond.inner_mtu,
             config,
             peers,
+            places: BTreeMap::new(),
+            routes: Arc::default(),
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
             guard: Guard::new(HandshakeLimits::default()),
@@ -130,7 +138,17 @@ impl Endpoint {
             standby_reasons: BTreeMap::new(),
             polled_transmit: 0,
             polled_deliver: 0,
-        }
+        };
+        endpoint.index_peers();
+        endpoint
+    }
+
+    /// The tables that find a peer's place, anew.
+    fn index_peers(&mut self) {
+        let peers = self.peers.iter().enumerate();
+        self.places = peers.clone().map(|(at, peer)| (peer.config.public_key, at)).collect();
+        self.routes =
+            Arc::new(Routes::new(peers.map(|(at, peer)| (at, &peer.config.allowed_ips[..]))));
     }
 
     /// Other limits than the default ones, from now on.
@@ -163,10 +181,7 @@ impl Endpoint {
 
     fn route_packet(&mut self, now: Instant, packet: &[u8]) -> Result<(), DropReason> {
         let inner = Inner::read(packet).ok_or(DropReason::BadInnerPacket)?;
-        let matches = self.peers.iter().enumerate();
-        let matches = matches
-            .filter_map(|(at, peer)| Some((peer.prefixes.longest_match(inner.destination)?, at)));
-        let (_, at) = matches.max().ok_or(DropReason::NoPeer)?;
+        let at = self.routes.peer_of(inner.destination).ok_or(DropReason::NoPeer)?;
         if self.peers[at].attempts.next_at.is_some() {
             self.hasten(now, at);
         }
@@ -348,7 +363,7 @@ impl Endpoint {
         };
         BondSetup {
             config: self.config.bond.clone(),
-            allowed: peer.prefixes.clone(),
+            allowed: Sources::new(Arc::clone(&self.routes), at),
             keepalive: peer.config.keepalive,
             parity,
             rng: self.rng.fork(),

@@ -2,7 +2,6 @@
 
 use super::cookies::{AskedRoutes, CookieJar};
 use super::waiting::WaitingRoom;
-use crate::allowed_ips::Prefixes;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
 use crate::path::Route;
@@ -94,7 +93,6 @@ impl Attempts {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) config: PeerConfig,
-    pub(super) prefixes: Prefixes,
     pub(super) bond: Option<NamedBond>,
     /// A bond that the peer asked for and has not used yet.
     pub(super) next_bond: Option<NamedBond>,
@@ -126,7 +124,6 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(config: PeerConfig, own_end: BondIncarnation) -> Self {
         Self {
-            prefixes: Prefixes::new(&config.allowed_ips),
             config,
             bond: None,
             next_bond: None,

@@ -449,6 +449,11 @@ impl Endpoint {
                     }
                 }
                 BondEvent::PathUp(id) => {
+                    let peer = &mut self.peers[at];
+                    let route = peer.bond.as_ref().and_then(|named| named.bond.route_of(id));
+                    if let Some(route) = route {
+                        self.guard.note_reached(&mut peer.reached, route.remote.ip());
+                    }
                     self.events.push_back(Event::PathUp(key, id));
                     self.send_waiting(now, at);
                 }

@@ -1,6 +1,7 @@
 //! A configured peer: its handshakes and the bond with it.
 
 use super::cookies::{AskedRoutes, CookieJar};
+use super::limits::Reached;
 use super::waiting::WaitingRoom;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
@@ -101,6 +102,7 @@ pub(super) struct Peer {
     pub(super) session: Option<SessionAge>,
     pub(super) attempts: Attempts,
     pub(super) answer: Option<Answer>,
+    pub(super) reached: Reached,
     pub(super) newest_timestamp: Timestamp,
     pub(super) initiation_accepted_at: Option<Instant>,
     /// When this side last told the peer that its timestamp is stale.
@@ -131,6 +133,7 @@ impl Peer {
             session: None,
             attempts: Attempts::default(),
             answer: None,
+            reached: Reached::default(),
             newest_timestamp: Timestamp::default(),
             initiation_accepted_at: None,
             refused_at: None,

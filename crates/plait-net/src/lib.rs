@@ -8,6 +8,7 @@
 pub mod batch;
 pub mod checksum;
 pub mod clock;
+pub mod entry;
 pub mod icmp;
 pub mod machine;
 pub mod memory;

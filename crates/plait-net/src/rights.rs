@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::sys::process;
 use crate::sys::rights as sys;
 
 /// Setting up network devices, addresses, routes, packet filters; large socket buffers.
@@ -20,6 +21,11 @@ pub struct UserId {
     pub uid: u32,
     /// Its one group.
     pub gid: u32,
+}
+
+/// As whom this process acts.
+pub fn effective_user() -> u32 {
+    process::effective_uid()
 }
 
 /// What is left.

@@ -58,7 +58,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
-    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
+    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);

@@ -46,7 +46,7 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let user = user_of(config.node.user.as_ref())?;
     host::check_forwarding(&config)?;
-    let control = ControlSocket::open(&config.node.control_socket, "[node]")?;
+    let control = ControlSocket::open(&config.node.control_socket, "[node]", user)?;
     let tun = Tun::open(&config.node.tun, true)?;
     let host = Host::open(&config, &tun)?;
     let mut forwarding = Forwarding::set(&config)?;

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod netlink;
 pub mod netns;
 pub mod rights;
+pub mod sandbox;
 pub mod tcp;
 pub mod tun;
 pub mod udp;

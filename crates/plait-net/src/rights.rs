@@ -28,6 +28,16 @@ pub fn effective_user() -> u32 {
     process::effective_uid()
 }
 
+/// Keeps this process's memory from core dumps and from other processes of the same user. Call it
+/// before there are secrets. Becoming another user leaves it so.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_memory_private() -> io::Result<()> {
+    sys::set_not_dumpable()?;
+    sys::forbid_cores()
+}
+
 /// What is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kept {

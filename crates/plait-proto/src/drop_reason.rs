@@ -46,6 +46,8 @@ drop_reasons! {
     TooManyInitiations => "too-many-initiations",
     /// Initiations of one source address faster than the limit, under load.
     SourceTooFast => "source-too-fast",
+    /// More handshakes that show a cookie than this gateway works on, under load.
+    HandshakeBudget => "handshake-budget",
     /// A handshake message without a cookie, under load; a cookie went back.
     CookieAsked => "cookie-asked",
     /// A cookie reply that answers no handshake message under way.

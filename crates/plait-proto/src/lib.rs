@@ -30,5 +30,6 @@ pub mod stats;
 pub mod steer;
 pub mod time;
 pub mod units;
+mod window_set;
 mod wipe;
 pub mod wire;

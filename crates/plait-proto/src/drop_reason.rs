@@ -89,6 +89,8 @@ drop_reasons! {
     QueueDelay => "queue-delay",
     /// The inner packet is larger than the path can carry.
     TooBigForPath => "too-big-for-path",
+    /// No path carries the 1280 bytes that IPv6 asks of a link.
+    NoIpv6 => "no-ipv6",
     /// The peer opened a path over a link on which this side had opened one.
     RepeatedPath => "repeated-path",
     /// A datagram of a path that was removed.

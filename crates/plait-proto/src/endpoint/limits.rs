@@ -24,21 +24,21 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// So many at once, and then one every interval.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
-    interval: Duration,
-    burst: u32,
+pub(super) struct Rate {
+    pub(super) interval: Duration,
+    pub(super) burst: u32,
 }
 
 /// A token bucket, told by the time when it will be full again (the virtual scheduling of GCRA,
 /// ITU-T I.371).
 #[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
+pub(super) struct Bucket {
     full_at: Instant,
 }
 
 impl Bucket {
     /// Takes a token, if there is one.
-    fn take(&mut self, now: Instant, rate: Rate) -> bool {
+    pub(super) fn take(&mut self, now: Instant, rate: Rate) -> bool {
         let full_at = self.full_at.max(now);
         let takes = full_at.since(now) <= rate.interval * rate.burst.saturating_sub(1);
         self.full_at = if takes { full_at + rate.interval } else { full_at };

@@ -59,7 +59,6 @@ impl Endpoint {
                 None => {}
             }
         }
-        self.tell_inner_mtu();
     }
 
     /// How bonds behave.

@@ -33,8 +33,6 @@ pub(super) struct Pump<T, U> {
     pub(super) endpoint: Endpoint,
     pub(super) tun: T,
     pub(super) sockets: Sockets<U>,
-    /// The inner MTU that the TUN device is to follow, when it has changed.
-    pub(super) inner_mtu: Option<u16>,
     pub(super) traffic: Traffic,
     batch: PacketBatch,
     log_budget: LogBudget<PublicKey>,
@@ -44,7 +42,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
         let (sockets, batch) = (Sockets::default(), PacketBatch::new());
         let (traffic, log_budget) = (Traffic::default(), LogBudget::default());
-        Self { endpoint, tun, sockets, inner_mtu: None, traffic, batch, log_budget }
+        Self { endpoint, tun, sockets, traffic, batch, log_budget }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -123,9 +121,6 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             log::debug!("writing to the TUN device: {error}");
         }
         while let Some(event) = self.endpoint.poll_event() {
-            if let Event::InnerMtu(mtu) = event {
-                self.inner_mtu = Some(mtu);
-            }
             if self.may_tell(&event) {
                 tell(&event);
             }
@@ -136,7 +131,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
 impl<T, U> Pump<T, U> {
     /// Whether the event's peer may cause another line of the log.
     fn may_tell(&mut self, event: &Event) -> bool {
-        let Some(peer) = peer_of(event) else { return true };
+        let peer = peer_of(event);
         match self.log_budget.take(peer) {
             Verdict::Write { left_out: 0 } => true,
             Verdict::Write { left_out } => {
@@ -154,7 +149,7 @@ impl<T, U> Pump<T, U> {
 }
 
 /// Whom an event is about.
-fn peer_of(event: &Event) -> Option<&PublicKey> {
+fn peer_of(event: &Event) -> &PublicKey {
     match event {
         Event::BondUp(peer)
         | Event::BondDown(peer)
@@ -163,8 +158,8 @@ fn peer_of(event: &Event) -> Option<&PublicKey> {
         | Event::PathSilent(peer, _)
         | Event::PathLossy(peer, _)
         | Event::PathClosed(peer, _)
-        | Event::PathMoved(peer, _, _) => Some(peer),
-        Event::InnerMtu(_) => None,
+        | Event::PathMoved(peer, _, _)
+        | Event::InnerMtu(peer, _) => peer,
     }
 }
 
@@ -186,7 +181,9 @@ fn tell(event: &Event) {
         Event::PathMoved(peer, path, remote) => {
             log::info!("path {path} follows {peer} to {remote}");
         }
-        Event::InnerMtu(mtu) => log::debug!("inner MTU {mtu}"),
+        Event::InnerMtu(peer, mtu) => {
+            log::info!("bond with {peer} carries inner packets of up to {mtu} bytes");
+        }
     }
 }
 

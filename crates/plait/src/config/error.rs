@@ -88,9 +88,15 @@ pub(crate) enum KeyProblem {
     Malformed(Malformed),
     #[error("cannot read the key file {}: {cause}", path.display())]
     File { path: PathBuf, cause: io::Error },
-    #[error("others than its owner may read or write the key file {} (mode {mode:o})", path.display())]
+    #[error(
+        "others than its owner may read or write the key file {} (mode {mode:o})",
+        path.display()
+    )]
     Mode { path: PathBuf, mode: u32 },
-    #[error("the key file {} belongs to user {uid}, who can read it and replace it", path.display())]
+    #[error(
+        "the key file {} belongs to user {uid}, who can read it and replace it",
+        path.display()
+    )]
     Owner { path: PathBuf, uid: u32 },
     #[error("the key file {} does not hold a key: {cause}", path.display())]
     FileContent { path: PathBuf, cause: Malformed },

@@ -41,7 +41,8 @@ mod tests {
         let client = "[[client]]\nname = \"p\"\naddress = \"10.1.0.1\"\n\
                       [[client.attachment]]\nname = \"a\"\n";
         let old = parse(&format!("[node]\n{client}")).unwrap();
-        let node = "tun = \"s1\"\ntable = 6000\nuser = \"x\"\nsandbox = false\nforward = true\nper = \"flow\"\n";
+        let node = "tun = \"s1\"\ntable = 6000\nuser = \"x\"\nsandbox = false\nforward = true\n\
+                    per = \"flow\"\n";
         let new = parse(&format!("[node]\n{node}{client}")).unwrap();
         assert_eq!(
             needs_restart(&old, &new),

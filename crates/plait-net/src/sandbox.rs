@@ -70,7 +70,7 @@ fn landlock(needs: &Needs) -> Result<RulesetStatus, RulesetError> {
 }
 
 /// Calls that reach into other processes, into the kernel, or out of namespaces.
-const REFUSED: &[libc::c_long] = &[
+const REFUSED: &[i64] = &[
     // Other processes' memory and files.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -125,7 +125,7 @@ const REFUSED: &[libc::c_long] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[libc::c_long] = &[
+const REFUSED_HERE: &[i64] = &[
     libc::SYS_kexec_file_load,
     libc::SYS_iopl,
     libc::SYS_ioperm,
@@ -134,7 +134,12 @@ const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_uselib,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const REFUSED_HERE: &[libc::c_long] = &[];
+const REFUSED_HERE: &[i64] = &[];
+
+/// The mark of x32 in numbers of system calls, and those that have one of their own there: execve,
+/// ptrace, kexec_load, process_vm_readv and process_vm_writev, execveat. No gateway is built for x32.
+const X32: i64 = 0x4000_0000;
+const X32_ONLY: [i64; 6] = [520, 521, 528, 539, 540, 545];
 
 /// Families of sockets that a gateway has: control socket, links, TUN, netlink. Not among them are
 /// packet sockets, which would read all that the machine's other programs send.
@@ -170,14 +175,20 @@ fn filters(programs_run: bool) -> Result<[BpfProgram; 2], seccompiler::BackendEr
     if !programs_run {
         refused.extend([libc::SYS_execve, libc::SYS_execveat]);
     }
-    rules.extend(refused.into_iter().map(|call| (call.into(), Vec::new())));
-    rules.insert(libc::SYS_socket.into(), vec![none_of(&FAMILIES)?]);
+    rules.extend(refused.into_iter().map(|call| (call, Vec::new())));
+    rules.insert(libc::SYS_socket, vec![none_of(&FAMILIES)?]);
     let clone = NEW_NAMESPACES.iter().map(|flag| has_flag(*flag));
-    rules.insert(libc::SYS_clone.into(), clone.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_clone, clone.collect::<Result<_, _>>()?);
+    // The same calls by their numbers of the x32 ABI, which few kernels have.
+    if cfg!(target_arch = "x86_64") {
+        let again: Vec<_> = rules.iter().map(|(call, rule)| (call | X32, rule.clone())).collect();
+        rules.extend(again);
+        rules.extend(X32_ONLY.iter().map(|call| (call | X32, Vec::new())));
+    }
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let main = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
     // Its flags are out of a filter's sight. C libraries use `clone` where it does not exist.
-    let clone3 = BTreeMap::from([(libc::SYS_clone3.into(), Vec::new())]);
+    let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let absent = SeccompAction::Errno(libc::ENOSYS as u32);
     let clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, absent, arch)?;
     Ok([main.try_into()?, clone3.try_into()?])

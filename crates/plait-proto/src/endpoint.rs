@@ -9,6 +9,7 @@
 //! batch of inputs, then ask for the timeout. `now` never goes backwards.
 
 mod cookies;
+mod entropy;
 mod handshakes;
 mod limits;
 mod links;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mio::Waker;
+use plait_net::rights::may_write;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -90,14 +91,67 @@ impl Drop for ControlSocket {
     }
 }
 
+/// The longest path of a socket in bytes (unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Whether [`ControlSocket::open`] would get its socket at `path`; nothing is changed.
+///
+/// # Errors
+/// What stands against it, with the remedy.
+pub(crate) fn probe(path: &Path, section: &str) -> Result<(), Advised> {
+    let shown = path.display();
+    let elsewhere = format!("set another `control_socket` under {section}");
+    let bytes = path.as_os_str().len();
+    if bytes > SOCKET_PATH_BYTES_MAX {
+        let message =
+            format!("{shown} has {bytes} bytes, a socket's path {SOCKET_PATH_BYTES_MAX} at most");
+        return Err(Advised::new(message, elsewhere));
+    }
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() => {
+            let help = format!("remove it if it is of no use, or {elsewhere}");
+            return Err(Advised::new(format!("{shown} is there and is not a socket"), help));
+        }
+        _ => {}
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(in_use(path, section));
+    }
+    match folder_problem(path) {
+        None => Ok(()),
+        Some(problem) => {
+            let help = format!("run plait as root, or {elsewhere}, in a folder it may write");
+            Err(Advised::new(format!("{shown} cannot be made: {problem}"), help))
+        }
+    }
+}
+
+fn in_use(path: &Path, section: &str) -> Advised {
+    let message = format!("{} belongs to another running plait", path.display());
+    let help = format!("stop that one, or set another `control_socket` under {section}");
+    Advised::new(message, help)
+}
+
+/// Why a file cannot be made at `path`, in folders that are made on the way; nothing is changed.
+pub(crate) fn folder_problem(path: &Path) -> Option<String> {
+    let here = Path::new(".");
+    let folders = path.ancestors().skip(1);
+    let nearest = folders
+        .map(|folder| if folder.as_os_str().is_empty() { here } else { folder })
+        .find(|folder| fs::symlink_metadata(folder).is_ok())?;
+    let shown = nearest.display();
+    if !nearest.is_dir() {
+        return Some(format!("{shown} is not a folder"));
+    }
+    (!may_write(nearest)).then(|| format!("plait may not write in {shown}"))
+}
+
 impl ControlSocket {
     /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
     /// `section` is where its path can be set, such as `[gateway]`.
     pub(crate) fn open(path: &Path, section: &str) -> anyhow::Result<Self> {
         if UnixStream::connect(path).is_ok() {
-            let message = format!("{} belongs to another running plait", path.display());
-            let help = format!("stop that one, or set another `control_socket` under {section}");
-            return Err(Advised::new(message, help).into());
+            return Err(in_use(path, section).into());
         }
         let unusable = |cause: io::Error| {
             let message = format!("cannot open the control socket {}", path.display());

@@ -5,13 +5,14 @@ use std::io::Read as _;
 use std::net::IpAddr;
 
 use anyhow::Context as _;
-use plait_net::netlink::{Netlink, NetlinkError};
+use plait_net::netlink::{Netlink, NetlinkError, RouteInfo};
 use plait_net::tun::Tun;
 use plait_net::udp::{BindTo, UdpSocket};
 use plait_proto::config::{PeerConfig, Prefix};
 use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
 
+use crate::advice::Advised;
 use crate::config::Config;
 
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
@@ -19,15 +20,32 @@ const INNER_HEADER_BYTES: usize = 60 + 60;
 
 /// Below this MTU the kernel takes a device's IPv6 addresses and routes away (RFC 8200 §5).
 const IPV6_MTU_MIN: u16 = 1280;
+/// Not this program's business.
+const EPERM: i32 = 1;
+/// What adding an IPv6 address or route gives on a device without IPv6.
+const EACCES: i32 = 13;
 /// What adding something gives that is there already.
 const EEXIST: i32 = 17;
+
+/// What to do about a route that is there already.
+pub(crate) const ROUTE_EXISTS_HELP: &str =
+    "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove \
+     it with `ip route del`; or remove `routes = true`, and add routes of your own";
+/// What to do about IPv6 that is switched off.
+pub(crate) const IPV6_OFF_HELP: &str =
+    "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 \
+     addresses and prefixes";
 
 /// Opens the socket for peers that call, if the gateway is to have one.
 pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
     let Some(port) = &config.gateway.listen_port else { return Ok(None) };
     let to = BindTo { port: port.value, ..BindTo::default() };
     let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
-    Ok(Some(UdpSocket::bind(&to).context(place)?))
+    let socket = UdpSocket::bind(&to).map_err(|cause| {
+        let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);
+        Advised::new(place, help).caused_by(cause)
+    })?;
+    Ok(Some(socket))
 }
 
 /// Creates the TUN device, gives it its addresses and routes and takes it up.
@@ -36,20 +54,24 @@ pub(super) fn open_tun(
     peers: &[PeerConfig],
     mtu: u16,
 ) -> anyhow::Result<(Tun, TunMtu)> {
-    let tun = Tun::open(&config.gateway.tun, true)?;
+    let name = &config.gateway.tun;
+    let tun = Tun::open(name, true).map_err(|cause| {
+        let help = "`plait check` says what is missing; another `tun` may be free";
+        Advised::new(format!("no TUN device {name}"), help).caused_by(cause)
+    })?;
     let mut netlink = Netlink::open()?;
     let link = netlink.link(tun.name())?;
     let index = link.context("the TUN device vanished as soon as it was made")?.index;
     set_mtu(&mut netlink, index, mtu)?;
     for address in &config.gateway.addresses {
-        netlink.add_address(index, address.address, address.length)?;
+        netlink.add_address(index, address.address, address.length).map_err(advised)?;
     }
     netlink.set_up(index)?;
-    let prefixes = peers.iter().flat_map(|peer| &peer.allowed_ips);
-    let routes: Vec<Prefix> = prefixes.flat_map(|prefix| without_default(*prefix)).collect();
-    let routes = if config.gateway.routes { routes } else { Vec::new() };
+    let prefixes: Vec<Prefix> =
+        peers.iter().flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
+    let routes = if config.gateway.routes { halved(&prefixes) } else { Vec::new() };
     for route in &routes {
-        netlink.add_route(index, route.address, route.length, None)?;
+        add_route(&mut netlink, index, *route)?;
     }
     let cidrs = config.gateway.addresses.iter();
     let addresses = cidrs.map(|cidr| Prefix { address: cidr.address, length: cidr.length });
@@ -57,6 +79,42 @@ pub(super) fn open_tun(
     let ipv6_addresses = addresses.filter(only_v6).collect();
     let ipv6_routes = routes.into_iter().filter(only_v6).collect();
     Ok((tun, TunMtu { index, mtu, ipv6_addresses, ipv6_routes }))
+}
+
+/// Each prefix once; a default route becomes its two halves.
+pub(crate) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
+    let mut routes: Vec<Prefix> = Vec::new();
+    for route in prefixes.iter().flat_map(|prefix| without_default(*prefix)) {
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
+    }
+    routes
+}
+
+/// Adds a route. The kernel's own one for the network of the device's address does as well.
+fn add_route(netlink: &mut Netlink, index: u32, route: Prefix) -> anyhow::Result<()> {
+    let Err(error) = netlink.add_route(index, route.address, route.length, None) else {
+        return Ok(());
+    };
+    let same = |known: &RouteInfo| {
+        (known.destination, known.prefix, known.index) == (route.address, route.length, Some(index))
+    };
+    if error.errno() == Some(EEXIST) && netlink.routes()?.iter().any(same) {
+        return Ok(());
+    }
+    Err(advised(error).into())
+}
+
+/// An address or a route that cannot be added, with its remedy.
+fn advised(error: NetlinkError) -> Advised {
+    let help = match error.errno() {
+        Some(EEXIST) => ROUTE_EXISTS_HELP,
+        Some(EACCES) => IPV6_OFF_HELP,
+        Some(EPERM) => "run plait as root, or give it CAP_NET_ADMIN",
+        _ => "correct `address` under [gateway], or `allowed_ips` of the [[peer]]",
+    };
+    Advised::new(error.to_string(), help).caused_by(error.source)
 }
 
 fn set_mtu(netlink: &mut Netlink, index: u32, mtu: u16) -> anyhow::Result<()> {

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::control::folder_problem;
+
 /// The form of the file.
 const VERSION: u32 = 1;
 /// A file larger than this is none of ours.
@@ -71,6 +73,14 @@ impl StateFile {
         };
         let state = saved.clone().unwrap_or_default();
         Self { path: path.to_owned(), state, saved, failed: false }
+    }
+
+    /// What is wrong with the file, without writing it; nothing when it can be read and written.
+    pub(crate) fn problem(path: &Path) -> Option<String> {
+        match read(path) {
+            Err(error) => Some(format!("cannot be read: {error}")),
+            Ok(_) => folder_problem(path).map(|problem| format!("cannot be written: {problem}")),
+        }
     }
 
     /// Writes the file if there is none yet.

@@ -32,9 +32,9 @@ pub(crate) use key::parse as parse_key;
 pub(crate) use located::{Located, line_of};
 pub(crate) use nat::Nat;
 pub(crate) use peer::{Endpoint, Peer};
-pub(crate) use prefix::Cidr;
 pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
+pub(crate) use prefix::Cidr;
 #[cfg(test)]
 pub(crate) use quota::Quota;
 pub(crate) use quota::parse as parse_amount;
@@ -267,10 +267,7 @@ fn check_addresses(problems: &Problems, config: &Config) {
 }
 
 /// Inner addresses that a device can have, and with which it is of no use.
-fn inner_address_warnings(
-    config: &Config,
-    warn: &mut impl FnMut(usize, &str, String, String),
-) {
+fn inner_address_warnings(config: &Config, warn: &mut impl FnMut(usize, &str, String, String)) {
     const ADDRESS: &str = "[gateway] address";
     let line = config.gateway.line;
     for own in &config.gateway.addresses {

@@ -58,8 +58,7 @@ impl Peers {
     ) -> Self {
         let mut endpoints = Vec::new();
         for peer in &config.peers {
-            let found: Vec<_> =
-                peer.endpoints.iter().flat_map(&mut resolve).collect();
+            let found: Vec<_> = peer.endpoints.iter().flat_map(&mut resolve).collect();
             if !found.is_empty() {
                 endpoints.push(found);
             }

@@ -88,8 +88,7 @@ impl Netlink {
     /// [`NetlinkError`]
     pub fn advertised_defaults(&mut self) -> Result<Vec<u32>, NetlinkError> {
         let routes = self.route_messages()?;
-        let advertised =
-            routes.iter().filter(|route| route.header.protocol == RouteProtocol::Ra);
+        let advertised = routes.iter().filter(|route| route.header.protocol == RouteProtocol::Ra);
         let defaults = advertised.filter_map(route_info).filter(|route| route.prefix == 0);
         Ok(defaults.filter_map(|route| route.index).collect())
     }

@@ -28,12 +28,10 @@ const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 
 /// What to do about a route that is there already.
-pub(crate) const ROUTE_EXISTS_HELP: &str =
-    "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove \
+pub(crate) const ROUTE_EXISTS_HELP: &str = "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove \
      it with `ip route del`; or remove `routes = true`, and add routes of your own";
 /// What to do about IPv6 that is switched off.
-pub(crate) const IPV6_OFF_HELP: &str =
-    "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 \
+pub(crate) const IPV6_OFF_HELP: &str = "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 \
      addresses and prefixes";
 
 /// Opens the socket for peers that call, if the gateway is to have one.

@@ -28,7 +28,8 @@ pub(super) fn tun_name(config: &Config) -> Finding {
 /// All about the device's addresses and routes that is not as it should be.
 pub(super) fn addresses_and_routes(config: &Config, network: &Network) -> Vec<Finding> {
     let mut findings: Vec<_> = ipv6_is_off(config).into_iter().collect();
-    findings.extend(config.gateway.addresses.iter().filter_map(|own| overlap(config, *own, network)));
+    findings
+        .extend(config.gateway.addresses.iter().filter_map(|own| overlap(config, *own, network)));
     findings.extend(families_without_address(config));
     findings.extend(routes(config, network));
     findings.extend(native_ipv6(config, network));
@@ -177,9 +178,10 @@ fn native_ipv6(config: &Config, network: &Network) -> Option<Finding> {
     if prefixes().any(|prefix| prefix.value.length <= 1 && prefix.value.address.is_ipv6()) {
         return None;
     }
-    let default = network.routes.iter().find(|route| {
-        route.destination.is_ipv6() && route.prefix == 0 && route.index.is_some()
-    })?;
+    let default = network
+        .routes
+        .iter()
+        .find(|route| route.destination.is_ipv6() && route.prefix == 0 && route.index.is_some())?;
     let has_address = network.addresses().any(|(_, cidr)| cidr.address.is_ipv6());
     let name = network.name_of(default.index?);
     let text = format!(

@@ -241,5 +241,7 @@ fn swallowed_answers(config: &Config) -> Option<Finding> {
     let help = "remove `routes = true` and add the routes that are wanted, or let this gateway call \
                 the peer, with `endpoint` and a [[path]] for each link";
     let wrong = callers && config.gateway.routes;
-    wrong.then(|| Finding::warning(option_at(config, port.line, "[gateway] listen_port"), text, help))
+    wrong.then(|| {
+        Finding::warning(option_at(config, port.line, "[gateway] listen_port"), text, help)
+    })
 }

@@ -86,4 +86,3 @@ pub(super) fn buffer(direction: &str, sysctl: &str, bytes: Option<u64>) -> Findi
         None => Finding::ok(subject, "not shown here"),
     }
 }
-

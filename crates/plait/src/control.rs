@@ -205,3 +205,34 @@ pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     BufReader::new(io::Read::take(client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
     Ok(line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_against_the_socket_is_told_and_left_alone() {
+        let folder = std::env::temp_dir().join(format!("plait-probe-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let problem = |path: &Path| probe(path, "[gateway]").err().map(|error| error.to_string());
+        let free = folder.join("deep/er/free.sock");
+        assert_eq!(problem(&free), None);
+        assert!(!folder.join("deep").exists());
+
+        let file = folder.join("file");
+        fs::write(&file, "kept").unwrap();
+        assert!(problem(&file).unwrap().ends_with("is there and is not a socket"));
+        assert!(problem(&file.join("x.sock")).unwrap().ends_with("file is not a folder"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+
+        let socket = folder.join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        assert!(problem(&socket).unwrap().ends_with("belongs to another running plait"));
+        drop(listener);
+        assert_eq!(problem(&socket), None, "nobody listens any more");
+
+        let long = folder.join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        assert!(problem(&long).unwrap().contains("107 at most"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

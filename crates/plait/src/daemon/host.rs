@@ -195,3 +195,17 @@ pub(super) fn random_generator() -> anyhow::Result<Rng> {
         .context("cannot read /dev/urandom")?;
     Ok(Rng::from_seed(seed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_route_is_there_once_and_a_default_in_halves() {
+        let prefix = |text: &str, length| Prefix { address: text.parse().unwrap(), length };
+        let prefixes = [prefix("0.0.0.0", 0), prefix("128.0.0.0", 1), prefix("fd99::", 64)];
+        let routes = [prefix("0.0.0.0", 1), prefix("128.0.0.0", 1), prefix("fd99::", 64)];
+        assert_eq!(halved(&prefixes), routes);
+        assert_eq!(halved(&[prefix("::", 0)]), [prefix("::", 1), prefix("8000::", 1)]);
+    }
+}

@@ -208,10 +208,12 @@ mod tests {
         let path = folder.join("plait0.json");
         for text in ["", "{", "[]", "{\"version\":2}", "{\"version\":1,\"used_bytes\":3}"] {
             fs::write(&path, text).unwrap();
+            assert!(StateFile::problem(&path).unwrap().contains("cannot be read"), "{text}");
             let mut file = StateFile::open(&path);
             assert_eq!(file.state, State::default(), "{text}");
             file.save();
             assert!(read(&path).unwrap().is_some(), "{text}");
+            assert_eq!(StateFile::problem(&path), None, "{text}");
         }
         fs::remove_dir_all(folder).unwrap();
     }

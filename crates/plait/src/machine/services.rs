@@ -97,3 +97,20 @@ pub(super) fn user(config: &Config) -> Option<Finding> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_found() {
+        let holder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = holder.local_addr().unwrap().port();
+        assert_eq!(listen_port("x", port).text, format!("UDP port {port} is in use"));
+        drop(holder);
+        assert_eq!(listen_port("x", port).level, Level::Ok);
+    }
+}

@@ -86,3 +86,82 @@ pub(super) fn buffer(direction: &str, sysctl: &str, bytes: Option<u64>) -> Findi
         None => Finding::ok(subject, "not shown here"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plait_net::machine::UserNamespaces;
+
+    use super::super::Level;
+    use super::*;
+
+    fn machine() -> Machine {
+        Machine {
+            tun: TunDevice::Present { mode: 0o666, openable: true },
+            user_namespaces: UserNamespaces::Allowed,
+            uid: 0,
+            net_admin: true,
+            aes: true,
+            kernel_release: "6.12.1".into(),
+            rmem_max: Some(4 << 20),
+            wmem_max: None,
+        }
+    }
+
+    #[test]
+    fn a_good_machine_has_no_advice() {
+        let machine = machine();
+        let findings = [
+            kernel(&machine),
+            tun_device(&machine),
+            rights(&machine, true),
+            aes(&machine),
+            buffer("receive", "rmem_max", machine.rmem_max),
+            buffer("send", "wmem_max", machine.wmem_max),
+        ];
+        assert!(findings.iter().all(|finding| finding.level == Level::Ok), "{findings:?}");
+        assert!(findings.iter().all(|finding| finding.help.is_none()));
+    }
+
+    #[test]
+    fn a_missing_device_and_missing_rights_are_errors_with_a_remedy() {
+        let machine = Machine { tun: TunDevice::Missing, net_admin: false, ..machine() };
+        let device = tun_device(&machine);
+        assert_eq!(device.level, Level::Error);
+        assert_eq!(device.text, "no TUN device on this machine");
+        assert!(device.help.unwrap().contains("modprobe tun"));
+        assert_eq!(
+            rights(&machine, false).text,
+            "no right to set up a TUN device: CAP_NET_ADMIN is missing"
+        );
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_is_an_error() {
+        let tun = TunDevice::Present { mode: 0o600, openable: false };
+        let device = tun_device(&Machine { tun, ..machine() });
+        assert_eq!(device.level, Level::Error);
+        assert_eq!(device.text, "the TUN device cannot be opened, mode 0600");
+    }
+
+    #[test]
+    fn an_old_kernel_and_a_small_buffer_are_warnings() {
+        let old = Machine { kernel_release: "5.15.0-1".into(), ..machine() };
+        assert_eq!(kernel(&old).level, Level::Warning);
+        let small = buffer("receive", "rmem_max", Some(212_992));
+        assert_eq!(small.level, Level::Warning);
+        assert_eq!(small.help.as_deref(), Some("sysctl -w net.core.rmem_max=4194304"));
+    }
+
+    #[test]
+    fn rights_over_another_network_are_told_from_none() {
+        let finding = rights(&machine(), false);
+        assert_eq!(finding.level, Level::Error);
+        assert!(finding.text.contains("in a user namespace"), "{}", finding.text);
+    }
+
+    #[test]
+    fn kernel_releases_are_understood() {
+        assert_eq!(kernel_version("6.12.1-x"), Some((6, 12)));
+        assert_eq!(kernel_version("odd"), None);
+    }
+}

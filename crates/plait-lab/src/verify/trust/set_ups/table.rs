@@ -29,12 +29,12 @@ pub(super) struct SetUp {
     /// A program that runs `plait` with something taken away.
     pub(super) through: &'static [&'static str],
     /// More lines of `[gateway]`.
-    gateway: &'static str,
-    address: &'static str,
-    control_socket: &'static str,
-    paths: &'static [&'static str],
-    endpoint: &'static str,
-    allowed_ips: &'static str,
+    pub(super) gateway: &'static str,
+    pub(super) address: &'static str,
+    pub(super) control_socket: &'static str,
+    pub(super) paths: &'static [&'static str],
+    pub(super) endpoint: &'static str,
+    pub(super) allowed_ips: &'static str,
     /// All errors and warnings of `check`: a part of each one's text.
     pub(super) says: &'static [(Level, &'static str)],
 }

@@ -122,7 +122,6 @@ impl Netlink {
 }
 
 fn way_info(message: &RouteMessage) -> Option<Way> {
-    // A local address is reached by the table `local`, and needs no link.
     let leads = matches!(message.header.kind, RouteType::Unicast | RouteType::Local);
     let prefix = message.header.destination_prefix_length;
     let mut way = Way { index: None, prefix, in_main: false };
@@ -134,6 +133,8 @@ fn way_info(message: &RouteMessage) -> Option<Way> {
             _ => {}
         }
     }
-    way.in_main = table == u32::from(RouteHeader::RT_TABLE_MAIN);
+    // Local addresses are reported in the table `main` too as long as no rule was added.
+    let is_unicast = message.header.kind == RouteType::Unicast;
+    way.in_main = is_unicast && table == u32::from(RouteHeader::RT_TABLE_MAIN);
     leads.then_some(way)
 }

@@ -124,8 +124,12 @@ pub struct BacklogStatus {
 pub struct PeerStatus {
     /// The peer's key in base64.
     pub public_key: String,
-    /// `up` when a session exists and a path carries data, else `down` or `connecting`.
+    /// `up` when a session exists and a path carries data, `stuck` when one end throws away nearly
+    /// all that arrives all the same, else `down` or `connecting`.
     pub state: String,
+    /// Why it is stuck, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// The scheduler's name.
     pub scheduler: String,
     /// Seconds since the session in use was made.
@@ -134,6 +138,9 @@ pub struct PeerStatus {
     pub handshakes: u64,
     /// AEAD of the session in use.
     pub cipher: Option<String>,
+    /// The largest inner packet that the bond carries, in bytes; `None` without a bond.
+    #[serde(default)]
+    pub inner_mtu_bytes: Option<u16>,
     /// Inner packets taken from the host.
     pub inner_sent_packets: u64,
     /// Inner bytes taken from the host.
@@ -156,10 +163,12 @@ impl PeerStatus {
         Self {
             public_key,
             state: if connecting { "connecting" } else { "down" }.to_owned(),
+            trouble: None,
             scheduler: String::new(),
             session_age_s: None,
             handshakes: 0,
             cipher: None,
+            inner_mtu_bytes: None,
             inner_sent_packets: 0,
             inner_sent_bytes: 0,
             inner_delivered_packets: 0,

@@ -1,8 +1,8 @@
 //! A configured peer: its handshakes and the bond with it.
 
 use super::cookies::{AskedRoutes, CookieJar};
+use super::limits::{Bucket, Reached};
 use super::waiting::WaitingRoom;
-use crate::allowed_ips::Prefixes;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
 use crate::path::Route;
@@ -67,6 +67,8 @@ pub(super) struct Attempts {
     /// Where its initiation went.
     pub(super) asked: AskedRoutes,
     pub(super) count: usize,
+    /// They are for another bond, although there is one.
+    pub(super) wants_another: bool,
     /// When the first of them began.
     pub(super) since: Option<Instant>,
     pub(super) next_at: Option<Instant>,
@@ -92,7 +94,6 @@ impl Attempts {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) config: PeerConfig,
-    pub(super) prefixes: Prefixes,
     pub(super) bond: Option<NamedBond>,
     /// A bond that the peer asked for and has not used yet.
     pub(super) next_bond: Option<NamedBond>,
@@ -101,12 +102,15 @@ pub(super) struct Peer {
     pub(super) session: Option<SessionAge>,
     pub(super) attempts: Attempts,
     pub(super) answer: Option<Answer>,
+    pub(super) reached: Reached,
     pub(super) newest_timestamp: Timestamp,
     pub(super) initiation_accepted_at: Option<Instant>,
     /// When this side last told the peer that its timestamp is stale.
     pub(super) refused_at: Option<Instant>,
     /// This side's timestamps for the peer must be greater: the peer said so.
     pub(super) timestamp_floor: Timestamp,
+    /// When this side last asked for another bond because the one in use delivered nothing.
+    pub(super) made_anew_at: Option<Instant>,
     pub(super) initiated_at: Option<Instant>,
     /// When this side last began anew at once because its timestamp was stale.
     pub(super) corrected_at: Option<Instant>,
@@ -114,6 +118,10 @@ pub(super) struct Peer {
     /// Where the peer was reached when there was a bond.
     pub(super) remembered: Vec<Route>,
     pub(super) waiting: WaitingRoom,
+    /// What the bond carried last, in bytes: the next one starts from it.
+    pub(super) inner_mtu: Option<u16>,
+    /// How often senders of packets for this peer may still be told of sizes.
+    pub(super) told_size: Bucket,
     pub(super) handshakes: u64,
     /// Which attempt the peer answered: it went to the endpoint that works.
     pub(super) answered_attempt: usize,
@@ -122,7 +130,6 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(config: PeerConfig, own_end: BondIncarnation) -> Self {
         Self {
-            prefixes: Prefixes::new(&config.allowed_ips),
             config,
             bond: None,
             next_bond: None,
@@ -130,15 +137,19 @@ impl Peer {
             session: None,
             attempts: Attempts::default(),
             answer: None,
+            reached: Reached::default(),
             newest_timestamp: Timestamp::default(),
             initiation_accepted_at: None,
             refused_at: None,
             timestamp_floor: Timestamp::default(),
+            made_anew_at: None,
             initiated_at: None,
             corrected_at: None,
             cookies: CookieJar::default(),
             remembered: Vec::new(),
             waiting: WaitingRoom::default(),
+            inner_mtu: None,
+            told_size: Bucket::default(),
             handshakes: 0,
             answered_attempt: 0,
         }
@@ -154,7 +165,8 @@ impl Peer {
 
     /// This side's end of the bond that an initiation of this side is about.
     pub(super) fn own_end_now(&self) -> BondIncarnation {
-        self.bond.as_ref().map_or(self.own_end, |named| named.ends.own)
+        let kept = self.bond.as_ref().filter(|_| !self.attempts.wants_another);
+        kept.map_or(self.own_end, |named| named.ends.own)
     }
 
     /// The bond in use.
@@ -165,6 +177,11 @@ impl Peer {
     /// The bond in use.
     pub(super) fn used_bond_mut(&mut self) -> Option<&mut Bond> {
         self.bond.as_mut().map(|named| &mut named.bond)
+    }
+
+    /// Whether a path of the bond in use can carry data.
+    pub(super) fn is_up(&self) -> bool {
+        self.used_bond().is_some_and(Bond::is_up)
     }
 
     /// Whether every path of the bond in use sleeps.

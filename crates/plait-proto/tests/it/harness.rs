@@ -211,6 +211,12 @@ impl World {
         self.drain(side);
     }
 
+    /// The largest inner packet that a side's bond carries; before there is one, its host's.
+    pub(crate) fn inner_mtu(&self, side: usize) -> u16 {
+        let found = self.sides[side].inner_mtu_to(&self.public_key(1 - side));
+        found.unwrap_or(self.setup.bond.inner_mtu)
+    }
+
     /// Gives a side another configuration: what `change` makes of the one it was built from.
     pub(crate) fn reconfigure(
         &mut self,
@@ -270,6 +276,12 @@ impl World {
         self.sides[CUSTOMER].remove_link(self.now, SocketId(link as u16));
         self.drain(CUSTOMER);
         self.links[link].plugged = false;
+    }
+
+    /// Another gateway with a side's key and configuration, which has seen nothing of this one.
+    pub(crate) fn clone_of(&mut self, side: usize) -> Endpoint {
+        self.setup.seed += 1;
+        endpoint(&self.setup, &self.keys, side, self.now.since(Instant::ZERO).as_secs())
     }
 
     /// Puts a datagram before a side as if it came over a link.

@@ -408,12 +408,13 @@ fn describe(event: &Event) -> String {
     match event {
         Event::BondUp(_) => "bond up".to_owned(),
         Event::BondDown(_) => "bond down".to_owned(),
+        Event::BondStuck(_) => "bond stuck".to_owned(),
         Event::PathUp(_, id) => format!("path {} up", id.0),
         Event::PathSilent(_, id) => format!("path {} silent", id.0),
         Event::PathLossy(_, id) => format!("path {} lossy", id.0),
         Event::PathClosed(_, id) => format!("path {} closed by the peer", id.0),
         Event::PathMoved(_, id, remote) => format!("path {} follows to {remote}", id.0),
-        Event::InnerMtu(bytes) => format!("inner MTU {bytes}"),
+        Event::InnerMtu(_, bytes) => format!("inner MTU {bytes}"),
     }
 }
 

@@ -18,8 +18,6 @@ use crate::config::Config;
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
 
-/// Below this MTU the kernel takes a device's IPv6 addresses and routes away (RFC 8200 §5).
-const IPV6_MTU_MIN: u16 = 1280;
 /// Not this program's business.
 const EPERM: i32 = 1;
 /// What adding an IPv6 address or route gives on a device without IPv6.
@@ -28,11 +26,15 @@ const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 
 /// What to do about a route that is there already.
-pub(crate) const ROUTE_EXISTS_HELP: &str = "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove \
-     it with `ip route del`; or remove `routes = true`, and add routes of your own";
+pub(crate) const ROUTE_EXISTS_HELP: &str = concat!(
+    "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove ",
+    "it with `ip route del`; or remove `routes = true` and add routes of your own"
+);
 /// What to do about IPv6 that is switched off.
-pub(crate) const IPV6_OFF_HELP: &str = "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 \
-     addresses and prefixes";
+pub(crate) const IPV6_OFF_HELP: &str = concat!(
+    "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 ",
+    "addresses and prefixes"
+);
 
 /// Opens the socket for peers that call, if the gateway is to have one.
 pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
@@ -47,11 +49,7 @@ pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<Ud
 }
 
 /// Creates the TUN device, gives it its addresses and routes and takes it up.
-pub(super) fn open_tun(
-    config: &Config,
-    peers: &[PeerConfig],
-    mtu: u16,
-) -> anyhow::Result<(Tun, TunMtu)> {
+pub(super) fn open_tun(config: &Config, peers: &[PeerConfig], mtu: u16) -> anyhow::Result<Tun> {
     let name = &config.gateway.tun;
     let tun = Tun::open(name, true).map_err(|cause| {
         let help = "`plait check` says what is missing; another `tun` may be free";
@@ -71,12 +69,7 @@ pub(super) fn open_tun(
     for route in &routes {
         add_route(&mut netlink, index, *route)?;
     }
-    let cidrs = config.gateway.addresses.iter();
-    let addresses = cidrs.map(|cidr| Prefix { address: cidr.address, length: cidr.length });
-    let only_v6 = |prefix: &Prefix| prefix.address.is_ipv6();
-    let ipv6_addresses = addresses.filter(only_v6).collect();
-    let ipv6_routes = routes.into_iter().filter(only_v6).collect();
-    Ok((tun, TunMtu { index, mtu, ipv6_addresses, ipv6_routes }))
+    Ok(tun)
 }
 
 /// Each prefix once; a default route becomes its two halves.
@@ -121,45 +114,6 @@ fn set_mtu(netlink: &mut Netlink, index: u32, mtu: u16) -> anyhow::Result<()> {
         log::debug!("super-packets may need two sends: {error}");
     }
     Ok(())
-}
-
-/// The TUN device's MTU, which follows the bonds' inner MTU.
-#[derive(Debug)]
-pub(super) struct TunMtu {
-    index: u32,
-    mtu: u16,
-    ipv6_addresses: Vec<Prefix>,
-    ipv6_routes: Vec<Prefix>,
-}
-
-impl TunMtu {
-    /// Sets the MTU; an error is logged, and packets that do not fit are dropped and counted.
-    pub(super) fn follow(&mut self, mtu: u16) {
-        log::info!("the bonds carry inner packets of {mtu} bytes, before {}", self.mtu);
-        match self.set(mtu) {
-            Ok(()) => self.mtu = mtu,
-            Err(error) => log::warn!("the TUN device keeps its MTU of {}: {error:#}", self.mtu),
-        }
-    }
-
-    fn set(&self, mtu: u16) -> anyhow::Result<()> {
-        let mut netlink = Netlink::open()?;
-        set_mtu(&mut netlink, self.index, mtu)?;
-        if self.mtu < IPV6_MTU_MIN && mtu >= IPV6_MTU_MIN {
-            for address in &self.ipv6_addresses {
-                unless_there(netlink.add_address(self.index, address.address, address.length))?;
-            }
-            for route in &self.ipv6_routes {
-                unless_there(netlink.add_route(self.index, route.address, route.length, None))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What is there already need not be added.
-fn unless_there(result: Result<(), NetlinkError>) -> Result<(), NetlinkError> {
-    result.or_else(|error| if error.errno() == Some(EEXIST) { Ok(()) } else { Err(error) })
 }
 
 /// The largest super-packet whose datagrams fit one UDP send.

@@ -281,7 +281,7 @@ impl Tree {
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
-    const ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "yml", "json"];
+    const ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "py", "yml", "json"];
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .expect("the folder exists")
         .map(|entry| entry.expect("the folder can be read").path())
@@ -302,7 +302,8 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
     }
 }
 
-const TEXT: &[&str] = &[".rs", ".md", ".toml", ".sh", "Makefile", ".ci/run", "scripts/setup"];
+const TEXT: &[&str] =
+    &[".rs", ".md", ".toml", ".sh", ".py", "Makefile", ".ci/run", "scripts/setup"];
 
 #[test]
 fn files_and_functions_are_short() {

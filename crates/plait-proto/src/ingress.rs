@@ -614,11 +614,6 @@ fn seal<const PREFIX_BYTES: usize>(
 ) {
     let id = path.id;
     let (session, number, key) = path.take_number();
-    let header = Header { kind, session, path: id, number: number.truncate() }.to_bytes();
-    out.extend_from_slice(&header);
-    let text_at = out.len();
-    out.extend_from_slice(prefix);
-    out.extend_from_slice(body);
-    let tag = key.seal(number, &header, &mut out[text_at..]);
-    out.extend_from_slice(&tag);
+    let header = Header { kind, session, path: id, number: number.truncate() };
+    key.seal_datagram(number, header, prefix, body, out);
 }

@@ -6,6 +6,8 @@ mod keys;
 #[cfg(feature = "simulation")]
 mod null_cipher;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 pub use cookie::{Cookie, CookieSecrets};
 pub use handshake::{

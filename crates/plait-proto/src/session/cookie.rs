@@ -39,6 +39,11 @@ impl fmt::Debug for Cookie {
 }
 
 impl Cookie {
+    #[cfg(test)]
+    pub(super) const fn as_bytes(&self) -> &[u8; COOKIE_BYTES] {
+        &self.0
+    }
+
     /// It may be shown for so long.
     pub const USE_TIME: Duration = Duration::from_secs(120);
 
@@ -61,13 +66,24 @@ impl Cookie {
         receiver: SessionIndex,
         mac1: &[u8],
     ) -> [u8; COOKIE_REPLY_BYTES] {
+        let mut nonce = XNonce::default();
+        rng.fill(&mut nonce);
+        self.seal_with(&nonce, own, receiver, mac1)
+    }
+
+    pub(super) fn seal_with(
+        &self,
+        nonce: &XNonce,
+        own: &PublicKey,
+        receiver: SessionIndex,
+        mac1: &[u8],
+    ) -> [u8; COOKIE_REPLY_BYTES] {
         let mut reply = CookieReply::frame(receiver);
-        rng.fill(&mut reply[CookieReply::NONCE]);
-        let nonce = XNonce::clone_from_slice(&reply[CookieReply::NONCE]);
+        reply[CookieReply::NONCE].copy_from_slice(nonce);
         let (cookie, tag) = reply[CookieReply::SEALED].split_at_mut(COOKIE_BYTES);
         cookie.copy_from_slice(&self.0);
         let made = cipher(own)
-            .encrypt_in_place_detached(&nonce, mac1, cookie)
+            .encrypt_in_place_detached(nonce, mac1, cookie)
             .expect("a cookie is shorter than the cipher's longest text");
         tag.copy_from_slice(&made);
         reply
@@ -138,6 +154,12 @@ impl fmt::Debug for CookieSecrets {
 }
 
 impl CookieSecrets {
+    /// Makes cookies from a known secret, for messages that are known byte by byte.
+    #[cfg(test)]
+    pub(super) fn fixed(key: [u8; 32]) -> Self {
+        Self { current: Some(Secret { key, made_at: Instant::ZERO }), previous: None }
+    }
+
     /// The cookie of an address. Randomness is used for a new secret, when one is due.
     pub fn cookie(&mut self, now: Instant, rng: &mut Rng, source: SocketAddr) -> Cookie {
         if self.current.as_ref().is_none_or(|secret| now >= secret.made_at + SECRET_TIME) {

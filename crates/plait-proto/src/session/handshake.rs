@@ -121,6 +121,9 @@ pub struct Identity {
     pub public: PublicKey,
     mac1_key: [u8; 32],
     sealing: Sealing,
+    /// The ephemeral key of every handshake, for messages that are known byte by byte.
+    #[cfg(test)]
+    pub(super) fixed_ephemeral: Option<[u8; 32]>,
 }
 
 /// What an identity's sessions are sealed with.
@@ -160,7 +163,14 @@ impl Identity {
     /// The identity of a private key.
     pub fn new(private: PrivateKey) -> Self {
         let public = private.public_key();
-        Self { private, public, mac1_key: mac1_key(&public), sealing: Sealing::Aead }
+        Self {
+            private,
+            public,
+            mac1_key: mac1_key(&public),
+            sealing: Sealing::Aead,
+            #[cfg(test)]
+            fixed_ephemeral: None,
+        }
     }
 
     /// The identity of a gateway in the simulator, whose sessions have the null cipher. It makes
@@ -174,7 +184,13 @@ impl Identity {
         let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
         let mut seed = [0; 32];
         rng.fill(&mut seed);
-        Builder::with_resolver(params, Box::new(SeededResolver { seed }))
+        let builder = Builder::with_resolver(params, Box::new(SeededResolver { seed }));
+        #[cfg(test)]
+        let builder = match &self.fixed_ephemeral {
+            Some(key) => builder.fixed_ephemeral_key_for_testing_only(key),
+            None => builder,
+        };
+        builder
             .local_private_key(self.private.as_bytes())
             .and_then(|builder| builder.prologue(prologue))
             .expect("each builder option is set once")

@@ -18,6 +18,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 #[cfg(feature = "simulation")]
 use super::null_cipher::NullKey;
 use crate::seq::{PacketNumber, PathId};
+use crate::wire::sealed::Header;
 
 /// Bytes an AEAD adds.
 pub const TAG_BYTES: usize = 16;
@@ -197,6 +198,25 @@ impl fmt::Debug for PathKey {
 pub struct Unauthentic;
 
 impl PathKey {
+    /// Puts a sealed datagram at the end of `out`: header, then `prefix` and `body` encrypted, then
+    /// the tag (spec W-2).
+    pub fn seal_datagram(
+        &self,
+        number: PacketNumber,
+        header: Header,
+        prefix: &[u8],
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let header = header.to_bytes();
+        out.extend_from_slice(&header);
+        let text_at = out.len();
+        out.extend_from_slice(prefix);
+        out.extend_from_slice(body);
+        let tag = self.seal(number, &header, &mut out[text_at..]);
+        out.extend_from_slice(&tag);
+    }
+
     /// Encrypts `text` in place and returns the tag.
     pub fn seal(&self, number: PacketNumber, aad: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
         match &self.0 {
@@ -257,18 +277,28 @@ impl DirectionSecret {
     /// label, the cipher and the path id. The split is the epoch's own, so the epoch needs no
     /// number here.
     pub fn path_key(&self, cipher: Cipher, path: PathId) -> PathKey {
-        let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0)
-            .expect("BLAKE2s takes keys of up to 32 bytes");
-        mac.update(b"plait 1 path key");
-        mac.update(&[cipher as u8, path.0]);
-        let mut key = Zeroizing::new([0; 32]);
-        key.copy_from_slice(&mac.finalize_fixed());
+        let key = self.path_key_bytes(cipher, path);
         PathKey(match cipher {
             Cipher::Aes256Gcm => aead(&AES_256_GCM, &key),
             Cipher::ChaCha20Poly1305 => aead(&CHACHA20_POLY1305, &key),
             #[cfg(feature = "simulation")]
             Cipher::Null => Sealing::Null(NullKey::new(&key)),
         })
+    }
+
+    pub(super) fn path_key_bytes(&self, cipher: Cipher, path: PathId) -> Zeroizing<[u8; 32]> {
+        let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0)
+            .expect("BLAKE2s takes keys of up to 32 bytes");
+        mac.update(b"plait 1 path key");
+        mac.update(&[cipher as u8, path.0]);
+        let mut key = Zeroizing::new([0; 32]);
+        key.copy_from_slice(&mac.finalize_fixed());
+        key
+    }
+
+    #[cfg(test)]
+    pub(super) const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 

@@ -1,0 +1,3 @@
+//! Tests of sessions as a whole.
+
+mod vectors;

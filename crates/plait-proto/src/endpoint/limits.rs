@@ -128,6 +128,7 @@ mod tests {
         times_ms.filter(|at| take(Instant::from_millis(*at))).count()
     }
 
+    /// Spec H-11: 5 at once and 20 a second.
     #[test]
     fn a_burst_and_then_the_rate() {
         let mut bucket = Bucket::default();
@@ -139,6 +140,7 @@ mod tests {
         assert_eq!(taken([9000; 50].into_iter(), &mut take), 5, "full again");
     }
 
+    /// Spec H-10.
     #[test]
     fn all_messages_share_the_endpoints_limit() {
         let mut guard = Guard::new(HandshakeLimits { per_second: 10, burst: 3 });
@@ -147,6 +149,7 @@ mod tests {
         assert_eq!(taken(0..500, |now| none.has_room(now)), 1, "no limit divides by zero");
     }
 
+    /// Spec H-11.
     #[test]
     fn ipv6_sources_are_counted_by_64_bits() {
         let now = Instant::from_millis(5);

@@ -212,6 +212,7 @@ mod tests {
         secrets.accept(Instant::from_millis(seconds * 1000), address(source), before, mac2)
     }
 
+    /// Spec H-10, H-6.
     #[test]
     fn a_cookie_is_of_one_address_and_port_and_covers_the_message() {
         let (mut rng, mut secrets) = (Rng::from_seed([1; 32]), CookieSecrets::default());
@@ -235,6 +236,7 @@ mod tests {
         assert!(accepts(&secrets, 1, "192.0.2.1:5", &with_mac2(&cookie)));
     }
 
+    /// Spec H-10: accepted until its secret is 245 s old.
     #[test]
     fn a_cookie_is_good_for_its_time_whenever_it_was_given() {
         let source = "192.0.2.1:5";
@@ -262,6 +264,7 @@ mod tests {
         assert!(!accepts(&secrets, 241, "192.0.2.1:5", &message));
     }
 
+    /// Spec H-10.
     #[test]
     fn a_reply_is_of_one_giver_and_answers_one_message() {
         let mut rng = Rng::from_seed([1; 32]);

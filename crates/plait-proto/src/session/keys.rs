@@ -329,6 +329,7 @@ mod tests {
         assert_eq!(private.public_key().to_string(), public);
     }
 
+    /// Spec K-2, K-4: the key by path and cipher, the nonce by number, the clear part with it.
     #[test]
     fn keys_differ_by_path_and_cipher() {
         let secret = DirectionSecret::from_split(&[1; 32]);

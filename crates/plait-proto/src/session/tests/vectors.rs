@@ -442,8 +442,11 @@ fn document() -> Value {
     map([("protocol", "plait 1".into()), ("handshakes", list(all)), ("cookies", cookies(&made[0]))])
 }
 
-/// Spec W-1, W-2, W-3, W-4, W-5, H-1, H-2, H-3, H-6, H-10, K-2, K-4, C-1, C-2, C-4: the bytes of
-/// every kind of datagram and of every frame, from inputs that are all given.
+/// The bytes of every kind of datagram and of every frame, from inputs that are all given.
+/// Spec W-1, W-2, W-3, W-4, W-5, W-6: sealed datagrams.
+/// Spec H-1, H-2, H-3, H-4, H-6, H-10, H-12: handshake messages and cookie replies.
+/// Spec K-1, K-2, K-3, K-4: secrets, path keys and ciphers.
+/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11: layouts of frames.
 #[test]
 fn the_specifications_vectors_are_what_the_code_makes() {
     let text = document().to_text();

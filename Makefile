@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help demo test check verify bench build release fmt fmt-check lint unit unit-here \
-	docs deny deny-if-there setup clean-lab
+	docs vectors deny deny-if-there setup clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -20,7 +20,7 @@ demo: setup build ## Bond a DSL and an LTE link on this machine; tables, and a p
 	@mkdir -p out
 	@$(LAB) demo --html out/demo.html $(ARGS)
 
-test: setup fmt-check lint unit docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
+test: setup fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
 	$(call say,A short demo: the whole way through two gateways)
 	@if why=$$($(LAB) selftest list 2>&1 >/dev/null); then \
 		$(LAB) demo --short; \
@@ -66,6 +66,13 @@ unit-here:
 	$(call say,Tests that need no namespaces)
 	@cargo test --locked --quiet --workspace --lib --bins \
 		--test tidy --test dependencies --test bad_configs --test commands --test link_properties --test seeded
+
+vectors: ## Check the test vectors with a second implementation, in Python
+	$(call say,Test vectors of docs/spec: a second implementation makes and opens each message)
+	@for python in python3 /usr/bin/python3; do \
+		if $$python -c 'import cryptography' 2>/dev/null; then break; fi; \
+	done; \
+	$$python docs/spec/verify_vectors.py
 
 docs:
 	$(call say,Documentation)

@@ -364,6 +364,7 @@ fn fragmentation_needed(packet: &[u8], mtu: u16) -> Vec<u8> {
     ip
 }
 
+/// Spec M-1.
 #[test]
 fn what_icmp_says_of_sizes_changes_nothing() {
     run("what_icmp_says_of_sizes_changes_nothing", || {

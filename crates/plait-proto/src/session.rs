@@ -7,6 +7,8 @@ mod noise;
 #[cfg(feature = "simulation")]
 mod null_cipher;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 pub use cookie::{Cookie, CookieSecrets};
 pub use handshake::{

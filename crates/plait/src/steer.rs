@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use plait_net::clock::{Clock, set_timer_slack};
 use plait_net::netlink::Monitor;
 use plait_net::tun::Tun;
-use plait_proto::steer::Node;
+use plait_proto::steer::{Node, ProbeKey};
 
 use crate::advice::Advised;
 use crate::control::ControlSocket;
@@ -50,7 +50,8 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let tun = Tun::open(&config.node.tun, true)?;
     let host = Host::open(&config, &tun)?;
     let mut forwarding = Forwarding::set(&config)?;
-    let probes = Probes::open(host::random_u64().context("cannot read /dev/urandom")?)
+    let identifier = u16::from_ne_bytes(random_bytes()?);
+    let probes = Probes::open(identifier, ProbeKey::from_bytes(random_bytes()?))
         .context("cannot open a socket for probes")?;
     if let Some(user) = user {
         forwarding.file.create();
@@ -64,7 +65,7 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
         nft: false,
     };
     enter_sandbox(config.node.sandbox, &files);
-    let seed = host::random_u64().context("cannot read /dev/urandom")?;
+    let seed = u64::from_ne_bytes(random_bytes()?);
     let pump = Pump::new(Node::new(config.node_config(), seed), tun);
     let (name, file) = (config.node.tun.clone(), config.file.clone());
     let (monitor, clock) = (Monitor::open()?, Clock::start());
@@ -84,6 +85,10 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     drop(driver);
     log::info!("{name} is down");
     result
+}
+
+fn random_bytes<const N: usize>() -> anyhow::Result<[u8; N]> {
+    host::random_bytes().context("cannot read /dev/urandom")
 }
 
 /// The host's forwarding, as the configuration asks for it; put back when it is dropped.

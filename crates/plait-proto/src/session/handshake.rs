@@ -395,6 +395,7 @@ mod tests {
         Timestamp::from_unix(Duration::new(seconds, nanos))
     }
 
+    /// Spec H-5: timestamps only ever grow.
     #[test]
     fn the_next_timestamp_is_greater() {
         assert_eq!(timestamp(7, 8).next(), timestamp(7, 9));
@@ -437,6 +438,7 @@ mod tests {
         }
     }
 
+    /// Spec H-12.
     #[test]
     fn a_refusal_tells_the_initiator_the_newest_timestamp() {
         let mut pair = Pair::new();

@@ -18,6 +18,7 @@ use super::noise;
 use super::null_cipher::NullKey;
 use crate::seq::{PacketNumber, PathId};
 use crate::wipe::on_wiped_stack;
+use crate::wire::sealed::Header;
 
 /// More than deriving a path's key uses.
 const STACK_BYTES: usize = 8 << 10;
@@ -194,6 +195,25 @@ impl fmt::Debug for PathKey {
 pub struct Unauthentic;
 
 impl PathKey {
+    /// Puts a sealed datagram at the end of `out`: header, then `prefix` and `body` encrypted, then
+    /// the tag (spec W-2).
+    pub fn seal_datagram(
+        &self,
+        number: PacketNumber,
+        header: Header,
+        prefix: &[u8],
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let header = header.to_bytes();
+        out.extend_from_slice(&header);
+        let text_at = out.len();
+        out.extend_from_slice(prefix);
+        out.extend_from_slice(body);
+        let tag = self.seal(number, &header, &mut out[text_at..]);
+        out.extend_from_slice(&tag);
+    }
+
     /// Encrypts `text` in place and returns the tag.
     pub fn seal(&self, number: PacketNumber, aad: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
         match &self.0 {
@@ -244,12 +264,15 @@ impl fmt::Debug for DirectionSecret {
     }
 }
 
-impl DirectionSecret {
-    /// The secret of no session, in place of one that is to be forgotten.
-    pub(crate) fn none() -> Self {
-        Self(Box::new(Zeroizing::new([0; 32])))
+impl Zeroize for DirectionSecret {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
     }
+}
 
+impl ZeroizeOnDrop for DirectionSecret {}
+
+impl DirectionSecret {
     /// One half of the handshake's raw split.
     pub(super) fn from_split(half: &[u8; 32]) -> Self {
         let mut secret = Box::new(Zeroizing::new([0; 32]));
@@ -262,12 +285,7 @@ impl DirectionSecret {
     /// number here.
     pub fn path_key(&self, cipher: Cipher, path: PathId) -> PathKey {
         on_wiped_stack::<STACK_BYTES, _>(|| {
-            let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0[..])
-                .expect("BLAKE2s takes keys of up to 32 bytes");
-            mac.update(b"plait 1 path key");
-            mac.update(&[cipher as u8, path.0]);
-            let mut key = Zeroizing::new([0; 32]);
-            key.copy_from_slice(&mac.finalize_fixed());
+            let key = self.path_key_bytes(cipher, path);
             PathKey(match cipher {
                 Cipher::Aes256Gcm => aead(&AES_256_GCM, &key),
                 Cipher::ChaCha20Poly1305 => aead(&CHACHA20_POLY1305, &key),
@@ -275,6 +293,21 @@ impl DirectionSecret {
                 Cipher::Null => Sealing::Null(NullKey::new(&key)),
             })
         })
+    }
+
+    pub(super) fn path_key_bytes(&self, cipher: Cipher, path: PathId) -> Zeroizing<[u8; 32]> {
+        let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0[..])
+            .expect("BLAKE2s takes keys of up to 32 bytes");
+        mac.update(b"plait 1 path key");
+        mac.update(&[cipher as u8, path.0]);
+        let mut key = Zeroizing::new([0; 32]);
+        key.copy_from_slice(&mac.finalize_fixed());
+        key
+    }
+
+    #[cfg(test)]
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
@@ -305,6 +338,7 @@ mod tests {
         assert_eq!(private.public_key().to_string(), public);
     }
 
+    /// Spec K-2, K-4: the key by path and cipher, the nonce by number, the clear part with it.
     #[test]
     fn keys_differ_by_path_and_cipher() {
         let secret = DirectionSecret::from_split(&[1; 32]);

@@ -14,6 +14,20 @@ use crate::wire::handshake::SessionIndex;
 thread_local! {
     /// All secrets of this thread's handshakes, complemented: the list itself is no trace of them.
     static SEEN: RefCell<Vec<[u8; 32]>> = const { RefCell::new(Vec::new()) };
+    /// The ephemeral key of this thread's handshakes, where one is given.
+    static EPHEMERAL: RefCell<Option<[u8; 32]>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, whose handshakes have this ephemeral key: for messages known byte by byte.
+pub(in crate::session) fn with_ephemeral<T>(key: [u8; 32], work: impl FnOnce() -> T) -> T {
+    EPHEMERAL.set(Some(key));
+    let result = work();
+    EPHEMERAL.set(None);
+    result
+}
+
+pub(super) fn fix_ephemeral(private: &mut [u8; 32]) {
+    EPHEMERAL.with_borrow(|fixed| fixed.iter().for_each(|key| *private = *key));
 }
 
 pub(super) fn see(secret: &[u8]) {

@@ -7,8 +7,10 @@
 //! 4. resequence: wait for the predecessor, or not (`resequencer`);
 //! 5. deliver: inner sources are checked, packets leave through `poll_deliver`.
 
+mod delivery_watch;
 mod passage;
 
+use delivery_watch::DeliveryWatch;
 use passage::Passage;
 
 use crate::allowed_ips::Prefixes;
@@ -19,12 +21,12 @@ use crate::path::gaps::PathGapCounter;
 use crate::path::map::PathMap;
 use crate::path::received::ReceivedRanges;
 use crate::resequencer::delay_spread::DelaySpread;
-use crate::resequencer::{Resequencer, ResequencerConfig, ResequencerStats, Timer};
+use crate::resequencer::{Inserted, Resequencer, ResequencerConfig, ResequencerStats, Timer};
 use crate::seq::{PacketNumber, PathId};
 use crate::session::{Cipher, DirectionSecret, PathKey, Replay, ReplayWindow};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
-use crate::wire::control::{Ack, Frame, LossReport};
+use crate::wire::control::{Ack, Discards, Frame, LossReport};
 use crate::wire::ecn::{self, Ecn};
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -178,6 +180,7 @@ pub struct Egress {
     /// How long a gap takes to be filled by the peer.
     repair_time: Duration,
     resequencer: Resequencer,
+    watch: DeliveryWatch,
     /// The peer sends again what was lost: it is waited for.
     peer_repairs: bool,
     loss_detection: LossDetection,
@@ -211,6 +214,7 @@ impl Egress {
             delay_spread,
             repair_time: Duration::ZERO,
             resequencer: Resequencer::new(resequencer),
+            watch: DeliveryWatch::default(),
             peer_repairs: false,
             loss_detection: config.loss_detection,
             reject_after: config.rekey.reject_after,
@@ -396,9 +400,12 @@ impl Egress {
         };
         let mut out =
             Deliver::new(&mut self.queue, &mut self.delivered_packets, &mut self.delivered_bytes);
-        self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
-            out.deliver(packet);
-        });
+        let inserted =
+            self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
+                out.deliver(packet);
+            });
+        let is_discarded = matches!(inserted, Inserted::LateDropped | Inserted::Duplicate);
+        self.watch.record(now, is_discarded);
         self.passage.show(now, path, seq.next());
         self.release_passed(now);
         self.attribute_losses();
@@ -586,6 +593,16 @@ impl Egress {
     /// How much later a path delivers than the quickest one; `None` when that is not measured.
     pub fn delay_excess(&self, now: Instant, path: PathId) -> Option<Duration> {
         self.delay_spread.as_ref()?.excess(now, path)
+    }
+
+    /// Whether nearly all that arrives is thrown away (spec R-7).
+    pub fn discards(&self, now: Instant) -> Option<Discards> {
+        self.watch.found(now)
+    }
+
+    /// The same, once a second.
+    pub fn tell_discards(&mut self, now: Instant) -> Option<Discards> {
+        self.watch.tell(now)
     }
 
     /// A path's counters.

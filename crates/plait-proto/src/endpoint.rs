@@ -42,6 +42,9 @@ use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
 
+/// A bond that delivers nothing is made anew this often at most (spec R-7).
+const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);
+
 /// Something the owner may want to tell people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -49,6 +52,8 @@ pub enum Event {
     BondUp(PublicKey),
     /// The bond with a peer is gone.
     BondDown(PublicKey),
+    /// One end of the bond throws away nearly all that arrives: the bond is made anew.
+    BondStuck(PublicKey),
     /// A path can carry data.
     PathUp(PublicKey, PathId),
     /// Nothing comes back over a path.
@@ -251,6 +256,7 @@ impl Endpoint {
 
     fn replace_bond(&mut self, at: usize, mut named: NamedBond, session: SessionAge) {
         self.drop_bond(at);
+        self.retire_name(at, named.ends.own);
         named.bond.start_from_inner_mtu(self.inner_mtu);
         for index in named.bond.session_indices() {
             self.sessions.insert(index, at);
@@ -297,6 +303,31 @@ impl Endpoint {
         self.peers[at].own_end = BondIncarnation(self.rng.u64());
         // Whoever repeats the initiation of a session that is gone must begin anew.
         self.peers[at].answer = None;
+    }
+
+    /// A bond of this name is in use, or was thrown away unused: the next one gets another, so that
+    /// no two bonds ever have the same pair of names (spec H-4). The peer may still hold the one
+    /// that is gone, and would renew it with a bond that begins at 0.
+    fn retire_name(&mut self, at: usize, own_end: BondIncarnation) {
+        if self.peers[at].own_end == own_end {
+            self.peers[at].own_end = BondIncarnation(self.rng.u64());
+        }
+    }
+
+    fn forget_session(&mut self, index: Option<SessionIndex>) {
+        if let Some(index) = index {
+            self.sessions.remove(&index);
+        }
+    }
+
+    /// Throws a bond away that the peer asked for and never used.
+    fn discard_next_bond(&mut self, at: usize) {
+        if let Some(unused) = self.peers[at].next_bond.take() {
+            for index in unused.bond.session_indices() {
+                self.sessions.remove(&index);
+            }
+            self.retire_name(at, unused.ends.own);
+        }
     }
 
     fn hello(&self, own_end: BondIncarnation) -> Hello {
@@ -347,7 +378,7 @@ impl Endpoint {
         }
         if let Some(named) = self.peers[at].bond.as_mut().filter(|named| named.ends == ends) {
             let forgotten = named.bond.renew(now, established, true);
-            self.sessions.retain(|index, _| Some(*index) != forgotten);
+            self.forget_session(forgotten);
             let peer = &mut self.peers[at];
             peer.session = Some(session);
             peer.handshakes += 1;
@@ -359,6 +390,20 @@ impl Endpoint {
         self.open_paths(now, at, &mut bond);
         bond.call(now, route);
         self.replace_bond(at, NamedBond { bond, ends }, session);
+    }
+
+    /// The bond delivers next to nothing: this side asks for another, and uses it until there is
+    /// one (spec R-7).
+    fn make_anew(&mut self, now: Instant, at: usize) {
+        let peer = &mut self.peers[at];
+        if peer.made_anew_at.is_some_and(|last| now.since(last) < ANEW_INTERVAL_MIN) {
+            return;
+        }
+        peer.made_anew_at = Some(now);
+        self.events.push_back(Event::BondStuck(peer.config.public_key));
+        peer.attempts.wants_another = true;
+        peer.attempts.count = 0;
+        self.initiate(now, at);
     }
 
     fn stop_attempts(&mut self, at: usize) {
@@ -402,6 +447,7 @@ impl Endpoint {
                     self.events.push_back(Event::PathMoved(key, id, remote));
                 }
                 BondEvent::InnerMtu(_) => self.tell_inner_mtu(),
+                BondEvent::Discarding => self.make_anew(now, at),
             }
         }
     }

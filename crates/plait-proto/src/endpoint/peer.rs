@@ -67,6 +67,8 @@ pub(super) struct Attempts {
     /// Where its initiation went.
     pub(super) asked: AskedRoutes,
     pub(super) count: usize,
+    /// They are for another bond, although there is one.
+    pub(super) wants_another: bool,
     /// When the first of them began.
     pub(super) since: Option<Instant>,
     pub(super) next_at: Option<Instant>,
@@ -107,6 +109,8 @@ pub(super) struct Peer {
     pub(super) refused_at: Option<Instant>,
     /// This side's timestamps for the peer must be greater: the peer said so.
     pub(super) timestamp_floor: Timestamp,
+    /// When this side last asked for another bond because the one in use delivered nothing.
+    pub(super) made_anew_at: Option<Instant>,
     pub(super) initiated_at: Option<Instant>,
     /// When this side last began anew at once because its timestamp was stale.
     pub(super) corrected_at: Option<Instant>,
@@ -134,6 +138,7 @@ impl Peer {
             initiation_accepted_at: None,
             refused_at: None,
             timestamp_floor: Timestamp::default(),
+            made_anew_at: None,
             initiated_at: None,
             corrected_at: None,
             cookies: CookieJar::default(),
@@ -154,7 +159,8 @@ impl Peer {
 
     /// This side's end of the bond that an initiation of this side is about.
     pub(super) fn own_end_now(&self) -> BondIncarnation {
-        self.bond.as_ref().map_or(self.own_end, |named| named.ends.own)
+        let kept = self.bond.as_ref().filter(|_| !self.attempts.wants_another);
+        kept.map_or(self.own_end, |named| named.ends.own)
     }
 
     /// The bond in use.

@@ -137,13 +137,8 @@ impl Endpoint {
     /// Drops what was agreed, or may yet be, under the key of before, but for the session in use.
     fn forget_old_key(&mut self, at: usize) {
         self.stop_attempts(at);
-        let peer = &mut self.peers[at];
-        peer.answer = None;
-        if let Some(unused) = peer.next_bond.take() {
-            for index in unused.bond.session_indices() {
-                self.sessions.remove(&index);
-            }
-        }
+        self.peers[at].answer = None;
+        self.discard_next_bond(at);
     }
 
     /// Leaves a peer's old endpoints and opens paths to the new. Says whether any path was left. A

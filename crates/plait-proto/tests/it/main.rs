@@ -3,6 +3,7 @@
 mod attack;
 mod bond;
 mod clock;
+mod clones;
 mod closed_loop;
 mod ecn;
 mod handshake;

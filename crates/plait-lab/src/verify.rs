@@ -23,6 +23,7 @@ mod resequencing;
 mod simulated;
 mod speed;
 pub(crate) mod survive;
+mod trust;
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +193,11 @@ const PROMISES: &[Promise] = &[
         name: "promise.6",
         claim: "plait measure on emulated links agrees with the lab's own figures",
         check: promise::measure::check,
+    },
+    Promise {
+        name: "trust.3",
+        claim: "no authentic datagram costs a gateway much more than an ordinary one",
+        check: trust::hostile_work::check,
     },
 ];
 

@@ -109,6 +109,11 @@ impl Gateway {
         process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT)
     }
 
+    /// Processor time that the gateway has taken.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(&self.service.pid().to_string())
+    }
+
     /// The most memory that the gateway has held, in bytes.
     pub(crate) fn peak_memory_bytes(&self) -> Result<u64> {
         process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT_PEAK)

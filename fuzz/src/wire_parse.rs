@@ -13,6 +13,7 @@ use plait_proto::wire::tcp::{TcpPacket, mask_sack};
 use plait_proto::wire::{Kind, first_byte};
 
 use crate::input::Input;
+use crate::reached;
 
 /// Readers refuse or return what their writers turn into the same bytes.
 pub fn wire_parse(data: &[u8]) {
@@ -28,6 +29,7 @@ fn frames(data: &[u8]) {
     let Some(frames) = Frame::read_all(data) else { return };
     let mut written = Vec::with_capacity(data.len());
     for frame in &frames {
+        reached::feature(format!("wire_parse {:?}", core::mem::discriminant(frame)));
         match frame {
             Frame::PathInfo(info) => {
                 assert!(info.name.len() <= NAME_BYTES_MAX, "a link's name is short");

@@ -33,7 +33,7 @@ use path_ids::PathIds;
 use path_mtu::InnerMtu;
 use route_check::RouteChecks;
 
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::DropReason;
 use crate::egress::{Egress, Opened, ReceiveSession};
@@ -100,8 +100,8 @@ pub enum BondEvent {
 pub struct BondSetup {
     /// How it behaves.
     pub config: BondConfig,
-    /// The peer's inner prefixes.
-    pub allowed: Prefixes,
+    /// The peer's inner sources.
+    pub allowed: Sources,
     /// Keepalive interval of idle paths.
     pub keepalive: Duration,
     /// Which path ids this side gives out.
@@ -508,6 +508,11 @@ impl Bond {
             .paths()
             .filter(|path| path.state != PathState::Validating)
             .map(|path| path.route)
+    }
+
+    /// Where a path leads.
+    pub fn route_of(&self, id: PathId) -> Option<Route> {
+        self.ingress.path(id).map(|path| path.route)
     }
 
     /// Most datagrams sealed under one key of the session in use.

@@ -13,7 +13,7 @@ mod passage;
 use delivery_watch::DeliveryWatch;
 use passage::Passage;
 
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::output::DeliverQueue;
@@ -189,7 +189,7 @@ pub struct Egress {
     report_due: Option<Instant>,
     /// The earliest `ack_due` of any path.
     first_ack_due: Option<Instant>,
-    allowed: Prefixes,
+    allowed: Sources,
     queue: DeliverQueue,
     /// The largest inner packet that this side sends, in bytes.
     inner_mtu: u16,
@@ -203,7 +203,7 @@ pub struct Egress {
 
 impl Egress {
     /// An egress that has received nothing.
-    pub fn new(config: &BondConfig, allowed: Prefixes) -> Self {
+    pub fn new(config: &BondConfig, allowed: Sources) -> Self {
         let resequencer = resequencer_config(config, false);
         let delay_spread = delay_spread(config);
         Self {
@@ -255,7 +255,7 @@ impl Egress {
     }
 
     /// Accepts other inner sources from now on.
-    pub fn set_allowed(&mut self, allowed: Prefixes) {
+    pub fn set_allowed(&mut self, allowed: Sources) {
         self.allowed = allowed;
     }
 
@@ -385,7 +385,7 @@ impl Egress {
         let seq = prefix.seq.expand(self.resequencer.expected_next());
         let allowed = Inner::read(packet)
             .ok_or(DropReason::BadInnerPacket)
-            .and_then(|inner| self.allowed.check_source(&inner).map(|()| inner.protocol))
+            .and_then(|inner| self.allowed.check(&inner).map(|()| inner.protocol))
             .and_then(|protocol| ecn::decapsulate(packet, outer).map(|()| protocol));
         if allowed == Ok(mss::TCP) {
             mss::clamp(packet, self.inner_mtu);

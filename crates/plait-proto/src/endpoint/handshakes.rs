@@ -68,11 +68,7 @@ impl Endpoint {
         let sender = Initiation::sender(message);
         self.admit(now, route, message, Initiation::MAC1, sender)?;
         let state = self.identity.read_initiation(&mut self.rng, message)?;
-        let at = self
-            .peers
-            .iter()
-            .position(|peer| peer.config.public_key == state.peer)
-            .ok_or(DropReason::UnknownPeer)?;
+        let at = *self.places.get(&state.peer).ok_or(DropReason::UnknownPeer)?;
         let peer = &mut self.peers[at];
         if state.timestamp <= peer.newest_timestamp {
             // The same initiation over a second path gets the same response.

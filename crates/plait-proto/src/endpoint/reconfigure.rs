@@ -2,10 +2,11 @@
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::peer::{NamedBond, Peer};
 use super::{Endpoint, Event, endpoint_for};
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::bond::Bond;
 use crate::config::{BondConfig, PeerConfig};
 use crate::seq::BondIncarnation;
@@ -48,6 +49,7 @@ impl Endpoint {
         for peer in old.into_values() {
             self.dismiss(now, peer);
         }
+        self.index_peers();
         self.index_sessions();
         (self.polled_transmit, self.polled_deliver) = (0, 0);
         for (at, before) in changes.into_iter().enumerate() {
@@ -57,7 +59,6 @@ impl Endpoint {
                 None => {}
             }
         }
-        self.tell_inner_mtu();
     }
 
     /// How bonds behave.
@@ -77,6 +78,7 @@ impl Endpoint {
     /// Says farewell to a peer. Its bond is gone before its datagrams are: they leave with the
     /// handshakes.
     fn dismiss(&mut self, now: Instant, peer: Peer) {
+        self.guard.forget_reached(&peer.reached);
         let Some(NamedBond { mut bond, .. }) = peer.bond else { return };
         bond.close(now);
         let farewells: Vec<_> = bond.routes().collect();
@@ -110,14 +112,10 @@ impl Endpoint {
         let config = &peer.config;
         let new_key = !config.preshared_key.is_same_as(&before.preshared_key);
         let new_endpoints = config.endpoints != before.endpoints;
-        let new_prefixes = config.allowed_ips != before.allowed_ips;
-        if new_prefixes {
-            peer.prefixes = Prefixes::new(&config.allowed_ips);
-        }
+        // Another peer's prefix may be part of this one's from now on.
+        let allowed = Sources::new(Arc::clone(&self.routes), at);
         for named in peer.bond.iter_mut().chain(&mut peer.next_bond) {
-            if new_prefixes {
-                named.bond.set_allowed(peer.prefixes.clone());
-            }
+            named.bond.set_allowed(allowed.clone());
             if config.keepalive != before.keepalive {
                 named.bond.set_keepalive(config.keepalive);
             }

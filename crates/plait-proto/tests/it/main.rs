@@ -12,6 +12,7 @@ mod health;
 mod hostile;
 mod links;
 mod mtu;
+mod neighbours;
 mod operations;
 mod pins;
 mod rekey;

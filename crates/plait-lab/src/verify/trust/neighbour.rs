@@ -28,8 +28,10 @@ const LATENCY_FLOOR_MS: f64 = 2.0;
 const GROWTH_MIB_MAX: f64 = 24.0;
 const PACE_SHARE_MIN: f64 = 0.9;
 
-/// How long a phase lasts before it counts.
+/// How long a phase lasts before it counts: until the hostile one's path has been found to be tiny,
+/// where it is to seem so.
 const RAMP: Duration = Duration::from_secs(1);
+const RAMP_MTU: Duration = Duration::from_secs(5);
 const PHASE_QUICK: Duration = Duration::from_secs(3);
 const PHASE: Duration = Duration::from_secs(10);
 
@@ -62,8 +64,9 @@ impl Course {
         let mut network = Network::build()?;
         let mut session = network.start()?;
         let mut sample = |phase: Phase| {
-            let _step = progress.step(phase.name(), RAMP + counted);
-            session.sample(phase, RAMP, counted)
+            let ramp = if phase == Phase::Mtu { RAMP_MTU } else { RAMP };
+            let _step = progress.step(phase.name(), ramp + counted);
+            session.sample(phase, ramp, counted)
         };
         let before = sample(Phase::Quiet)?;
         let mut phases = Vec::new();

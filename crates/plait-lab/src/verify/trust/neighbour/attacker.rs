@@ -241,6 +241,8 @@ impl Worker {
             if asked != phase {
                 (phase, since, sent) = (asked, Instant::now(), 0);
                 self.content.forget_heard();
+                // What a path carries is found out when it is new.
+                self.joined &= phase != Phase::Mtu;
             }
             self.listen(phase);
             if !self.joined && self.tried_at.is_none_or(|at| at.elapsed() >= REJOIN) {

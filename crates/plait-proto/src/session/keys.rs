@@ -248,6 +248,11 @@ impl fmt::Debug for DirectionSecret {
 }
 
 impl DirectionSecret {
+    /// The secret of no session, in place of one that is to be forgotten.
+    pub(crate) const fn none() -> Self {
+        Self([0; 32])
+    }
+
     /// One half of the handshake's raw split.
     pub(super) const fn from_split(half: &[u8; 32]) -> Self {
         Self(*half)

@@ -82,6 +82,10 @@ fn choose_config(input: &mut Input<'_>) -> BondConfig {
     }
 }
 
+fn inner_mtus(pair: &Pair) -> [Option<u16>; 2] {
+    [CUSTOMER, PROVIDER].map(|side| pair.sides[side].inner_mtu_to(&public_key(1 - side)))
+}
+
 /// What one honest side sent, and which of it came out at the other.
 #[derive(Default)]
 struct Direction {
@@ -101,8 +105,8 @@ struct Run {
     /// It answers challenges, and MTU probes with no more padding than this.
     answers: Option<u16>,
     last_initiation: Vec<u8>,
-    /// Inner MTUs before it began.
-    inner_mtus: [u16; 2],
+    /// Of the honest bond at both sides, before it began.
+    inner_mtus: [Option<u16>; 2],
     told_bytes: usize,
     answered_bytes: usize,
 }
@@ -131,7 +135,7 @@ impl Run {
         pair.start();
         // Long enough to know what the paths carry.
         pair.run_for(Duration::from_secs(3));
-        let inner_mtus = pair.sides.each_ref().map(|side| side.inner_mtu());
+        let inner_mtus = inner_mtus(&pair);
         Self {
             pair,
             config,
@@ -322,8 +326,11 @@ impl Run {
                 self.arrived(side, &packet);
             }
         }
-        let inner_mtus = self.pair.sides.each_ref().map(|side| side.inner_mtu());
-        assert_eq!(inner_mtus, self.inner_mtus, "another peer's path is nobody else's MTU");
+        assert_eq!(
+            inner_mtus(&self.pair),
+            self.inner_mtus,
+            "another peer's path is nobody else's MTU"
+        );
         let status = self.pair.sides[PROVIDER].status(self.pair.now);
         let limits = &self.config.resequencer;
         for peer in &status.peers {
@@ -343,12 +350,13 @@ impl Run {
     }
 
     fn arrived(&mut self, side: usize, packet: &[u8]) {
-        let source = packet.get(12..16);
-        let honest = source == Some(&INNER_IPS[1 - side][..]);
-        if side == PROVIDER && source == Some(&[10, 99, 0, HOSTILE_HOST][..]) {
+        let source = packet.get(12..16).unwrap_or_default();
+        if side == PROVIDER && source != INNER_IPS[CUSTOMER] {
+            // The hostile peer's own, and what the endpoint itself tells the host.
+            assert!(source.starts_with(&INNER_IPS[0][..3]), "{source:?} is not of its prefix");
             return;
         }
-        assert!(honest, "a packet from {source:?} comes out at side {side}");
+        assert_eq!(source, INNER_IPS[1 - side], "who sends to side {side}");
         let direction = &mut self.directions[1 - side];
         let at = number(packet) as usize;
         let sent = direction.sent.get(at).map(Vec::as_slice);

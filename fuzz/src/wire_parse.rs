@@ -87,7 +87,7 @@ fn handshake(data: &[u8]) {
     }
     if let Some(message) = data.first_chunk::<RESPONSE_BYTES>()
         && let Some(receiver) = Response::receiver(message)
-        && Response::is_refusal(message)
+        && message[5..9] == [0; 4]
     {
         assert_eq!(Response::sender(message), None, "a refusal makes no session");
         assert_eq!(Response::refusal(receiver)[1..9], message[1..9]);

@@ -5,11 +5,12 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help demo test check verify bench build release fmt fmt-check lint unit unit-here \
-	docs vectors deny deny-if-there setup clean-lab
+	docs vectors deny deny-if-there fuzz setup clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LAB := $(TARGET)/debug/plait-lab
+SECONDS_EACH ?= 60
 say = @printf '\n== %s\n' "$(1)"
 
 help: ## List the targets
@@ -88,6 +89,10 @@ deny: ## Check licences and advisories of dependencies
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; else \
 		echo 'cargo-deny is missing; install it with: cargo install --locked cargo-deny' >&2; \
 		exit 1; fi
+
+fuzz: ## Fuzz every target longer: SECONDS_EACH=60, ARGS='hostile_peer'; prints what was reached
+	$(call say,Fuzzing: $(SECONDS_EACH) s for each target)
+	@scripts/fuzz $(SECONDS_EACH) $(ARGS)
 
 setup:
 	@scripts/setup

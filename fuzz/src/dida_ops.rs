@@ -15,6 +15,7 @@ use plait_proto::wire::tcp::{
 };
 
 use crate::input::Input;
+use crate::reached;
 
 const STEPS_MAX: usize = 2000;
 const HOLD_MAX: Duration = Duration::from_millis(300);
@@ -35,6 +36,7 @@ pub fn dida_ops(data: &[u8]) {
     }
     case.advance(HOLD_MAX);
     let stats = case.dida.stats();
+    reached::statistics("dida_ops", &format!("{stats:?}"));
     assert_eq!((stats.held_now, stats.kept_now_bytes), (0, 0), "nothing is held for ever");
     case.advance(case.dida.config().idle);
     assert_eq!((case.dida.stats().flows, case.dida.poll_timeout()), (0, None));

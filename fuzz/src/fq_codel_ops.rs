@@ -12,6 +12,7 @@ use plait_proto::wire::ecn::{self, Ecn};
 use plait_proto::wire::ip::Inner;
 
 use crate::input::Input;
+use crate::reached;
 
 const STEPS_MAX: usize = 2000;
 
@@ -29,6 +30,7 @@ pub fn fq_codel_ops(data: &[u8]) {
     while case.pop() {
         case.check();
     }
+    reached::statistics("fq_codel_ops", &format!("{:?}", case.queue.counters()));
     assert!(case.queue.is_empty(), "a queue that gives nothing is empty");
 }
 

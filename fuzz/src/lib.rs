@@ -2,7 +2,8 @@
 //!
 //! Each target is one module and a pure function of its input, so that a failing input fails again.
 //! `tests/seeded.rs` runs them on stable Rust, `libfuzzer/` under libFuzzer. [`input`] turns bytes
-//! into decisions; [`pair`] joins two endpoints in memory.
+//! into decisions; [`pair`] joins two endpoints in memory; [`reached`] remembers what the targets
+//! came to.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -10,10 +11,13 @@
 pub mod bond_ops;
 pub mod dida_ops;
 pub mod fq_codel_ops;
+pub mod hostile_peer;
 pub mod input;
 pub mod open_datagram;
 pub mod pair;
+pub mod reached;
 pub mod resequencer_ops;
+pub mod seeded;
 pub mod steer_ops;
 pub mod tun_segment;
 pub mod wire_parse;
@@ -21,6 +25,7 @@ pub mod wire_parse;
 pub use bond_ops::bond_ops;
 pub use dida_ops::dida_ops;
 pub use fq_codel_ops::fq_codel_ops;
+pub use hostile_peer::hostile_peer;
 pub use open_datagram::open_datagram;
 pub use resequencer_ops::resequencer_ops;
 pub use steer_ops::steer_ops;
@@ -30,14 +35,19 @@ pub use wire_parse::wire_parse;
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
-/// Every target by name.
-pub const TARGETS: [(&str, Target); 8] = [
-    ("wire_parse", wire_parse),
-    ("open_datagram", open_datagram),
-    ("bond_ops", bond_ops),
-    ("resequencer_ops", resequencer_ops),
-    ("fq_codel_ops", fq_codel_ops),
-    ("tun_segment", tun_segment),
-    ("steer_ops", steer_ops),
-    ("dida_ops", dida_ops),
+/// Every target, and how it is run on stable Rust.
+pub const PLANS: [seeded::Plan; 9] = [
+    plan("wire_parse", wire_parse, 200_000, 400),
+    plan("open_datagram", open_datagram, 300, 600),
+    plan("bond_ops", bond_ops, 250, 200),
+    plan("hostile_peer", hostile_peer, 200, 200),
+    plan("resequencer_ops", resequencer_ops, 4000, 1000),
+    plan("fq_codel_ops", fq_codel_ops, 4000, 1000),
+    plan("tun_segment", tun_segment, 20_000, 500),
+    plan("steer_ops", steer_ops, 4000, 1000),
+    plan("dida_ops", dida_ops, 4000, 1000),
 ];
+
+const fn plan(name: &'static str, target: Target, cases: u64, bytes_max: usize) -> seeded::Plan {
+    seeded::Plan { name, target, cases, bytes_max }
+}

@@ -12,10 +12,12 @@ use plait_proto::path::Route;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::rng::Rng;
 use plait_proto::scheduler::SchedulerConfig;
-use plait_proto::session::{PresharedKey, PrivateKey};
+use plait_proto::session::{PresharedKey, PrivateKey, PublicKey};
 use plait_proto::stats::PathState;
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::ecn::Ecn;
+
+use crate::reached;
 
 /// The side with the links, which initiates.
 pub const CUSTOMER: usize = 0;
@@ -26,7 +28,9 @@ pub const LINKS: usize = 2;
 /// Bytes of the headers and the number of [`packet`].
 pub const PACKET_BYTES_MIN: usize = 32;
 
-const INNER_IPS: [[u8; 4]; 2] = [[10, 99, 0, 2], [10, 99, 0, 1]];
+const KEYS: [u8; 2] = [1, 2];
+/// The sides' addresses inside.
+pub const INNER_IPS: [[u8; 4]; 2] = [[10, 99, 0, 2], [10, 99, 0, 1]];
 const DELAYS_MS: [u64; LINKS] = [5, 15];
 /// Steps of one call of [`Pair::run_for`]: more means that time does not pass.
 const STEPS_MAX: usize = 1_000_000;
@@ -72,7 +76,11 @@ pub struct Pair {
     pub delivered: [Vec<Vec<u8>>; 2],
     /// Datagrams that left the sides.
     pub sent_datagrams: u64,
+    /// What the provider sent to addresses that are not the customer's, when it has other peers.
+    pub astray: Vec<(SocketAddr, Vec<u8>)>,
     bond: BondConfig,
+    /// The provider's peers beside the customer.
+    others: Vec<PeerConfig>,
     /// How often each of the customer's addresses has changed.
     bindings: [u8; LINKS],
     /// Seconds that both wall clocks have jumped forwards; read at a restart.
@@ -99,7 +107,12 @@ pub fn bond_config() -> BondConfig {
 impl Pair {
     /// Two endpoints that have done nothing yet.
     pub fn new(bond: BondConfig) -> Self {
-        let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&bond, side, 0, 0));
+        Self::with_others(bond, Vec::new())
+    }
+
+    /// The same, with a provider that has other peers beside the customer.
+    pub fn with_others(bond: BondConfig, others: Vec<PeerConfig>) -> Self {
+        let sides = [CUSTOMER, PROVIDER].map(|side| endpoint(&bond, &others, side, 0, 0));
         Self {
             now: Instant::ZERO,
             sides,
@@ -108,7 +121,9 @@ impl Pair {
             held: None,
             delivered: [Vec::new(), Vec::new()],
             sent_datagrams: 0,
+            astray: Vec::new(),
             bond,
+            others,
             bindings: [0; LINKS],
             jumped_s: 0,
             flying: BTreeMap::new(),
@@ -128,7 +143,7 @@ impl Pair {
     /// The side starts again with nothing but its configuration.
     pub fn restart(&mut self, side: usize) {
         self.starts = self.starts.wrapping_add(1);
-        self.sides[side] = endpoint(&self.bond, side, self.starts, self.jumped_s);
+        self.sides[side] = endpoint(&self.bond, &self.others, side, self.starts, self.jumped_s);
         self.sides[side].start(self.now);
         self.drain(side);
     }
@@ -145,25 +160,49 @@ impl Pair {
 
     /// Hands inner packets to a side as one batch.
     pub fn send(&mut self, from: usize, packets: &[Vec<u8>]) {
-        for packet in packets {
-            self.sides[from].handle_packet(self.now, packet);
-        }
-        self.drain(from);
+        self.send_any(from, 0, packets);
     }
 
     /// Puts a datagram before a side.
     pub fn inject(&mut self, datagram: &Datagram) {
         let Datagram { to, link, bytes } = datagram;
-        let mut bytes = bytes.clone();
-        let stride = bytes.len();
-        self.sides[*to].handle_datagrams(
-            self.now,
-            route_at(*to, *link, self.bindings),
-            Ecn::NotEct,
-            stride,
-            &mut bytes,
-        );
-        self.drain(*to);
+        let message = datagram.bytes.first().map_or("nothing", |first| reached::message(*first));
+        let route = route_at(*to, *link, self.bindings);
+        self.hand(*to, 0, message, route, Ecn::NotEct, bytes);
+    }
+
+    /// Puts a datagram of this content, from the side's peer of this number, before the side.
+    pub fn hand(
+        &mut self,
+        to: usize,
+        peer: usize,
+        message: &'static str,
+        route: Route,
+        ecn: Ecn,
+        bytes: &[u8],
+    ) {
+        let (side, now, stride) = (&mut self.sides[to], self.now, bytes.len());
+        let mut bytes = bytes.to_vec();
+        reached::around(side, now, peer, message, |side| {
+            side.handle_datagrams(now, route, ecn, stride, &mut bytes);
+        });
+        self.drain(to);
+    }
+
+    /// The other peers hear no more of what was sent to them until now.
+    pub fn take_astray(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+        core::mem::take(&mut self.astray)
+    }
+
+    /// The provider's host has packets for other peers.
+    pub fn send_any(&mut self, from: usize, peer: usize, packets: &[Vec<u8>]) {
+        for packet in packets {
+            let now = self.now;
+            reached::around(&mut self.sides[from], now, peer, "packet of the host", |side| {
+                side.handle_packet(now, packet);
+            });
+        }
+        self.drain(from);
     }
 
     /// Lets what was held back go on.
@@ -185,7 +224,14 @@ impl Pair {
         while let Some(transmit) = self.sides[side].poll_transmit() {
             let size = transmit.segment_size.unwrap_or(transmit.contents.len());
             let link = link_of(side, transmit.socket, transmit.remote, self.bindings);
-            let Some(link) = link else { continue };
+            let Some(link) = link else {
+                if !self.others.is_empty() {
+                    let datagrams = transmit.contents.chunks(size);
+                    let astray = datagrams.map(|bytes| (transmit.remote, bytes.to_vec()));
+                    self.astray.extend(astray);
+                }
+                continue;
+            };
             let datagrams = transmit.contents.chunks(size).map(<[u8]>::to_vec);
             sent.extend(datagrams.map(|bytes| Datagram { to: 1 - side, link, bytes }));
         }
@@ -285,8 +331,19 @@ fn link_of(
     (0..LINKS).find(|link| customer_address(*link, bindings) == remote)
 }
 
-fn endpoint(bond: &BondConfig, side: usize, starts: u8, jumped_s: u64) -> Endpoint {
-    let keys = [PrivateKey::from_bytes([1; 32]), PrivateKey::from_bytes([2; 32])];
+/// The public key of a side.
+pub fn public_key(side: usize) -> PublicKey {
+    KEYS.map(|byte| PrivateKey::from_bytes([byte; 32]))[side].public_key()
+}
+
+fn endpoint(
+    bond: &BondConfig,
+    others: &[PeerConfig],
+    side: usize,
+    starts: u8,
+    jumped_s: u64,
+) -> Endpoint {
+    let keys = KEYS.map(|byte| PrivateKey::from_bytes([byte; 32]));
     let is_customer = side == CUSTOMER;
     let links = (0..LINKS as u8).map(|at| LinkConfig {
         socket: SocketId(u16::from(at)),
@@ -312,7 +369,9 @@ fn endpoint(bond: &BondConfig, side: usize, starts: u8, jumped_s: u64) -> Endpoi
     };
     let mut seed = [side as u8; 32];
     seed[1] = starts;
-    Endpoint::new(config, vec![peer], Rng::from_seed(seed))
+    let others = if is_customer { &[] } else { others };
+    let peers = core::iter::once(peer).chain(others.iter().cloned());
+    Endpoint::new(config, peers.collect(), Rng::from_seed(seed))
 }
 
 /// An inner UDP packet from a side to the other, of at least [`PACKET_BYTES_MIN`] bytes.
@@ -329,6 +388,13 @@ pub fn packet(from: usize, flow: u16, number: u32, bytes: usize) -> Vec<u8> {
     packet.extend_from_slice(&[0, 0]);
     packet.extend_from_slice(&number.to_be_bytes());
     packet.resize(usize::from(bytes), number as u8);
+    packet
+}
+
+/// An inner packet from a side to any address.
+pub fn packet_to(from: usize, to: [u8; 4], bytes: usize) -> Vec<u8> {
+    let mut packet = packet(from, 0, 0, bytes);
+    packet[16..20].copy_from_slice(&to);
     packet
 }
 

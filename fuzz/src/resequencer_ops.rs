@@ -10,6 +10,7 @@ use plait_proto::seq::{BondSeq, PathId};
 use plait_proto::time::{Duration, Instant};
 
 use crate::input::Input;
+use crate::reached;
 
 const OPS_MAX: usize = 4000;
 /// Numbers whose arrival the resequencer remembers below its floor.
@@ -192,6 +193,7 @@ impl Run {
         }
         assert_eq!(self.resequencer.poll_timeout(), None, "time resolves everything");
         assert_eq!(self.resequencer.stats().waiting_now_packets, 0, "nothing waits for ever");
+        reached::statistics("resequencer_ops", &format!("{:?}", self.resequencer.stats()));
         let next = self.resequencer.expected_next().0;
         assert_eq!(self.floor, next, "everything is resolved");
         let sent = next - self.first;

@@ -15,6 +15,7 @@ use plait_proto::steer::{
 use plait_proto::time::{Duration, Instant};
 
 use crate::input::Input;
+use crate::reached;
 
 const STEPS_MAX: usize = 2000;
 const FLOWS_MAX: u32 = 4;
@@ -174,7 +175,9 @@ impl Case {
             self.pass(Duration::from_millis(100));
             self.drain();
         }
-        if let Some(dida) = self.node.status(self.now).dida {
+        let status = self.node.status(self.now);
+        reached::statistics("steer_ops", &format!("{status:?}"));
+        if let Some(dida) = status.dida {
             assert_eq!(dida.held_now, 0, "nothing is held for ever");
         }
     }

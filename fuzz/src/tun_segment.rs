@@ -8,6 +8,7 @@ use plait_net::tun::segment::{Identification, split};
 use plait_net::tun::vnet::{Gso, VNET_HEADER_LEN, VnetHeader};
 
 use crate::input::Input;
+use crate::reached;
 
 const PACKETS_MAX: usize = 100;
 const TCP: u8 = 6;
@@ -50,7 +51,10 @@ fn split_any(header: &[u8; VNET_HEADER_LEN], packet: &[u8]) {
     let Some(vnet) = VnetHeader::parse(header) else { return };
     assert_eq!(VnetHeader::parse(&vnet.emit()), Some(vnet), "a vnet header survives writing");
     let mut batch = PacketBatch::new();
-    if split(&vnet, &mut packet.to_vec(), &mut batch).is_err() {
+    let result = split(&vnet, &mut packet.to_vec(), &mut batch);
+    let outcome = result.as_ref().map(|()| batch.len().min(3));
+    reached::feature(format!("tun_segment {:?} {outcome:?}", vnet.gso));
+    if result.is_err() {
         assert!(batch.is_empty(), "what is refused leaves no packet behind");
         return;
     }
@@ -114,6 +118,8 @@ fn join_and_split(packets: &[Vec<u8>]) {
 
 fn take(coalescer: &mut Coalescer, restored: &mut Vec<Vec<u8>>) {
     let Some(aggregate) = coalescer.take() else { return };
+    let (gso, packets) = (aggregate.vnet.gso, aggregate.packets.min(3));
+    reached::feature(format!("tun_segment joined {gso:?} {packets}"));
     let mut batch = PacketBatch::new();
     let result = split(&aggregate.vnet, &mut aggregate.packet.to_vec(), &mut batch);
     assert_eq!(result, Ok(()), "an aggregate can be split");

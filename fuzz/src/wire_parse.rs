@@ -13,6 +13,7 @@ use plait_proto::wire::tcp::{TcpPacket, mask_sack};
 use plait_proto::wire::{Kind, first_byte};
 
 use crate::input::Input;
+use crate::reached;
 
 /// Readers refuse or return what their writers turn into the same bytes.
 pub fn wire_parse(data: &[u8]) {
@@ -28,6 +29,7 @@ fn frames(data: &[u8]) {
     let Some(frames) = Frame::read_all(data) else { return };
     let mut written = Vec::with_capacity(data.len());
     for frame in &frames {
+        reached::feature(format!("wire_parse {:?}", core::mem::discriminant(frame)));
         match frame {
             Frame::PathInfo(info) => {
                 assert!(info.name.len() <= NAME_BYTES_MAX, "a link's name is short");
@@ -85,7 +87,7 @@ fn handshake(data: &[u8]) {
     }
     if let Some(message) = data.first_chunk::<RESPONSE_BYTES>()
         && let Some(receiver) = Response::receiver(message)
-        && Response::is_refusal(message)
+        && message[5..9] == [0; 4]
     {
         assert_eq!(Response::sender(message), None, "a refusal makes no session");
         assert_eq!(Response::refusal(receiver)[1..9], message[1..9]);

@@ -274,11 +274,14 @@ pub(crate) struct SwarmArgs {
     /// Print what happens in it.
     #[arg(long, requires = "seed")]
     pub(crate) trace: bool,
+    /// Give the provider a third peer, which holds a key and seals whatever it likes.
+    #[arg(long)]
+    pub(crate) hostile: bool,
     /// Seeds to run at a time.
     #[arg(long, default_value_t = 2, value_parser = jobs())]
     pub(crate) jobs: usize,
     /// Run so many hours of virtual time in one go, with a fault every minute.
-    #[arg(long, value_name = "HOURS", conflicts_with_all = ["seeds", "first", "trace"],
+    #[arg(long, value_name = "HOURS", conflicts_with_all = ["seeds", "first", "trace", "hostile"],
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) soak: Option<u32>,
 }

@@ -106,9 +106,17 @@ impl Gateway {
 
     /// Memory that the gateway holds, in bytes: `VmRSS` of proc_pid_status(5).
     pub(crate) fn memory_bytes(&self) -> Result<u64> {
-        let file = format!("/proc/{}/status", self.service.pid());
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
-        resident_bytes(&text).with_context(|| format!("{file} names no resident memory"))
+        process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT)
+    }
+
+    /// Processor time that the gateway has taken.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(&self.service.pid().to_string())
+    }
+
+    /// The most memory that the gateway has held, in bytes.
+    pub(crate) fn peak_memory_bytes(&self) -> Result<u64> {
+        process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT_PEAK)
     }
 
     /// Whether the gateway has not ended by itself.
@@ -144,12 +152,6 @@ impl Gateway {
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
     }
-}
-
-fn resident_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 fn start_service(netns: &NetNs, config: &Path, log: &Path) -> Result<Service> {
@@ -235,16 +237,4 @@ pub(crate) fn endpoint_v4() -> SocketAddr {
 /// The provider's endpoint over IPv6.
 pub(crate) fn endpoint_v6() -> SocketAddr {
     SocketAddr::from((PROVIDER_V6, LISTEN_PORT))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::resident_bytes;
-
-    #[test]
-    fn resident_memory_is_read() {
-        let text = "Name:\tplait\nVmHWM:\t    9000 kB\nVmRSS:\t    7008 kB\nThreads:\t1\n";
-        assert_eq!(resident_bytes(text), Some(7008 * 1024));
-        assert_eq!(resident_bytes("Name:\tplait\n"), None);
-    }
 }

@@ -169,6 +169,23 @@ pub(crate) fn cpu_time(entry: &str) -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
+/// Memory that a process holds, and the most that it has held, in proc_pid_status(5).
+pub(crate) const RESIDENT: &str = "VmRSS:";
+pub(crate) const RESIDENT_PEAK: &str = "VmHWM:";
+
+/// One of the two, in bytes. `entry` is the process's folder in `/proc`: a number or `self`.
+pub(crate) fn memory_bytes(entry: &str, which: &str) -> Result<u64> {
+    let file = format!("/proc/{entry}/status");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    status_bytes(&text, which).with_context(|| format!("{file} has no {which}"))
+}
+
+fn status_bytes(status: &str, which: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(which))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 /// `utime` and `stime` of proc_pid_stat(5), its fields 14 and 15.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -212,6 +229,15 @@ mod tests {
         assert_eq!(cpu_ticks("7 (a"), None);
         assert!(cpu_time("thread-self").is_ok() && cpu_time("self").is_ok());
         assert!(cpu_time("none").is_err());
+    }
+
+    #[test]
+    fn memory_is_read() {
+        let text = "Name:\tplait\nVmHWM:\t    9000 kB\nVmRSS:\t    7008 kB\nThreads:\t1\n";
+        assert_eq!(status_bytes(text, RESIDENT), Some(7008 * 1024));
+        assert_eq!(status_bytes(text, RESIDENT_PEAK), Some(9000 * 1024));
+        assert_eq!(status_bytes("Name:\tplait\n", RESIDENT), None);
+        assert!(memory_bytes("self", RESIDENT).is_ok());
     }
 
     #[test]

@@ -21,6 +21,20 @@ pub(crate) use soak::{Soak, figures as soak_figures};
 /// Time between two words on how far it is.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// Whom the provider has for a peer beside the customer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Company {
+    Nobody,
+    /// A peer with a key of its own that keeps to no rule.
+    Hostile,
+}
+
+impl SwarmArgs {
+    fn company(&self) -> Company {
+        if self.hostile { Company::Hostile } else { Company::Nobody }
+    }
+}
+
 /// What became of a seed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SeedResult {
@@ -64,9 +78,9 @@ pub(crate) fn run(args: &SwarmArgs, output: &Output) -> Result<Verdict> {
         return soak::run(hours, args, output);
     }
     if let Some(seed) = args.seed {
-        return repeat(seed, args.trace, output);
+        return repeat(seed, args.company(), args.trace, output);
     }
-    let seeds = run_seeds(args.first, args.seeds, args.jobs, |failed| {
+    let seeds = run_seeds(args.first, args.seeds, args.company(), args.jobs, |failed| {
         output.record("seed", failed)?;
         output.line(failure_line(failed))
     })?;
@@ -97,7 +111,7 @@ fn failure_line(failed: &SeedResult) -> String {
 }
 
 /// One seed, with its course if it is asked for.
-fn repeat(seed: u64, with_trace: bool, output: &Output) -> Result<Verdict> {
+fn repeat(seed: u64, company: Company, with_trace: bool, output: &Output) -> Result<Verdict> {
     #[derive(Serialize)]
     struct Event {
         at_s: f64,
@@ -114,7 +128,7 @@ fn repeat(seed: u64, with_trace: bool, output: &Output) -> Result<Verdict> {
         }
     };
     let started = Instant::now();
-    let result = run_seed(seed, Some(&mut print));
+    let result = run_seed(seed, company, Some(&mut print));
     printed?;
     if !result.ok {
         output.line(failure_line(&result))?;
@@ -127,9 +141,13 @@ fn repeat(seed: u64, with_trace: bool, output: &Output) -> Result<Verdict> {
 }
 
 /// Runs a seed; a panic of the core is a failure like another.
-fn run_seed(seed: u64, trace: Option<swarm::Trace<'_>>) -> SeedResult {
-    let run = AssertUnwindSafe(|| swarm::run(seed, FaultKinds::STANDARD, trace));
-    let command = format!("plait-lab swarm --seed {seed}");
+fn run_seed(seed: u64, company: Company, trace: Option<swarm::Trace<'_>>) -> SeedResult {
+    let (run, option): (fn(_, _, _) -> _, _) = match company {
+        Company::Nobody => (swarm::run, ""),
+        Company::Hostile => (swarm::run_beside_hostile, " --hostile"),
+    };
+    let run = AssertUnwindSafe(|| run(seed, FaultKinds::STANDARD, trace));
+    let command = format!("plait-lab swarm{option} --seed {seed}");
     let (outcome, violation) = guarded(run);
     SeedResult { seed, ok: violation.is_none(), violation, command, outcome }
 }
@@ -153,13 +171,14 @@ fn guarded(
 pub(crate) fn run_seeds(
     first: u64,
     count: u64,
+    company: Company,
     jobs: usize,
     mut tell: impl FnMut(&SeedResult) -> Result<()>,
 ) -> Result<Seeds> {
     let mut seeds = Seeds { first, ..Seeds::default() };
     let (started, mut told) = (Instant::now(), Instant::now());
     let count = usize::try_from(count)?;
-    let work = |at: usize| run_seed(first.wrapping_add(at as u64), None);
+    let work = |at: usize| run_seed(first.wrapping_add(at as u64), company, None);
     pool::in_order_on(jobs, count, work, |result| -> Result<()> {
         let Some(result) = result else { return Ok(()) };
         if !result.ok {
@@ -220,11 +239,13 @@ mod tests {
 
     #[test]
     fn seeds_are_run_and_counted() {
-        let seeds = run_seeds(1, 4, 2, |_| Ok(())).unwrap();
-        assert_eq!((seeds.seeds, seeds.failed.len()), (4, 0));
-        assert!(seeds.sent_packets > 0 && seeds.delivered_packets <= seeds.sent_packets);
-        let summary = figures(&seeds);
-        assert!(Summary::new("swarm", &summary, ()).ok);
+        for company in [Company::Nobody, Company::Hostile] {
+            let seeds = run_seeds(1, 4, company, 2, |_| Ok(())).unwrap();
+            assert_eq!((seeds.seeds, seeds.failed.len()), (4, 0));
+            assert!(seeds.sent_packets > 0 && seeds.delivered_packets <= seeds.sent_packets);
+            let summary = figures(&seeds);
+            assert!(Summary::new("swarm", &summary, ()).ok);
+        }
     }
 
     #[test]

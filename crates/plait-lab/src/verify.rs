@@ -195,6 +195,16 @@ const PROMISES: &[Promise] = &[
         check: promise::measure::check,
     },
     Promise {
+        name: "trust.2",
+        claim: "a customer beside one that does what it can loses neither speed, MTU nor IPv6",
+        check: trust::neighbour::check,
+    },
+    Promise {
+        name: "trust.3",
+        claim: "no authentic datagram costs a gateway much more than an ordinary one",
+        check: trust::hostile_work::check,
+    },
+    Promise {
         name: "trust.5",
         claim: "plait check and plait up agree on every set-up, and say what makes a bond useless",
         check: trust::set_ups::check_all,

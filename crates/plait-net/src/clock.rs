@@ -29,6 +29,11 @@ pub fn realtime_since_epoch() -> Duration {
     sys::process::clock(libc::CLOCK_REALTIME)
 }
 
+/// Processor time that the calling thread has used.
+pub fn thread_cpu_time() -> Duration {
+    sys::process::clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Sets by how many nanoseconds the kernel may delay the calling thread's timers (50 us unless
 /// set; 1 is the least, 0 restores what the thread began with). Threads started later inherit it.
 ///
@@ -58,6 +63,19 @@ mod tests {
         assert!(first < Duration::from_secs(3600));
         std::thread::sleep(Duration::from_millis(2));
         assert!(clock.elapsed() >= first + Duration::from_millis(2));
+    }
+
+    #[test]
+    fn only_work_uses_processor_time() {
+        let before = thread_cpu_time();
+        std::thread::sleep(Duration::from_millis(20));
+        let idle = thread_cpu_time() - before;
+        assert!(idle < Duration::from_millis(20), "{idle:?}");
+        let mut sum = 0_u64;
+        while thread_cpu_time() < before + Duration::from_millis(20) {
+            sum = sum.wrapping_add(std::hint::black_box(1));
+        }
+        assert!(sum > 0);
     }
 
     #[test]

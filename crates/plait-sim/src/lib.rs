@@ -4,6 +4,7 @@
 //! - [`link`]: one direction of a link, as a state machine.
 //! - [`world`]: customer, provider, links and gateways as one course of events.
 //! - [`app`]: the applications at both ends.
+//! - [`hostile`]: an authenticated peer that seals whatever it likes.
 //! - [`run`]: a scenario and a seed in, metrics and series out.
 //! - [`ratio`]: probabilities as integers.
 //! - [`swarm`]: seeds in, runs under random faults and checkers out.
@@ -14,6 +15,7 @@
 #![warn(missing_docs)]
 
 pub mod app;
+pub mod hostile;
 pub mod link;
 pub mod prng;
 pub mod ratio;

@@ -5,7 +5,7 @@
 //! and in its order; memory and waiting times are bounded; timers make progress; what a gateway
 //! sends comes of something. At the end everything heals, and traffic must flow again.
 //!
-//! - [`run`]: one seed.
+//! - [`run`]: one seed; [`run_beside_hostile`]: beside an authenticated hostile peer.
 //! - [`soak`]: many hours.
 //! - [`idle`]: what an idle bond sends.
 
@@ -20,6 +20,7 @@ mod draw;
 mod fault;
 mod gateway;
 pub mod idle;
+mod intruder;
 mod load;
 mod plan;
 mod wire;
@@ -70,6 +71,19 @@ pub struct Outcome {
 /// The first thing that must not be.
 pub fn run(seed: u64, kinds: FaultKinds, trace: Option<Trace<'_>>) -> Result<Outcome, Violation> {
     run_plan(&Plan::new(seed, kinds), trace)
+}
+
+/// Runs a seed with a third peer at the provider that holds a key and seals what it likes.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_beside_hostile(
+    seed: u64,
+    kinds: FaultKinds,
+    trace: Option<Trace<'_>>,
+) -> Result<Outcome, Violation> {
+    run_plan(&Plan { hostile: true, ..Plan::new(seed, kinds) }, trace)
 }
 
 /// Many hours of faults, with loads of `rate` in all.

@@ -1,3 +1,5 @@
 //! trust.*: what customers, strangers and mistakes can do to a gateway.
 
+pub(super) mod hostile_work;
+pub(super) mod neighbour;
 pub(crate) mod set_ups;

@@ -14,6 +14,7 @@ use super::check::{self, Chatter, Ledger, TimerWatch, Violation, violation};
 use super::draw::Draw;
 use super::fault::Action;
 use super::gateway::{self, CUSTOMER, PROVIDER};
+use super::intruder::{self, Intruder};
 use super::load::{Flow, FlowPlan};
 use super::plan::Plan;
 use super::wire::{Datagram, Wires};
@@ -48,6 +49,7 @@ pub(super) struct Course<'p, 't> {
     /// Links that the customer does not have now.
     unplugged: Vec<usize>,
     tick_at: Instant,
+    intruder: Option<Intruder>,
     draw: Draw,
     trace: Option<Trace<'t>>,
     lengths: Vec<u64>,
@@ -74,6 +76,11 @@ impl<'p, 't> Course<'p, 't> {
             chatter: Chatter::default(),
             paths: plan.links.len(),
         });
+        let victim = gateway::keys()[PROVIDER].public_key();
+        let intruder = plan.hostile.then(|| {
+            let draw = Draw::new(plan.seed ^ 0x496e_7472_7564_6572);
+            Intruder::new(victim, plan.cipher, draw)
+        });
         Self {
             plan,
             now: Instant::ZERO,
@@ -84,6 +91,7 @@ impl<'p, 't> Course<'p, 't> {
             next_action: 0,
             unplugged: Vec::new(),
             tick_at: Instant::ZERO + TICK,
+            intruder,
             draw,
             trace,
             lengths: Vec::new(),
@@ -112,7 +120,9 @@ impl<'p, 't> Course<'p, 't> {
         let action = self.plan.actions.get(self.next_action).map(|(at, _)| *at);
         let sides = self.sides.iter().filter_map(|side| side.due);
         let flows = self.flows.iter().filter_map(Flow::next_at);
+        let intruder = self.intruder.as_ref().map(Intruder::next_at);
         let others = action.into_iter().chain(self.wires.next_event()).chain([self.tick_at]);
+        let others = others.chain(intruder);
         sides.chain(flows).chain(others).min()
     }
 
@@ -138,6 +148,9 @@ impl<'p, 't> Course<'p, 't> {
             if self.flows[at].next_at().is_some_and(|due| due <= now) {
                 return self.send_burst(at);
             }
+        }
+        if self.intruder.as_ref().is_some_and(|intruder| intruder.next_at() <= now) {
+            return self.intrude();
         }
         let mut touched = [false; 2];
         while let Some(datagram) = self.wires.poll(now) {
@@ -165,6 +178,22 @@ impl<'p, 't> Course<'p, 't> {
             endpoint.handle_datagrams(self.now, route, Ecn::NotEct, stride, &mut datagram.bytes);
         }
         self.wires.reuse(datagram.bytes);
+    }
+
+    /// The hostile peer's datagrams arrive at the provider.
+    fn intrude(&mut self) -> Result<(), Violation> {
+        let Some(intruder) = &mut self.intruder else { return Ok(()) };
+        let arriving = intruder.poll(self.now);
+        let side = &mut self.sides[PROVIDER];
+        if let Some(endpoint) = &mut side.endpoint {
+            for (route, mut made) in arriving {
+                side.timer.input();
+                let stride = made.bytes.len();
+                let (now, bytes) = (self.now, &mut made.bytes);
+                endpoint.handle_datagrams(now, route, made.ecn, stride, bytes);
+            }
+        }
+        self.drain(PROVIDER)
     }
 
     fn handle_timeout(&mut self, at: usize) -> Result<(), Violation> {
@@ -212,6 +241,14 @@ impl<'p, 't> Course<'p, 't> {
         let now = self.now;
         let Some(endpoint) = &mut self.sides[at].endpoint else { return Ok(()) };
         while let Some(transmit) = endpoint.poll_transmit() {
+            if let Some(intruder) = &mut self.intruder
+                && intruder::is_address(transmit.remote)
+            {
+                let size = transmit.segment_size.unwrap_or(transmit.contents.len());
+                let datagrams = transmit.contents.chunks(size.max(1));
+                datagrams.for_each(|bytes| intruder.hear(now, bytes));
+                continue;
+            }
             let (link, bindings) = match at {
                 CUSTOMER => {
                     let link = usize::from(transmit.socket.0);
@@ -227,6 +264,9 @@ impl<'p, 't> Course<'p, 't> {
             }
         }
         while let Some(packet) = endpoint.poll_deliver() {
+            if self.intruder.is_some() && at == PROVIDER && intruder::is_source(packet) {
+                continue;
+            }
             self.ledgers[1 - at].delivered(now, packet)?;
             let mark = now.as_nanos() ^ packet.len() as u64 ^ (at as u64) << 63;
             self.digest = (self.digest ^ mark).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);

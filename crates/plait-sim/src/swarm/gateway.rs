@@ -11,6 +11,7 @@ use plait_proto::stats::PeerStatus;
 use plait_proto::time::{Duration, Instant};
 
 use super::draw::Draw;
+use super::intruder;
 use super::plan::{LinkPlan, Plan};
 use crate::world::CipherChoice;
 
@@ -19,8 +20,8 @@ pub const CUSTOMER: usize = 0;
 /// The gateway with one address.
 pub const PROVIDER: usize = 1;
 
-const WALL_CLOCK_AT_ZERO_S: i64 = 1_700_000_000;
-const KEEPALIVE: Duration = Duration::from_secs(25);
+pub(super) const WALL_CLOCK_AT_ZERO_S: i64 = 1_700_000_000;
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(25);
 
 /// Inner address of each side's host.
 pub(super) const INNER_IPS: [[u8; 4]; 2] = [[10, 99, 0, 2], [10, 99, 0, 1]];
@@ -52,6 +53,11 @@ pub(super) fn route(to: usize, link: usize, bindings: u16) -> Route {
     }
 }
 
+/// The keys of both sides.
+pub(super) fn keys() -> [PrivateKey; 2] {
+    [1, 2].map(|byte| PrivateKey::from_bytes([byte; 32]))
+}
+
 /// A gateway that has done nothing yet.
 pub(super) fn endpoint(
     plan: &Plan,
@@ -60,7 +66,7 @@ pub(super) fn endpoint(
     wall_offset_s: i64,
     draw: &mut Draw,
 ) -> Endpoint {
-    let keys = [1, 2].map(|byte| PrivateKey::from_bytes([byte; 32]));
+    let keys = keys();
     let seconds = u64::try_from(WALL_CLOCK_AT_ZERO_S + wall_offset_s).unwrap_or(0);
     let own_links = plan.links.iter().enumerate().map(|(at, link)| link_config(at, link));
     let config = EndpointConfig {
@@ -86,6 +92,10 @@ pub(super) fn endpoint(
         allowed_ips: vec![Prefix { address: inner, length: 32 }],
         keepalive: KEEPALIVE,
     };
+    let mut peers = vec![peer];
+    if side == PROVIDER && plan.hostile {
+        peers.push(intruder::peer_config());
+    }
     let mut seed = [0; 32];
     for word in seed.chunks_mut(8) {
         word.copy_from_slice(&draw.next().to_be_bytes());
@@ -94,7 +104,7 @@ pub(super) fn endpoint(
         CipherChoice::Null => Endpoint::without_cipher,
         CipherChoice::Real => Endpoint::new,
     };
-    let mut endpoint = new(config, vec![peer], Rng::from_seed(seed));
+    let mut endpoint = new(config, peers, Rng::from_seed(seed));
     endpoint.start(now);
     endpoint
 }
@@ -131,7 +141,8 @@ pub(super) fn plug(endpoint: &mut Endpoint, now: Instant, link: usize, plan: &Li
     endpoint.add_link(now, link_config(link, plan));
 }
 
-/// What the endpoint says of its only peer.
+/// What the endpoint says of the other side.
 pub(super) fn status(endpoint: &mut Endpoint, now: Instant) -> PeerStatus {
-    endpoint.status(now).peers.pop().expect("each gateway was given one peer")
+    let peers = endpoint.status(now).peers;
+    peers.into_iter().next().expect("each gateway was given the other as its first peer")
 }

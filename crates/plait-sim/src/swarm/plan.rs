@@ -72,6 +72,8 @@ pub struct Plan {
     pub actions: Vec<(Instant, Action)>,
     /// When everything heals.
     pub heal_at: Instant,
+    /// The provider has a third peer, which is hostile, and stays so when everything heals.
+    pub hostile: bool,
 }
 
 impl Plan {
@@ -106,6 +108,7 @@ impl Plan {
             packets_max: packets.min(PACKETS_MAX),
             actions,
             heal_at,
+            hostile: false,
         }
     }
 
@@ -142,6 +145,7 @@ impl Plan {
             packets_max: u64::MAX,
             actions,
             heal_at,
+            hostile: false,
         }
     }
 
@@ -176,6 +180,7 @@ impl Plan {
             packets_max: 0,
             actions: Vec::new(),
             heal_at: Instant::ZERO + length,
+            hostile: false,
         }
     }
 }

@@ -15,6 +15,18 @@ fn three_hundred_seeds_hold() {
     assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
 }
 
+/// A third peer at the provider holds a key and seals whatever it likes.
+#[test]
+fn seeds_hold_beside_a_hostile_peer() {
+    let failed: Vec<String> = (1..=60)
+        .filter_map(|seed| {
+            let violation = swarm::run_beside_hostile(seed, FaultKinds::STANDARD, None).err()?;
+            Some(format!("plait-lab swarm --hostile --seed {seed}   # {violation}"))
+        })
+        .collect();
+    assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
+}
+
 #[test]
 fn a_seed_is_a_run() {
     let run = || swarm::run(3, FaultKinds::STANDARD, None);

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::super::{Effort, Figure};
 use crate::output;
-use crate::swarm::{Soak, figures, run_seeds, soak_figures};
+use crate::swarm::{Company, Soak, figures, run_seeds, soak_figures};
 
 const JOBS: usize = 2;
 
@@ -14,7 +14,7 @@ pub(crate) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut all = soak_figures(&Soak::run(1, hours));
     output::note(format!("survive.3: {count} seeds"));
     let mut failed = Vec::new();
-    let seeds = run_seeds(1, count, JOBS, |result| {
+    let seeds = run_seeds(1, count, Company::Nobody, JOBS, |result| {
         let violation = result.violation.as_deref().unwrap_or_default();
         failed.push(Figure::text(result.command.clone(), violation));
         Ok(())

@@ -1,0 +1,222 @@
+//! trust.3: what an authenticated peer's datagrams cost a gateway, kind by kind.
+//!
+//! In one process, with real keys: a gateway with two peers. One sends ordinary data; the other
+//! seals hostile datagrams of one kind, at 10,000 a second of virtual time. Blocks of both
+//! alternate; a block of ordinary ones has the lengths of the hostile block before it. Only the
+//! gateway's work is timed, by the thread's own processor time.
+
+mod scene;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use anyhow::Result;
+use plait_sim::hostile::content::Kind;
+use scene::{Cost, Loop, Scene};
+
+use super::super::{Effort, Figure};
+use crate::output;
+use crate::process;
+
+const SOURCE: &str = "issue 16, promise 3";
+/// Processor time of hostile datagrams, of that of as many ordinary ones of the same lengths.
+const COST_RATIO_MAX: f64 = 3.0;
+/// Bytes that the gateway sends for each byte that it receives: a challenge for a datagram from
+/// another address, an echo for a probe.
+const ANSWERED_RATIO_MAX: f64 = 2.0;
+/// Memory that one peer may make the gateway hold: what waits in its resequencer (16 MiB), and what
+/// its paths, their windows and the allocator need beside.
+const GROWTH_MIB_MAX: f64 = 32.0;
+
+const DATAGRAMS: u64 = 10_000_000;
+const DATAGRAMS_QUICK_PER_ROW: u64 = 100_000;
+/// Datagrams of a block.
+const BLOCK: usize = 1000;
+/// Blocks of which the costs are added up before they are compared: what is costly now and then
+/// falls into each such span.
+const SPAN_BLOCKS: usize = 10;
+/// A kind that has cost so much is stopped, and fails for it.
+const ROW_TIME_MAX: Duration = Duration::from_secs(60);
+/// So many of the gateway's own packets are on their way to the peer that acknowledges them: as
+/// many as an open loop leaves there, or a closed one.
+const OUTSTANDING: [(Loop, usize); 2] = [(Loop::Open, 20_000), (Loop::Closed, 500)];
+
+/// One kind of content under one kind of gateway; `None` is all kinds mixed.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    kind: Option<Kind>,
+    control: Loop,
+    outstanding: usize,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        let kind = self.kind.map_or("all kinds mixed", Kind::name);
+        match self.outstanding {
+            0 => kind.to_owned(),
+            packets => format!("{kind} ({}, {packets} on their way)", self.control.name()),
+        }
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let acknowledges = |kind: Kind| matches!(kind, Kind::Acks | Kind::AckRanges | Kind::FalseAcks);
+    let mut rows = Vec::new();
+    for kind in Kind::ALL.iter().copied().filter(|kind| *kind != Kind::Ordinary) {
+        if acknowledges(kind) {
+            let row = |(control, outstanding)| Row { kind: Some(kind), control, outstanding };
+            rows.extend(OUTSTANDING.map(row));
+        } else {
+            rows.push(Row { kind: Some(kind), control: Loop::Closed, outstanding: 0 });
+        }
+    }
+    rows.push(Row { kind: None, control: Loop::Closed, outstanding: 500 });
+    rows
+}
+
+pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
+    let rows = rows();
+    let total = match effort.runs {
+        1 => DATAGRAMS_QUICK_PER_ROW * rows.len() as u64,
+        _ => DATAGRAMS,
+    };
+    let blocks = total.div_ceil(rows.len() as u64).div_ceil(BLOCK as u64) as usize;
+    let (mut figures, mut outcomes, mut panics) = (Vec::new(), Vec::new(), 0);
+    for row in &rows {
+        match catch_unwind(AssertUnwindSafe(|| measure(row, blocks))) {
+            Ok(outcome) => {
+                output::note(format!("trust.3: {}: {}", row.name(), outcome.sentence()));
+                figures.extend(outcome.figures(&row.name()));
+                outcomes.push(outcome);
+            }
+            Err(_) => {
+                figures.push(Figure::text(row.name(), "the gateway panicked"));
+                panics += 1;
+            }
+        }
+    }
+    let mut all = summary(&outcomes, total, panics);
+    all.extend(figures);
+    Ok(all)
+}
+
+fn summary(outcomes: &[Outcome], total: u64, panics: u64) -> Vec<Figure> {
+    let largest = |value: fn(&Outcome) -> f64| outcomes.iter().map(value).fold(0.0, f64::max);
+    let sent = outcomes.iter().map(|outcome| outcome.hostile.datagrams).sum();
+    let undelivered =
+        outcomes.iter().map(|outcome| outcome.ordinary.datagrams - outcome.delivered).sum();
+    let cost = "processor time of as many ordinary datagrams, worst kind";
+    vec![
+        Figure::count("panics", panics).exactly(0.0, SOURCE),
+        Figure::count("hostile datagrams", sent).at_least(total as f64, SOURCE),
+        Figure::number(cost, largest(|o| o.ratio), "ratio").at_most(COST_RATIO_MAX, SOURCE),
+        Figure::number("bytes answered per byte, worst kind", largest(Outcome::answered), "ratio")
+            .at_most(ANSWERED_RATIO_MAX, "an answer is no amplification"),
+        Figure::number("growth of memory, worst kind", largest(|o| o.growth_mib), "MiB")
+            .at_most(GROWTH_MIB_MAX, "16 MiB of the resequencer, and as much for the rest"),
+        Figure::count("ordinary packets that did not come out", undelivered)
+            .exactly(0.0, "no customer can harm another"),
+    ]
+}
+
+/// What a row came to.
+#[derive(Debug)]
+struct Outcome {
+    /// Median over the spans of hostile cost by ordinary cost.
+    ratio: f64,
+    hostile: Cost,
+    ordinary: Cost,
+    /// Ordinary packets that the gateway gave to its host.
+    delivered: u64,
+    growth_mib: f64,
+}
+
+impl Outcome {
+    fn answered(&self) -> f64 {
+        self.hostile.answered_bytes as f64 / self.hostile.bytes.max(1) as f64
+    }
+
+    fn sentence(&self) -> String {
+        format!(
+            "{:.2} times: {:.2} us against {:.2}, {:.0} bytes each, {:.2} bytes answered per byte, \
+             {:.1} MiB more",
+            self.ratio,
+            self.hostile.us_each(),
+            self.ordinary.us_each(),
+            self.hostile.bytes as f64 / self.hostile.datagrams.max(1) as f64,
+            self.answered(),
+            self.growth_mib,
+        )
+    }
+
+    fn figures(&self, name: &str) -> [Figure; 2] {
+        let ratio = Figure::number(format!("{name}: cost of ordinary ones"), self.ratio, "ratio");
+        [
+            ratio.at_most(COST_RATIO_MAX, SOURCE),
+            Figure::text(format!("{name}: in all"), self.sentence()),
+        ]
+    }
+}
+
+fn measure(row: &Row, blocks: usize) -> Outcome {
+    let mut scene = Scene::new(row.control);
+    let memory_before = resident_mib();
+    let (mut ratios, mut spans) = (Vec::new(), [Cost::default(); 2]);
+    let (mut hostile, mut ordinary) = (Cost::default(), Cost::default());
+    let mut growth_mib = 0.0_f64;
+    for block in 0..blocks {
+        scene.prepare(row.outstanding);
+        let made = scene.make_hostile(row.kind, BLOCK);
+        let lengths: Vec<usize> = made.iter().map(|datagram| datagram.made.bytes.len()).collect();
+        spans[0].add(&scene.receive(made));
+        scene.settle();
+        let made = scene.make_ordinary(&lengths);
+        spans[1].add(&scene.receive(made));
+        scene.settle();
+        let is_last = block + 1 == blocks || hostile.time + spans[0].time > ROW_TIME_MAX;
+        if (block + 1).is_multiple_of(SPAN_BLOCKS) || is_last {
+            ratios.push(spans[0].us_each() / spans[1].us_each());
+            hostile.add(&spans[0]);
+            ordinary.add(&spans[1]);
+            spans = [Cost::default(); 2];
+            growth_mib = growth_mib.max(resident_mib() - memory_before);
+        }
+        if is_last {
+            break;
+        }
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    let ratio = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
+    Outcome { ratio, hostile, ordinary, delivered: scene.delivered_ordinary(), growth_mib }
+}
+
+/// Memory that this process holds.
+fn resident_mib() -> f64 {
+    let bytes = process::memory_bytes("self", process::RESIDENT).unwrap_or_default();
+    bytes as f64 / f64::from(1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_row_and_the_gateway_stands_it() {
+        let rows = rows();
+        assert!(Kind::ALL.iter().skip(1).all(|kind| rows.iter().any(|r| r.kind == Some(*kind))));
+        for kind in [Some(Kind::Ordinary), Some(Kind::Probes), Some(Kind::Farewells), None] {
+            let outcome = measure(&Row { kind, control: Loop::Closed, outstanding: 0 }, 2);
+            assert_eq!(outcome.hostile.datagrams, 2 * BLOCK as u64, "{kind:?}");
+            assert_eq!(outcome.delivered, outcome.ordinary.datagrams, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn acknowledgements_are_of_what_is_on_its_way() {
+        for (control, outstanding) in OUTSTANDING {
+            let mut scene = Scene::new(control);
+            scene.prepare(outstanding);
+            assert_eq!(scene.on_their_way(), outstanding as u64, "{control:?}");
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod pump;
 mod quota;
 mod reload;
 mod requests;
+mod routes;
 mod sockets;
 mod state;
 mod traffic;
@@ -27,7 +28,6 @@ use plait_net::clock::{Clock, realtime_since_epoch, set_timer_slack};
 use plait_net::netlink::Monitor;
 use plait_proto::endpoint::Endpoint;
 
-use crate::advice::Advised;
 use crate::config::Config;
 use crate::control::ControlSocket;
 use driver::{Driver, Host};
@@ -39,6 +39,7 @@ use operations::Operations;
 pub(crate) use privileges::{give_up, hand_over, user_of};
 use pump::Pump;
 use requests::Requests;
+use routes::Routes;
 pub(crate) use state::StateFile;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -58,6 +59,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
+    let routes = Routes::new(tun.name())?;
     let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
@@ -66,10 +68,8 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let started_at = realtime_since_epoch() - clock.elapsed();
     let link = config.listening_link(driver::LISTENING).into_iter().collect();
     let endpoint_config = config.endpoint(link, mtu, started_at);
-    let mut operations = Operations::new(config, measurements.clone());
-    operations
-        .set_up_host(&resolved.peers)
-        .map_err(|error| Advised::new(error.to_string(), error.help()))?;
+    let mut operations = Operations::new(config, routes, measurements.clone(), measuring.is_some());
+    operations.set_up_host(&resolved.peers)?;
     operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, resolved.peers, host::random_generator()?);
     operations.tell_known_addresses(&mut endpoint);

@@ -1,8 +1,7 @@
-//! What a gateway needs of its host: sockets, the TUN device with addresses and routes, randomness.
+//! What a gateway needs of its host: sockets, the TUN device with its addresses, randomness.
 
 use std::fs::File;
 use std::io::Read as _;
-use std::net::IpAddr;
 
 use anyhow::Context as _;
 use plait_net::netlink::{Netlink, NetlinkError};
@@ -12,6 +11,7 @@ use plait_proto::config::{PeerConfig, Prefix};
 use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
 
+use super::routes::halved;
 use crate::config::Config;
 
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
@@ -30,7 +30,7 @@ pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<Ud
     Ok(Some(UdpSocket::bind(&to).context(place)?))
 }
 
-/// Creates the TUN device, gives it its addresses and routes and takes it up.
+/// Creates the TUN device, gives it its addresses and takes it up.
 pub(super) fn open_tun(
     config: &Config,
     peers: &[PeerConfig],
@@ -45,12 +45,9 @@ pub(super) fn open_tun(
         netlink.add_address(index, address.address, address.length)?;
     }
     netlink.set_up(index)?;
-    let prefixes = peers.iter().flat_map(|peer| &peer.allowed_ips);
-    let routes: Vec<Prefix> = prefixes.flat_map(|prefix| without_default(*prefix)).collect();
-    let routes = if config.gateway.routes { routes } else { Vec::new() };
-    for route in &routes {
-        netlink.add_route(index, route.address, route.length, None)?;
-    }
+    let prefixes: Vec<Prefix> =
+        peers.iter().flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
+    let routes = if config.gateway.routes { halved(&prefixes) } else { Vec::new() };
     let cidrs = config.gateway.addresses.iter();
     let addresses = cidrs.map(|cidr| Prefix { address: cidr.address, length: cidr.length });
     let only_v6 = |prefix: &Prefix| prefix.address.is_ipv6();
@@ -111,24 +108,6 @@ fn gso_max_size(mtu: u16) -> u32 {
     let datagrams = SEALED_BYTES_MAX / (usize::from(mtu) + DATA_OVERHEAD_BYTES);
     let bytes = datagrams * (usize::from(mtu).saturating_sub(INNER_HEADER_BYTES));
     u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
-/// A default route becomes its two halves: they win against the host's own default route, which
-/// stays for the links.
-fn without_default(prefix: Prefix) -> Vec<Prefix> {
-    match (prefix.length, prefix.address) {
-        (0, IpAddr::V4(_)) => {
-            vec![half([0, 0, 0, 0].into()), half([128, 0, 0, 0].into())]
-        }
-        (0, IpAddr::V6(_)) => {
-            vec![half([0_u16; 8].into()), half([0x8000, 0, 0, 0, 0, 0, 0, 0].into())]
-        }
-        _ => vec![prefix],
-    }
-}
-
-fn half(address: IpAddr) -> Prefix {
-    Prefix { address, length: 1 }
 }
 
 /// A generator seeded by the operating system.

@@ -16,12 +16,14 @@ use plait_proto::time::Instant;
 use super::driver::LISTENING;
 use super::links::Links;
 use super::measure::Registry;
-use super::nat::{self, HostError};
+use super::nat;
 use super::privileges;
 use super::quota::{Meter, month, spent_reason};
 use super::reload::{self, Reload};
+use super::routes::Routes;
 use super::state::StateFile;
 use super::traffic::Traffic;
+use crate::advice::Advised;
 use crate::config::{Config, PathConfig, parse_key};
 
 /// Quotas are counted this often.
@@ -35,7 +37,10 @@ pub(super) struct Operations {
     config: Config,
     file: StateFile,
     meter: Meter,
+    routes: Routes,
     measurements: Registry,
+    /// Whether the measuring service has its socket: it cannot be opened any more.
+    serves_measurements: bool,
     /// Paths that stand by because their quota is spent.
     spent: Vec<String>,
     count_at: Instant,
@@ -43,10 +48,18 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Reads the state file.
-    pub(super) fn new(config: Config, measurements: Registry) -> Self {
+    /// Reads the state file. `serves_measurements` tells whether the measuring service has its
+    /// socket.
+    pub(super) fn new(
+        config: Config,
+        routes: Routes,
+        measurements: Registry,
+        serves_measurements: bool,
+    ) -> Self {
         Self {
+            routes,
             measurements,
+            serves_measurements,
             file: StateFile::open(&config.gateway.state_file),
             config,
             meter: Meter::default(),
@@ -56,12 +69,15 @@ impl Operations {
         }
     }
 
-    /// Undoes what an earlier run left of its forwarding and NAT, and sets up its own.
+    /// Sets up routes; undoes what an earlier run left of its forwarding and NAT, and sets up its
+    /// own.
     ///
     /// # Errors
-    /// Something cannot be set up.
-    pub(super) fn set_up_host(&mut self, peers: &[PeerConfig]) -> Result<(), HostError> {
+    /// Something cannot be set up, with the remedy.
+    pub(super) fn set_up_host(&mut self, peers: &[PeerConfig]) -> Result<(), Advised> {
+        self.routes.set_up(&routed(&self.config, peers))?;
         nat::apply(&self.config, &prefixes(peers), &mut self.file)
+            .map_err(|error| Advised::new(error.to_string(), error.help()))
     }
 
     /// Gives up the rights that are not needed any more, and to the user what it must go on
@@ -205,7 +221,7 @@ impl Operations {
         reload: Reload,
     ) {
         let Reload { config, resolved } = reload;
-        for change in reload::needs_restart(&self.config, &config) {
+        for change in reload::needs_restart(&self.config, &config, self.serves_measurements) {
             log::warn!("{change} changed: a restart is needed for it to have an effect");
         }
         let config = reload::keep_what_stays(&self.config, config);
@@ -215,6 +231,7 @@ impl Operations {
         {
             log::error!("{error} ({}); both are off now", error.help());
         }
+        self.routes.follow(&routed(&config, &resolved.peers));
         endpoint.reconfigure(now, resolved.peers, bond);
         self.forget_spent(now, endpoint, links);
         self.measurements.follow(&config);
@@ -242,6 +259,11 @@ impl Drop for Operations {
 
 fn prefixes(peers: &[PeerConfig]) -> Vec<Prefix> {
     peers.iter().flat_map(|peer| peer.allowed_ips.clone()).collect()
+}
+
+/// The prefixes that the host is to have routes for.
+fn routed(config: &Config, peers: &[PeerConfig]) -> Vec<Prefix> {
+    if config.gateway.routes { prefixes(peers) } else { Vec::new() }
 }
 
 /// Where peers that call are reached now, or were last.

@@ -41,8 +41,9 @@ pub(super) fn read(file: &Path) -> Option<Reload> {
     }
 }
 
-/// Options that changed but only act at a start.
-pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
+/// Options that changed but only act at a start. `serves_measurements` tells whether the measuring
+/// service has its socket.
+pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: bool) -> Vec<String> {
     let (before, now) = (&old.gateway, &new.gateway);
     let port = |gateway: &crate::config::Gateway| gateway.listen_port.as_ref().map(|p| p.value);
     let user = |gateway: &crate::config::Gateway| gateway.user.as_ref().map(|u| u.value.clone());
@@ -55,9 +56,8 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
         ("user", user(before) != user(now)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
-        ("routes", before.routes != now.routes),
         ("measure_port", before.measure_port != now.measure_port),
-        ("measure", !old.serves_measurements() && new.serves_measurements()),
+        ("measure", !serves_measurements && new.serves_measurements()),
     ];
     let changed = changes.into_iter().filter(|(_, changed)| *changed);
     let mut names: Vec<_> = changed.map(|(name, _)| format!("[gateway] {name}")).collect();
@@ -81,7 +81,7 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     now.listen_port.clone_from(&before.listen_port);
     now.user.clone_from(&before.user);
     now.addresses.clone_from(&before.addresses);
-    (now.mtu, now.routes) = (before.mtu, before.routes);
+    now.mtu = before.mtu;
     now.measure_port = before.measure_port;
     now.private_key.clone_from(&before.private_key);
     now.public_key = before.public_key;

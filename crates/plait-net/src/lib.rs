@@ -15,6 +15,7 @@ pub mod netlink;
 pub mod netns;
 pub mod rights;
 pub mod tcp;
+pub mod terminal;
 pub mod tun;
 pub mod udp;
 

@@ -38,6 +38,7 @@ pub(crate) use nat::{FORWARD_IPV4, FORWARD_IPV6, HostError, forward, nft_exists,
 use operations::Operations;
 pub(crate) use privileges::{give_up, hand_over, user_of};
 use pump::Pump;
+pub(crate) use reload::log_errors;
 use requests::Requests;
 use routes::Routes;
 pub(crate) use state::StateFile;
@@ -84,11 +85,11 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let (mut driver, waker) =
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
-    requests::watch_signals(requests.clone(), config_file)?;
+    requests::watch_signals(requests.clone(), config_file.clone())?;
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
     }
-    let control = requests::serve(control, name.clone(), requests, measurements)?;
+    let control = requests::serve(control, name.clone(), config_file, requests, measurements)?;
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

@@ -7,6 +7,8 @@
 mod reload;
 #[path = "operations/setup.rs"]
 mod setup;
+#[path = "operations/terminal.rs"]
+mod terminal;
 
 use setup::run;
 

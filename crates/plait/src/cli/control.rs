@@ -149,6 +149,25 @@ pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advise
     Err(Advised::new(format!("the gateway refuses: {error}"), help))
 }
 
+/// Has the gateway or steering node read its configuration again.
+///
+/// # Errors
+/// It cannot be reached, or the configuration is wrong: the old one stays then.
+pub(super) fn reload(socket: &Path) -> Result<(), Advised> {
+    let text = exchange(socket, "reload").map_err(|cause| explain(socket, cause))?;
+    let obeyed: Obeyed = understand(&text, socket)?;
+    match obeyed.error {
+        None => Ok(()),
+        Some(error) if error.starts_with("unknown request") => {
+            Err(Advised::new(format!("the gateway refuses: {error}"), RESTART))
+        }
+        Some(error) => Err(Advised::new(
+            format!("the old configuration stays: {error}"),
+            "`plait check CONFIG` shows all that is wrong",
+        )),
+    }
+}
+
 /// Sends a request and reads the answer to its end.
 fn exchange(socket: &Path, request: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::config::{Config, PathConfig, Resolved};
+use crate::config::{Config, ConfigErrors, PathConfig, Resolved};
 
 /// A configuration that was read again.
 #[derive(Debug)]
@@ -12,8 +12,11 @@ pub(super) struct Reload {
     pub(super) resolved: Resolved,
 }
 
-/// Reads the file again and asks DNS. `None` when anything is wrong, which is logged.
-pub(super) fn read(file: &Path) -> Option<Reload> {
+/// Reads the file again and asks DNS.
+///
+/// # Errors
+/// Everything that is wrong, in one text; it was logged.
+pub(super) fn read(file: &Path) -> Result<Reload, String> {
     let loaded = Config::load(file).and_then(|config| {
         let resolved = config.resolve()?;
         Ok(Reload { config, resolved })
@@ -29,16 +32,20 @@ pub(super) fn read(file: &Path) -> Option<Reload> {
                     warning.text
                 );
             }
-            Some(reload)
+            Ok(reload)
         }
-        Err(errors) => {
-            for error in errors.iter() {
-                log::error!("{error} ({})", error.help());
-            }
-            log::error!("{}: the old configuration stays", file.display());
-            None
-        }
+        Err(errors) => Err(log_errors(file, &errors)),
     }
+}
+
+/// Logs what is wrong with a file that was to be reloaded, and gives it back as one text.
+pub(crate) fn log_errors(file: &Path, errors: &ConfigErrors) -> String {
+    let texts: Vec<_> = errors.iter().map(|error| format!("{error} ({})", error.help())).collect();
+    for text in &texts {
+        log::error!("{text}");
+    }
+    log::error!("{}: the old configuration stays", file.display());
+    texts.join("; ")
 }
 
 /// Options that changed but only act at a start. `serves_measurements` tells whether the measuring

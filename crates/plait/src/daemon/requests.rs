@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -51,18 +51,31 @@ impl Requests {
 /// Stops the gateway, or has it go on with another configuration when that is sound. DNS may take
 /// its time.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
-    let reload = move || Some(Request::Reload(Box::new(reload::read(&config)?)));
-    control::watch_signals(requests, || Request::Stop, reload)
+    control::watch_signals(requests, || Request::Stop, move || read_again(&config))
+}
+
+/// # Errors
+/// Everything that is wrong, which was logged.
+fn read_again(config: &Path) -> Result<Request, String> {
+    Ok(Request::Reload(Box::new(reload::read(config)?)))
 }
 
 /// Answers the gateway's clients. What is returned removes the socket's file.
 pub(super) fn serve(
     socket: ControlSocket,
     tun: String,
+    config: PathBuf,
     requests: Requests,
     measurements: Registry,
 ) -> anyhow::Result<ControlSocket> {
-    socket.answer_with(move |client| answer(client, &tun, &requests, &measurements))
+    socket.answer_with(move |client| {
+        let line = read_request(&client)?;
+        if line == "reload\n" {
+            let done = control::reload_for_client(&requests, || read_again(&config));
+            return writeln!(&client, "{done}");
+        }
+        answer(client, &line, &tun, &requests, &measurements)
+    })
 }
 
 #[derive(Serialize)]
@@ -77,11 +90,11 @@ struct Answer<'a> {
 
 fn answer(
     client: UnixStream,
+    line: &str,
     tun: &str,
     requests: &Requests,
     measurements: &Registry,
 ) -> io::Result<()> {
-    let line = read_request(&client)?;
     if line != "status\n" {
         let answer = match line.parse() {
             Ok(command) => obey(command, requests, measurements),

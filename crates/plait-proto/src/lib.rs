@@ -30,4 +30,5 @@ pub mod stats;
 pub mod steer;
 pub mod time;
 pub mod units;
+mod window_set;
 pub mod wire;

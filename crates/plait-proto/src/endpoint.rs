@@ -8,6 +8,7 @@
 //! [`Endpoint::poll_deliver`], [`Endpoint::poll_event`]; drain them, in this order, after every
 //! batch of inputs, then ask for the timeout. `now` never goes backwards.
 
+mod contact;
 mod cookies;
 mod handshakes;
 mod limits;
@@ -24,6 +25,7 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+pub use contact::Contact;
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
 
@@ -579,6 +581,9 @@ impl Endpoint {
             drops,
         };
         self.tell_standby_reasons(&mut status);
+        for (peer, told) in self.peers.iter().zip(&mut status.peers) {
+            told.attempts = self.attempts_of(now, peer);
+        }
         status
     }
 

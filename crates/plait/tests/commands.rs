@@ -229,6 +229,7 @@ fn peer(state: &str) -> PeerStatus {
     let lte = PathStatus { standby: true, ..lte };
     PeerStatus {
         backlog: None,
+        attempts: None,
         public_key: BOB_PUBLIC.into(),
         state: state.into(),
         trouble: None,

@@ -47,6 +47,7 @@ pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> 
 pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
     PeerStatus {
         backlog: None,
+        attempts: None,
         public_key: "peer-key-in-base64-of-forty-four-characters=".into(),
         state: "up".into(),
         trouble: None,

@@ -183,7 +183,8 @@ impl Endpoint {
 
     fn route_packet(&mut self, now: Instant, packet: &[u8]) -> Result<(), DropReason> {
         let inner = Inner::read(packet).ok_or(DropReason::BadInnerPacket)?;
-        let at = self.routes.peer_of(inner.destination).ok_or(DropReason::NoPeer)?;
+        let at = self.routes.peer_of(inner.destination);
+        let at = at.ok_or_else(|| contact::no_peer(inner.destination))?;
         if self.peers[at].attempts.next_at.is_some() {
             self.hasten(now, at);
         }

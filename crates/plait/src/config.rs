@@ -25,13 +25,12 @@ use std::path::{Path, PathBuf};
 
 use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
-pub(crate) use convert::Resolved;
 pub(crate) use error::Unreadable;
 pub(crate) use gateway::{Gateway, PathConfig, interface_name, user_name};
 pub(crate) use key::parse as parse_key;
 pub(crate) use located::{Located, line_of};
 pub(crate) use nat::Nat;
-pub(crate) use peer::Peer;
+pub(crate) use peer::{Endpoint, Peer};
 pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 #[cfg(test)]

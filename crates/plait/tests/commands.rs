@@ -288,7 +288,7 @@ peer {BOB_PUBLIC}  up
     given up 2; late: dropped 0, delivered 0; duplicates 0
 
 drops
-  bad-tag             4
+  bad-tag             4  The datagram does not authenticate.
 "
     );
     assert_eq!(text(&output.stdout), expected);

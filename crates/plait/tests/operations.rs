@@ -9,6 +9,8 @@ mod reload;
 mod setup;
 #[path = "operations/terminal.rs"]
 mod terminal;
+#[path = "operations/unanswered.rs"]
+mod unanswered;
 
 use setup::run;
 

@@ -1,15 +1,25 @@
 //! How far peers are reached, for people and for an owner who looks for them elsewhere.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
 use super::peer::Peer;
 use crate::bond::Bond;
+use crate::drop_reason::DropReason;
 use crate::path::Route;
 use crate::seq::PathId;
 use crate::session::PublicKey;
 use crate::stats::{AskedStatus, AttemptsStatus};
 use crate::time::Instant;
+
+/// Why a packet for no peer is dropped: what the host tells everybody on a device is no mistake.
+pub(super) fn no_peer(destination: IpAddr) -> DropReason {
+    let is_for_many = match destination {
+        IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
+        IpAddr::V6(address) => address.is_multicast(),
+    };
+    if is_for_many { DropReason::HostMulticast } else { DropReason::NoPeer }
+}
 
 /// How far a peer is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,5 +85,18 @@ impl Endpoint {
     fn link_name(&self, route: &Route) -> String {
         let link = self.config.links.iter().find(|link| link.socket == route.socket);
         link.map(|link| link.name.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regression_what_the_host_tells_everybody_is_no_packet_without_a_peer() {
+        let reasons = ["ff02::2", "224.0.0.22", "255.255.255.255", "192.0.2.1", "2001:db8::1"]
+            .map(|address| no_peer(address.parse().unwrap()));
+        let (multicast, none) = (DropReason::HostMulticast, DropReason::NoPeer);
+        assert_eq!(reasons, [multicast, multicast, multicast, none, none]);
     }
 }

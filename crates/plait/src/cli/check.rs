@@ -90,7 +90,7 @@ fn unresolved_endpoints(config: &Config) -> Vec<Finding> {
     let unresolved = endpoints.filter_map(|endpoint| {
         let problem = endpoint.value.resolve().err()?;
         let place = format!("{}:{}", config.file.display(), endpoint.line);
-        Some(Finding::error(
+        Some(Finding::warning(
             format!("{place}: [[peer]] endpoint"),
             problem.to_string(),
             problem.help(),

@@ -19,6 +19,7 @@ use super::measure::Registry;
 use super::nat;
 use super::privileges;
 use super::quota::{Meter, month, spent_reason};
+use super::reach::Names;
 use super::reload::{self, Reload};
 use super::routes::Routes;
 use super::state::StateFile;
@@ -35,6 +36,8 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Operations {
     config: Config,
+    /// The peers as the endpoint was told last.
+    peers: Vec<PeerConfig>,
     file: StateFile,
     meter: Meter,
     routes: Routes,
@@ -52,11 +55,13 @@ impl Operations {
     /// socket.
     pub(super) fn new(
         config: Config,
+        peers: Vec<PeerConfig>,
         routes: Routes,
         measurements: Registry,
         serves_measurements: bool,
     ) -> Self {
         Self {
+            peers,
             routes,
             measurements,
             serves_measurements,
@@ -74,9 +79,9 @@ impl Operations {
     ///
     /// # Errors
     /// Something cannot be set up, with the remedy.
-    pub(super) fn set_up_host(&mut self, peers: &[PeerConfig]) -> Result<(), Advised> {
-        self.routes.set_up(&routed(&self.config, peers))?;
-        nat::apply(&self.config, &prefixes(peers), &mut self.file)
+    pub(super) fn set_up_host(&mut self) -> Result<(), Advised> {
+        self.routes.set_up(&routed(&self.config, &self.peers))?;
+        nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
             .map_err(|error| Advised::new(error.to_string(), error.help()))
     }
 
@@ -104,6 +109,37 @@ impl Operations {
                 let route = Route { socket: LISTENING, remote: *remote, local: None };
                 endpoint.remember(&PublicKey::from_bytes(*key), route);
             }
+        }
+    }
+
+    /// The peers as the endpoint knows them.
+    pub(super) fn peers(&self) -> &[PeerConfig] {
+        &self.peers
+    }
+
+    /// Goes on with what the names of endpoints stand for now. An address at which a peer still
+    /// answers is kept, whatever its name says.
+    pub(super) fn follow_names(&mut self, now: Instant, endpoint: &mut Endpoint, names: &Names) {
+        let mut peers = names.peers(&self.config);
+        let mut differs = false;
+        for (peer, old) in peers.iter_mut().zip(&self.peers) {
+            let up = endpoint.remotes_up(&peer.public_key);
+            for address in old.endpoints.iter().filter(|address| up.contains(address)) {
+                if !peer.endpoints.contains(address) {
+                    peer.endpoints.push(*address);
+                }
+            }
+            let is_known = |address| old.endpoints.contains(address);
+            let is_same =
+                peer.endpoints.len() == old.endpoints.len() && peer.endpoints.iter().all(is_known);
+            if is_same {
+                peer.endpoints.clone_from(&old.endpoints);
+            }
+            differs |= !is_same;
+        }
+        if differs {
+            self.peers.clone_from(&peers);
+            endpoint.reconfigure(now, peers, endpoint.bond_config().clone());
         }
     }
 
@@ -220,19 +256,20 @@ impl Operations {
         links: &Links,
         reload: Reload,
     ) {
-        let Reload { config, resolved } = reload;
+        let Reload { config, peers } = reload;
         for change in reload::needs_restart(&self.config, &config, self.serves_measurements) {
             log::warn!("{change} changed: a restart is needed for it to have an effect");
         }
         let config = reload::keep_what_stays(&self.config, config);
         let bond = config.bond(endpoint.bond_config().inner_mtu);
         if reload::host_differs(&self.config, &config)
-            && let Err(error) = nat::apply(&config, &prefixes(&resolved.peers), &mut self.file)
+            && let Err(error) = nat::apply(&config, &prefixes(&peers), &mut self.file)
         {
             log::error!("{error} ({}); both are off now", error.help());
         }
-        self.routes.follow(&routed(&config, &resolved.peers));
-        endpoint.reconfigure(now, resolved.peers, bond);
+        self.routes.follow(&routed(&config, &peers));
+        self.peers.clone_from(&peers);
+        endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
         self.measurements.follow(&config);
         self.config = config;

@@ -3,36 +3,35 @@
 
 use std::path::Path;
 
-use crate::config::{Config, ConfigErrors, PathConfig, Resolved};
+use plait_proto::config::PeerConfig;
+
+use crate::config::{Config, ConfigErrors, PathConfig};
 
 /// A configuration that was read again.
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) config: Config,
-    pub(super) resolved: Resolved,
+    /// Its peers, with the addresses that are known of their names.
+    pub(super) peers: Vec<PeerConfig>,
 }
 
-/// Reads the file again and asks DNS.
+/// Reads the file again.
 ///
 /// # Errors
 /// Everything that is wrong, in one text; it was logged.
-pub(super) fn read(file: &Path) -> Result<Reload, String> {
-    let loaded = Config::load(file).and_then(|config| {
-        let resolved = config.resolve()?;
-        Ok(Reload { config, resolved })
-    });
-    match loaded {
-        Ok(reload) => {
-            for warning in &reload.config.warnings {
+pub(super) fn read(file: &Path) -> Result<Config, String> {
+    match Config::load(file) {
+        Ok(config) => {
+            for warning in &config.warnings {
+                let (file, line) = (file.display(), warning.line);
                 log::warn!(
-                    "{}:{}: {}: {}",
-                    file.display(),
-                    warning.line,
+                    "{file}:{line}: {}: {} ({})",
                     warning.option,
-                    warning.text
+                    warning.text,
+                    warning.help
                 );
             }
-            Ok(reload)
+            Ok(config)
         }
         Err(errors) => Err(log_errors(file, &errors)),
     }

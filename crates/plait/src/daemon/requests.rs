@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use plait_proto::ingress::PinError;
 use plait_proto::seq::PathId;
@@ -14,7 +13,10 @@ use serde::Serialize;
 
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
-use super::reload::{self, Reload};
+use super::ports::{SocketStatus, TunStatus};
+use super::reach::{Answer, ContactStatus};
+use super::reload;
+use crate::config::Config;
 use crate::control::{self, ControlSocket, read_request};
 use crate::measure::{Command, Flow};
 
@@ -23,13 +25,32 @@ pub(super) enum Request {
     /// End.
     Stop,
     /// Go on with another configuration.
-    Reload(Box<Reload>),
-    /// Tell the state, the time since the start, and which links there are.
-    Status(SyncSender<(EndpointStatus, Duration, Vec<LinkStatus>)>),
+    Reload(Box<Config>),
+    /// A name of an endpoint was asked for.
+    Resolved(Answer),
+    /// Tell the state.
+    Status(SyncSender<Snapshot>),
     /// Keep a flow on a path.
     Pin(PathId, Inner, SyncSender<Result<(), PinError>>),
     /// Let a flow go the bond's way.
     Unpin(Inner),
+}
+
+/// What the loop knows of the gateway's state.
+#[derive(Debug, Serialize)]
+pub(super) struct Snapshot {
+    /// Seconds since the start.
+    pub(super) uptime_s: u64,
+    #[serde(flatten)]
+    pub(super) endpoint: EndpointStatus,
+    /// Peers that this gateway looks for.
+    pub(super) contacts: Vec<ContactStatus>,
+    /// The configured paths.
+    pub(super) links: Vec<LinkStatus>,
+    /// The socket for peers that call.
+    pub(super) listening: Option<SocketStatus>,
+    /// The TUN device.
+    pub(super) device: TunStatus,
 }
 
 /// A way to the gateway's loop.
@@ -79,12 +100,10 @@ pub(super) fn serve(
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct StatusAnswer<'a> {
     tun: &'a str,
-    uptime_s: u64,
     #[serde(flatten)]
-    endpoint: EndpointStatus,
-    links: Vec<LinkStatus>,
+    snapshot: Snapshot,
     measurements: Vec<MeasurementStatus>,
 }
 
@@ -103,9 +122,8 @@ fn answer(
         let answer = answer.unwrap_or_else(|error| serde_json::json!({ "error": error }));
         return writeln!(&client, "{answer}");
     }
-    let Some((endpoint, uptime, links)) = requests.ask(Request::Status) else { return Ok(()) };
-    let measurements = measurements.status();
-    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint, links, measurements };
+    let Some(snapshot) = requests.ask(Request::Status) else { return Ok(()) };
+    let answer = StatusAnswer { tun, snapshot, measurements: measurements.status() };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
 }

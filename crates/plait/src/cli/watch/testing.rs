@@ -74,7 +74,10 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> Answer {
     Answer {
         tun: "plait0".into(),
         uptime_s,
+        contacts: Vec::new(),
         links: Vec::new(),
+        listening: None,
+        device: None,
         measurements: Vec::new(),
         endpoint: EndpointStatus {
             public_key: "own-key-in-base64-of-forty-four-characters==".into(),

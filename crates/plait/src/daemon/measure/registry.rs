@@ -182,6 +182,13 @@ impl Registry {
         Ok(Holding { registry: self.clone(), session })
     }
 
+    /// The key of the peer that an address belongs to, whether it may measure or not.
+    pub(super) fn peer_of(&self, source: IpAddr) -> Option<String> {
+        let state = self.lock();
+        let routes = Routes::new(state.peers.iter().map(|peer| (peer, &peer.prefixes[..])));
+        routes.peer_of(source).map(|peer| peer.key.clone())
+    }
+
     /// One more connection of a measurement, which may carry so many bytes.
     pub(super) fn join(&self, source: IpAddr, token: &Token, bytes: u64) -> Result<Place, Refused> {
         let state = self.lock();

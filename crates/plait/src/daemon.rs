@@ -67,7 +67,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
     let listening = host::open_listening_socket(&config)?;
     let mut links = Links::new(&config, endpoints(), u16::from(listening.is_some()))?;
-    let (tun, tun_mtu) = host::open_tun(&config, &peers, mtu)?;
+    let tun = host::open_tun(&config, mtu)?;
     let routes = Routes::new(tun.name())?;
     let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
     let measuring = measure::open(&config)?;
@@ -92,7 +92,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let first_links = links.start()?;
     let (sender, receiver) = channel();
     let reach = Reach::new(names);
-    let host = Host { tun_mtu, links, monitor, operations, reach };
+    let host = Host { links, monitor, operations, reach };
     let (mut driver, waker) =
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);

@@ -15,7 +15,6 @@ use plait_net::udp::{UdpPort as _, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::time::Instant;
 
-use super::host::TunMtu;
 use super::links::{Change, Links};
 use super::operations::Operations;
 use super::pump::Pump;
@@ -37,7 +36,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a gateway follows, and changes, of its host.
 pub(super) struct Host {
-    pub(super) tun_mtu: TunMtu,
     pub(super) links: Links,
     pub(super) monitor: Monitor,
     pub(super) operations: Operations,
@@ -121,7 +119,7 @@ impl Driver {
             self.pump.endpoint.handle_timeout(now);
             self.pump.flush(now);
         }
-        let Host { tun_mtu, links, operations, reach, .. } = &mut self.host;
+        let Host { links, operations, reach, .. } = &mut self.host;
         if std::mem::take(&mut self.pump.lost_contact) {
             reach.wake(now);
         }
@@ -132,9 +130,6 @@ impl Driver {
             let Pump { endpoint, traffic, .. } = &mut self.pump;
             operations.run_due(now, endpoint, traffic, links);
             self.pump.flush(now);
-        }
-        if let Some(mtu) = self.pump.inner_mtu.take() {
-            tun_mtu.follow(mtu);
         }
     }
 

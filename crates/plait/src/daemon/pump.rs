@@ -33,8 +33,6 @@ pub(super) struct Pump<T, U> {
     pub(super) endpoint: Endpoint,
     pub(super) tun: T,
     pub(super) sockets: Sockets<U>,
-    /// The inner MTU that the TUN device is to follow, when it has changed.
-    pub(super) inner_mtu: Option<u16>,
     pub(super) traffic: Traffic,
     pub(super) errors: SendErrors,
     /// A peer is reached no more as it was, since this was last looked at.
@@ -49,7 +47,6 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             endpoint,
             tun,
             sockets: Sockets::default(),
-            inner_mtu: None,
             traffic: Traffic::default(),
             errors: SendErrors::default(),
             lost_contact: false,
@@ -142,9 +139,6 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             log::debug!("writing to the TUN device: {error}");
         }
         while let Some(event) = self.endpoint.poll_event() {
-            if let Event::InnerMtu(mtu) = event {
-                self.inner_mtu = Some(mtu);
-            }
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
             self.teller.tell(&self.endpoint, &event);
         }

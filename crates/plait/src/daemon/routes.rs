@@ -152,7 +152,7 @@ fn chain(error: &Advised) -> String {
 
 /// Each prefix once; a default route becomes its two halves: they win against the host's own
 /// default route, which stays for the links.
-pub(super) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
+fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
     let mut routes: Vec<Prefix> = Vec::new();
     for route in prefixes.iter().flat_map(|prefix| without_default(*prefix)) {
         if !routes.contains(&route) {

@@ -32,7 +32,7 @@ impl Teller {
             }
             Event::PathSilent(peer, id) => {
                 let path = self.path(endpoint, peer, *id);
-                log::warn!("{path} is silent: left out, and probed ever more rarely");
+                log::warn!("{path} is silent: left out, and probed until it answers");
             }
             Event::PathLossy(peer, id) => {
                 let path = self.path(endpoint, peer, *id);
@@ -45,7 +45,10 @@ impl Teller {
             Event::PathMoved(peer, id, remote) => {
                 log::info!("{} follows the peer to {remote}", self.path(endpoint, peer, *id));
             }
-            Event::InnerMtu(mtu) => log::debug!("inner MTU {mtu}"),
+            Event::InnerMtu(peer, mtu) => {
+                let peer = short(peer);
+                log::info!("bond with {peer} carries inner packets of up to {mtu} bytes");
+            }
         }
     }
 

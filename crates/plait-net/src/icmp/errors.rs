@@ -179,7 +179,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_harms(bytes in prop::collection::vec(any::<u8>(), 0..120), cut in 0..60_usize) {
+        fn no_message_harms(
+            bytes in prop::collection::vec(any::<u8>(), 0..120),
+            cut in 0..60_usize,
+        ) {
             let _ = (parse_v4(&bytes), parse_v6(&bytes));
             let whole = v4(3, 3);
             let cut = &whole[..whole.len().min(cut)];

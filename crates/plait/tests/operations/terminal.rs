@@ -21,7 +21,13 @@ on_terminal() {
 }
 close() { eval "kill -9 \$$1"; }
 runs() { eval "[ -e /proc/\${$1_child}/exe ]"; }
-ends() { for try in $(seq 40); do runs $1 || { echo "ok $1"; return; }; sleep 0.05; done; echo "still runs: $1"; }
+ends() {
+    for try in $(seq 40); do
+        runs $1 || { echo "ok $1"; return; }
+        sleep 0.05
+    done
+    echo "still runs: $1"
+}
 "#;
 
 fn assert_seen(script: &str, effects: &[&str]) {

@@ -8,6 +8,7 @@
 mod driver;
 mod host;
 mod links;
+mod log_budget;
 mod measure;
 mod nat;
 mod operations;
@@ -19,6 +20,7 @@ mod reach;
 mod reload;
 mod requests;
 mod routes;
+mod sandbox;
 mod sockets;
 mod state;
 mod teller;
@@ -48,6 +50,7 @@ use reach::{Names, Reach};
 pub(crate) use reload::log_errors;
 use requests::Requests;
 use routes::Routes;
+pub(crate) use sandbox::{Files, enter_sandbox};
 pub(crate) use state::StateFile;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -69,7 +72,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let mut links = Links::new(&config, endpoints(), u16::from(listening.is_some()))?;
     let tun = host::open_tun(&config, mtu)?;
     let routes = Routes::new(tun.name())?;
-    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
+    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);
@@ -81,7 +84,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let mut operations =
         Operations::new(config, peers.clone(), routes, measurements.clone(), serves);
     operations.set_up_host()?;
-    operations.give_up_rights(user)?;
+    let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);
     operations.tell_known_addresses(&mut endpoint);
     let mut pump = Pump::new(endpoint, tun);
@@ -101,7 +104,10 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
     }
-    let control = requests::serve(control, name.clone(), config_file, requests, measurements)?;
+    let control = {
+        let identity = requests::Identity { tun: name.clone(), sandbox };
+        requests::serve(control, identity, config_file, requests, measurements)?
+    };
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

@@ -12,7 +12,10 @@ mod terminal;
 #[path = "operations/unanswered.rs"]
 mod unanswered;
 
-use setup::run;
+#[path = "operations/rights.rs"]
+mod rights;
+
+use setup::{run, run_in};
 
 #[test]
 fn forwarding_and_nat_are_undone_at_exit_and_after_a_crash() {
@@ -75,7 +78,7 @@ fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
         ping -c 1 -W 1 -I pb 10.99.0.77 >/dev/null
         status b --json
         grep -E 'ERROR|WARN|is made|is gone' b.log
-        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/$b/status
+        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs|^Seccomp:' /proc/$b/status
         kill $a $b; wait $a; echo "a $?"; wait $b; echo "b $?"
         ls
     "#;
@@ -93,6 +96,8 @@ fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
         has(&format!("{set}:\t0000000000003000"));
     }
     has("NoNewPrivs:\t1");
+    has("Seccomp:\t2");
+    has("\"sandbox\":[\"landlock\",\"seccomp\"]");
     has("a 0\nb 0\n");
     assert!(!text.contains(".sock\n"), "{text}");
 }

@@ -12,10 +12,13 @@ use plait_net::udp::{Transmit, UdpPort};
 use plait_proto::config::SocketId;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::path::Route;
+use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 use plait_proto::wire::ecn::Ecn;
 
+use super::log_budget::{LogBudget, Verdict};
 use super::ports::SendErrors;
+use super::reach::short;
 use super::sockets::Sockets;
 use super::teller::Teller;
 use super::traffic::Traffic;
@@ -39,6 +42,7 @@ pub(super) struct Pump<T, U> {
     pub(super) lost_contact: bool,
     teller: Teller,
     batch: PacketBatch,
+    log_budget: LogBudget<PublicKey>,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
@@ -52,6 +56,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             lost_contact: false,
             teller: Teller::default(),
             batch: PacketBatch::new(),
+            log_budget: LogBudget::default(),
         }
     }
 
@@ -140,8 +145,48 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
-            self.teller.tell(&self.endpoint, &event);
+            self.teller.learn(&self.endpoint, &event);
+            if self.may_tell(&event) {
+                self.teller.tell(&event);
+            }
+            self.teller.forget(&event);
         }
+    }
+}
+
+impl<T, U> Pump<T, U> {
+    /// Whether the event's peer may cause another line of the log.
+    fn may_tell(&mut self, event: &Event) -> bool {
+        let peer = peer_of(event);
+        match self.log_budget.take(peer) {
+            Verdict::Write { left_out: 0 } => true,
+            Verdict::Write { left_out } => {
+                log::warn!("peer {}: {left_out} lines were left out", short(peer));
+                true
+            }
+            Verdict::LeaveOut { is_first } => {
+                if is_first {
+                    let peer = short(peer);
+                    log::warn!("peer {peer} causes too many lines: some are left out");
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Whom an event is about.
+fn peer_of(event: &Event) -> &PublicKey {
+    match event {
+        Event::BondUp(peer)
+        | Event::BondDown(peer)
+        | Event::BondStuck(peer)
+        | Event::PathUp(peer, _)
+        | Event::PathSilent(peer, _)
+        | Event::PathLossy(peer, _)
+        | Event::PathClosed(peer, _)
+        | Event::PathMoved(peer, _, _)
+        | Event::InnerMtu(peer, _) => peer,
     }
 }
 

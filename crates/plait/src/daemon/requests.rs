@@ -84,7 +84,7 @@ fn read_again(config: &Path) -> Result<Request, String> {
 /// Answers the gateway's clients. What is returned removes the socket's file.
 pub(super) fn serve(
     socket: ControlSocket,
-    tun: String,
+    identity: Identity,
     config: PathBuf,
     requests: Requests,
     measurements: Registry,
@@ -95,13 +95,22 @@ pub(super) fn serve(
             let done = control::reload_for_client(&requests, || read_again(&config));
             return writeln!(&client, "{done}");
         }
-        answer(client, &line, &tun, &requests, &measurements)
+        answer(client, &line, &identity, &requests, &measurements)
     })
+}
+
+/// What a running gateway says of itself and never changes.
+#[derive(Serialize)]
+pub(super) struct Identity {
+    pub(super) tun: String,
+    /// The parts of the sandbox that hold.
+    pub(super) sandbox: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
 struct StatusAnswer<'a> {
-    tun: &'a str,
+    #[serde(flatten)]
+    identity: &'a Identity,
     #[serde(flatten)]
     snapshot: Snapshot,
     measurements: Vec<MeasurementStatus>,
@@ -110,7 +119,7 @@ struct StatusAnswer<'a> {
 fn answer(
     client: UnixStream,
     line: &str,
-    tun: &str,
+    identity: &Identity,
     requests: &Requests,
     measurements: &Registry,
 ) -> io::Result<()> {
@@ -123,7 +132,7 @@ fn answer(
         return writeln!(&client, "{answer}");
     }
     let Some(snapshot) = requests.ask(Request::Status) else { return Ok(()) };
-    let answer = StatusAnswer { tun, snapshot, measurements: measurements.status() };
+    let answer = StatusAnswer { identity, snapshot, measurements: measurements.status() };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
 }

@@ -83,6 +83,11 @@ host() { echo "$1: $(cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/a
 
 /// Runs a script after [`SETUP`]; gives what it prints. Nothing when there are no namespaces here.
 pub(super) fn run(script: &str) -> Option<String> {
+    run_in(&["--user", "--map-root-user"], script)
+}
+
+/// The same, in these namespaces beside those of network and processes.
+pub(super) fn run_in(namespaces: &[&str], script: &str) -> Option<String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("plait-operations-{}-{count}", std::process::id());
@@ -90,15 +95,8 @@ pub(super) fn run(script: &str) -> Option<String> {
     fs::create_dir_all(&folder).unwrap();
     // With a namespace of process ids, nothing outlives the script.
     let output = Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-        ])
+        .args(namespaces)
+        .args(["--net", "--pid", "--fork", "--kill-child", "--mount-proc"])
         .args(["timeout", "60", "sh", "-c", &format!("echo ready\n{SETUP}\n{script}")])
         .env("PLAIT", env!("CARGO_BIN_EXE_plait"))
         .env_remove("RUST_LOG")

@@ -1,7 +1,10 @@
 //! Giving up rights that are not needed any more (capabilities(7)).
 
+mod ask;
+
 use std::io;
 
+pub use self::ask::{CannotBecome, can_become, may_write};
 use crate::sys::process;
 use crate::sys::rights as sys;
 

@@ -1,12 +1,11 @@
 //! The host's routes into the TUN device: one for each prefix of the peers, when the configuration
 //! asks for them. They follow a reload; at the end they go with the device.
 
-use std::net::IpAddr;
-
 use anyhow::Context as _;
-use plait_net::netlink::{Netlink, NetlinkError, RouteInfo};
+use plait_net::netlink::{Netlink, RouteInfo};
 use plait_proto::config::Prefix;
 
+use super::host::{ROUTE_EXISTS_HELP, advised, halved};
 use crate::advice::Advised;
 
 /// What adding something gives that is there already.
@@ -100,11 +99,7 @@ impl Routes {
                 Some(known) if known.index == Some(self.index) => Ok(Added::BelongsToDevice),
                 known => Err(self.is_taken(route, known.and_then(|known| known.index))),
             },
-            Err(error) => {
-                let help = advice(&error);
-                Err(Advised::new(format!("[gateway] routes: {error}"), help)
-                    .caused_by(error.source))
-            }
+            Err(error) => Err(advised(error)),
         }
     }
 
@@ -124,21 +119,8 @@ impl Routes {
         let through = links.iter().find(|link| Some(link.index) == index);
         let through = through.map(|link| format!(" through {}", link.name)).unwrap_or_default();
         let Prefix { address, length } = route;
-        Advised::new(
-            format!("[gateway] routes: there is a route to {address}/{length} already{through}"),
-            format!(
-                "remove it with `ip route del {address}/{length}`, or take the prefix out of \
-                 allowed_ips, then start or reload plait"
-            ),
-        )
-    }
-}
-
-fn advice(error: &NetlinkError) -> &'static str {
-    if error.is_permission_denied() {
-        "run plait as root, or remove `routes`"
-    } else {
-        "look at `ip route`; IPv6 may be switched off on this machine"
+        let text = format!("there is a route to {address}/{length} already{through}");
+        Advised::new(format!("[gateway] routes: {text}"), ROUTE_EXISTS_HELP)
     }
 }
 
@@ -148,32 +130,4 @@ fn chain(error: &Advised) -> String {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
-}
-
-/// Each prefix once; a default route becomes its two halves: they win against the host's own
-/// default route, which stays for the links.
-fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
-    let mut routes: Vec<Prefix> = Vec::new();
-    for route in prefixes.iter().flat_map(|prefix| without_default(*prefix)) {
-        if !routes.contains(&route) {
-            routes.push(route);
-        }
-    }
-    routes
-}
-
-fn without_default(prefix: Prefix) -> Vec<Prefix> {
-    match (prefix.length, prefix.address) {
-        (0, IpAddr::V4(_)) => {
-            vec![half([0, 0, 0, 0].into()), half([128, 0, 0, 0].into())]
-        }
-        (0, IpAddr::V6(_)) => {
-            vec![half([0_u16; 8].into()), half([0x8000, 0, 0, 0, 0, 0, 0, 0].into())]
-        }
-        _ => vec![prefix],
-    }
-}
-
-fn half(address: IpAddr) -> Prefix {
-    Prefix { address, length: 1 }
 }

@@ -11,6 +11,8 @@ export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LAB := $(TARGET)/debug/plait-lab
 SECONDS_EACH ?= 60
+HERE := --lib --bins --test tidy --test dependencies --test bad_configs --test commands \
+	--test link_properties --test seeded
 say = @printf '\n== %s\n' "$(1)"
 
 help: ## List the targets
@@ -42,11 +44,11 @@ bench: setup release ## Measure what this machine can carry
 
 build:
 	$(call say,Build the gateway and the lab)
-	@cargo build --locked --quiet --workspace --bins
+	@scripts/cargo build --locked --workspace --bins
 
 release:
 	$(call say,Build the gateway and the lab for speed)
-	@cargo build --locked --quiet --release --workspace --bins
+	@scripts/cargo build --locked --release --workspace --bins
 
 fmt: ## Format the code
 	@cargo fmt --all
@@ -57,16 +59,17 @@ fmt-check:
 
 lint:
 	$(call say,Lints)
-	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	@scripts/cargo clippy --locked --workspace --all-targets -- -D warnings
 
 unit:
 	$(call say,Tests: units, properties, parsers on random bytes, house rules, namespaces)
+	@scripts/cargo test --locked --workspace --no-run
 	@cargo test --locked --quiet --workspace
 
 unit-here:
 	$(call say,Tests that need no namespaces)
-	@cargo test --locked --quiet --workspace --lib --bins \
-		--test tidy --test dependencies --test bad_configs --test commands --test link_properties --test seeded
+	@scripts/cargo test --locked --workspace --no-run $(HERE)
+	@cargo test --locked --quiet --workspace $(HERE)
 
 vectors: ## Check the test vectors with a second implementation, in Python
 	$(call say,Test vectors of docs/spec: a second implementation makes and opens each message)
@@ -77,7 +80,7 @@ vectors: ## Check the test vectors with a second implementation, in Python
 
 docs:
 	$(call say,Documentation)
-	@RUSTDOCFLAGS='-D warnings' cargo doc --locked --quiet --workspace --no-deps \
+	@RUSTDOCFLAGS='-D warnings' scripts/cargo doc --locked --workspace --no-deps \
 		--document-private-items
 
 # Licences, bans and sources are checked by a test: docs/decisions/0012-dependencies.md.

@@ -17,6 +17,7 @@ pub mod netns;
 pub mod rights;
 pub mod sandbox;
 pub mod tcp;
+pub mod terminal;
 pub mod tun;
 pub mod udp;
 

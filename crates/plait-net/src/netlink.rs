@@ -184,24 +184,23 @@ impl Netlink {
         prefix: u8,
         metric: Option<u32>,
     ) -> Result<(), NetlinkError> {
-        let mut message = RouteMessage::default();
-        message.header = RouteHeader {
-            address_family: family(destination),
-            destination_prefix_length: prefix,
-            table: RouteHeader::RT_TABLE_MAIN,
-            protocol: RouteProtocol::Static,
-            scope: if destination.is_ipv4() { RouteScope::Link } else { RouteScope::Universe },
-            kind: RouteType::Unicast,
-            ..RouteHeader::default()
-        };
-        message.attributes = vec![RouteAttribute::Oif(index)];
-        if prefix > 0 {
-            message.attributes.push(RouteAttribute::Destination(destination.into()));
-        }
-        message.attributes.extend(metric.map(RouteAttribute::Priority));
         let action = format!("add a route to {destination}/{prefix} through interface {index}");
-        let request = RouteNetlinkMessage::NewRoute(message);
+        let request = RouteNetlinkMessage::NewRoute(route(index, destination, prefix, metric));
         self.change(action, request, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Removes a route that [`Self::add_route`] added.
+    pub fn remove_route(
+        &mut self,
+        index: u32,
+        destination: IpAddr,
+        prefix: u8,
+        metric: Option<u32>,
+    ) -> Result<(), NetlinkError> {
+        let action =
+            format!("remove the route to {destination}/{prefix} through interface {index}");
+        let request = RouteNetlinkMessage::DelRoute(route(index, destination, prefix, metric));
+        self.change(action, request, 0)
     }
 
     fn dump(
@@ -240,6 +239,26 @@ fn link_message(index: u32) -> LinkMessage {
     let mut link = LinkMessage::default();
     link.header.index = index;
     link
+}
+
+/// A route of the table `main` into an interface.
+fn route(index: u32, destination: IpAddr, prefix: u8, metric: Option<u32>) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header = RouteHeader {
+        address_family: family(destination),
+        destination_prefix_length: prefix,
+        table: RouteHeader::RT_TABLE_MAIN,
+        protocol: RouteProtocol::Static,
+        scope: if destination.is_ipv4() { RouteScope::Link } else { RouteScope::Universe },
+        kind: RouteType::Unicast,
+        ..RouteHeader::default()
+    };
+    message.attributes = vec![RouteAttribute::Oif(index)];
+    if prefix > 0 {
+        message.attributes.push(RouteAttribute::Destination(destination.into()));
+    }
+    message.attributes.extend(metric.map(RouteAttribute::Priority));
+    message
 }
 
 fn link_info(link: LinkMessage) -> LinkInfo {

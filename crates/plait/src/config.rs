@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
-pub(crate) use convert::Resolved;
 pub(crate) use error::{Unreadable, ValueProblem};
 pub(crate) use gateway::{Gateway, PathConfig, device_name, interface_name, user_name};
 pub(crate) use key::parse as parse_key;

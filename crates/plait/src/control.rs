@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use mio::Waker;
 use plait_net::entry::Entry;
 use plait_net::rights::{UserId, effective_user, may_write};
+use plait_net::terminal::Terminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -58,25 +59,71 @@ impl<R> Requests<R> {
 
 /// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They are
 /// called on the thread of the signals, so that reading a configuration may take its time.
+///
+/// A program that was started from a terminal ends with it. There SIGHUP says that the terminal is
+/// gone; a service has none.
 pub(crate) fn watch_signals<R: Send + 'static>(
     requests: Requests<R>,
-    stop: impl Fn() -> R + Send + 'static,
-    reload: impl Fn() -> Option<R> + Send + 'static,
+    stop: fn() -> R,
+    reload: impl Fn() -> Result<R, String> + Send + 'static,
 ) -> anyhow::Result<()> {
+    let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
+    let has_terminal = terminal.is_some();
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    if let Some(terminal) = terminal {
+        let requests = requests.clone();
+        end_with(terminal, move || {
+            requests.send(stop());
+        })?;
+    }
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             for signal in signals.forever() {
-                let request = if signal == SIGHUP { reload() } else { Some(stop()) };
-                if let Some(request) = request {
+                let reloads = signal == SIGHUP && !has_terminal;
+                // What is wrong with a configuration is in the log.
+                let request = if reloads { reload() } else { Ok(stop()) };
+                if let Ok(request) = request {
                     requests.send(request);
                 }
             }
         })
         .context("cannot start a thread")?;
     Ok(())
+}
+
+/// Calls `end` when the terminal is gone, from a thread of its own.
+pub(crate) fn end_with(
+    terminal: Terminal,
+    end: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<()> {
+    thread::Builder::new()
+        .name("terminal".into())
+        .spawn(move || match terminal.wait_for_end() {
+            Ok(()) => {
+                log::info!("the terminal is gone: the program ends with it");
+                end();
+            }
+            Err(error) => log::warn!("the terminal is not watched: {error}"),
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Carries out the request `reload` of a client of the control socket: the answer for it.
+pub(crate) fn reload_for_client<R>(
+    requests: &Requests<R>,
+    reload: impl Fn() -> Result<R, String>,
+) -> serde_json::Value {
+    let done = reload().and_then(|request| {
+        let was_sent = requests.send(request);
+        was_sent.then_some(()).ok_or_else(|| "it is ending".to_owned())
+    });
+    match done {
+        Ok(()) => serde_json::json!({ "ok": true }),
+        Err(error) => serde_json::json!({ "error": error }),
+    }
 }
 
 /// The control socket; its file goes with it.

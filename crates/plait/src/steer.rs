@@ -74,8 +74,8 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let (mut driver, waker) =
         Driver::new(parts, receiver).context("cannot watch the node's sockets")?;
     let requests = Requests::new(sender, waker);
-    requests::watch_signals(requests.clone(), file)?;
-    let control = control.answer_with(move |client| requests::answer(client, &requests))?;
+    requests::watch_signals(requests.clone(), file.clone())?;
+    let control = control.answer_with(move |client| requests::answer(client, &requests, &file))?;
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

@@ -95,7 +95,7 @@ fn summary_of(config: &Config) -> Finding {
 
 fn unresolved(config: &Config, line: usize, problem: &ValueProblem) -> Finding {
     let place = format!("{}:{line}: [[peer]] endpoint", config.file.display());
-    Finding::error(place, problem.to_string(), problem.help())
+    Finding::warning(place, problem.to_string(), problem.help())
 }
 
 fn write_text(out: &mut impl Write, findings: &[Finding], style: Style) -> io::Result<()> {

@@ -16,8 +16,11 @@ Examples:
 
 The log goes to stderr. RUST_LOG chooses what is logged, in the form of the `log` crate; without it
 warnings and the bond's comings and goings are shown. Ctrl-C and SIGTERM end the gateway and remove
-the TUN device with its addresses and routes. SIGHUP reloads the configuration: bonds whose peers
-did not change go on.
+the TUN device with its addresses and routes. `plait reload` makes it read its configuration again:
+bonds whose peers did not change go on.
+
+With a terminal as its stdin, stdout or stderr, the gateway ends when the terminal does, and at
+SIGHUP. Without one, as under a service manager or nohup, SIGHUP reloads the configuration.
 
 Exit codes:
   0  ended by a signal

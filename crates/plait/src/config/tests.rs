@@ -180,16 +180,17 @@ fn a_limit_below_the_shortest_timeout_moves_that_too() {
 fn the_protocol_is_told_what_the_file_says() {
     let text = customer().replace(", \"gw.example.net:7788\"", "");
     let config = Folder::new().load(&text).unwrap();
-    let resolved = config.resolve().unwrap();
-    assert_eq!(resolved.inner_mtu, 1420, "an endpoint is an IPv6 address");
-    assert_eq!(resolved.peers[0].endpoints.len(), 2);
-    assert_eq!(resolved.peers[0].allowed_ips[0].length, 0);
+    let peers = config.peer_configs(|endpoint| endpoint.resolve().unwrap());
+    assert_eq!(peers[0].endpoints.len(), 2);
+    assert_eq!(peers[0].allowed_ips[0].length, 0);
+    let inner_mtu = config.inner_mtu(true);
+    assert_eq!(inner_mtu, 1420, "an endpoint is an IPv6 address");
     assert_eq!(config.listening_link(SocketId(0)), None, "the file has paths");
     let socket = |index: usize| SocketId(index as u16 + 10);
     let link = |(index, path): (usize, &PathConfig)| path.link(socket(index), &path.name);
     let links: Vec<_> = config.paths.iter().enumerate().map(link).collect();
     assert_eq!((links[1].socket, links[1].price, links[1].weight), (SocketId(11), 1, 64));
-    let endpoint = config.endpoint(links, resolved.inner_mtu, Duration::from_secs(9));
+    let endpoint = config.endpoint(links, inner_mtu, Duration::from_secs(9));
     assert_eq!(endpoint.bond.inner_mtu, 1420);
     assert_eq!(endpoint.links.len(), 3);
     assert_eq!(endpoint.private_key.public_key(), config.gateway.public_key);
@@ -207,15 +208,15 @@ fn a_gateway_without_paths_uses_its_listening_socket() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_resolved_is_named_with_its_line() {
+fn an_endpoint_that_cannot_be_resolved_is_named_with_its_cause() {
     // RFC 6761: a name below `invalid` never resolves.
     let text = customer().replace("gw.example.net", "gw.invalid");
-    let errors = Folder::new().load(&text).unwrap().resolve().unwrap_err();
-    let text = errors.iter().next().unwrap().to_string();
-    assert!(
-        text.contains("gw.toml:20: [[peer]] endpoint: cannot resolve \"gw.invalid\""),
-        "{text}"
-    );
+    let config = Folder::new().load(&text).unwrap();
+    let mut endpoints = config.peers.iter().flat_map(|peer| &peer.endpoints);
+    let name = endpoints.find(|endpoint| endpoint.value.name().is_some()).unwrap();
+    assert_eq!((name.line, name.value.name()), (20, Some(("gw.invalid", 7788))));
+    let text = name.value.resolve().unwrap_err().to_string();
+    assert!(text.starts_with("cannot resolve \"gw.invalid\": "), "{text}");
 }
 
 #[test]

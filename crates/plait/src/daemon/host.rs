@@ -1,13 +1,13 @@
-//! What a gateway needs of its host: sockets, the TUN device with addresses and routes, randomness.
+//! What a gateway needs of its host: sockets, the TUN device with its addresses, randomness.
 
 use std::net::IpAddr;
 
 use anyhow::Context as _;
 use plait_net::machine::fill_random;
-use plait_net::netlink::{Netlink, NetlinkError, RouteInfo};
+use plait_net::netlink::{Netlink, NetlinkError};
 use plait_net::tun::Tun;
 use plait_net::udp::{BindTo, UdpSocket};
-use plait_proto::config::{PeerConfig, Prefix};
+use plait_proto::config::Prefix;
 use plait_proto::endpoint::Endpoint;
 use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
@@ -49,8 +49,8 @@ pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<Ud
     Ok(Some(socket))
 }
 
-/// Creates the TUN device, gives it its addresses and routes and takes it up.
-pub(super) fn open_tun(config: &Config, peers: &[PeerConfig], mtu: u16) -> anyhow::Result<Tun> {
+/// Creates the TUN device, gives it its addresses and takes it up.
+pub(super) fn open_tun(config: &Config, mtu: u16) -> anyhow::Result<Tun> {
     let name = &config.gateway.tun;
     let tun = Tun::open(name, true).map_err(|cause| {
         let help = "`plait check` says what is missing; another `tun` may be free";
@@ -64,12 +64,6 @@ pub(super) fn open_tun(config: &Config, peers: &[PeerConfig], mtu: u16) -> anyho
         netlink.add_address(index, address.address, address.length).map_err(advised)?;
     }
     netlink.set_up(index)?;
-    let prefixes: Vec<Prefix> =
-        peers.iter().flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
-    let routes = if config.gateway.routes { halved(&prefixes) } else { Vec::new() };
-    for route in &routes {
-        add_route(&mut netlink, index, *route)?;
-    }
     Ok(tun)
 }
 
@@ -84,22 +78,8 @@ pub(crate) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
     routes
 }
 
-/// Adds a route. The kernel's own one for the network of the device's address does as well.
-fn add_route(netlink: &mut Netlink, index: u32, route: Prefix) -> anyhow::Result<()> {
-    let Err(error) = netlink.add_route(index, route.address, route.length, None) else {
-        return Ok(());
-    };
-    let same = |known: &RouteInfo| {
-        (known.destination, known.prefix, known.index) == (route.address, route.length, Some(index))
-    };
-    if error.errno() == Some(EEXIST) && netlink.routes()?.iter().any(same) {
-        return Ok(());
-    }
-    Err(advised(error).into())
-}
-
 /// An address or a route that cannot be added, with its remedy.
-fn advised(error: NetlinkError) -> Advised {
+pub(super) fn advised(error: NetlinkError) -> Advised {
     let help = match error.errno() {
         Some(EEXIST) => ROUTE_EXISTS_HELP,
         Some(EACCES) => IPV6_OFF_HELP,

@@ -13,6 +13,7 @@ use plait_net::netlink::Netlink;
 use plait_net::udp::{BindError, BindTo, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 
+use super::ports::SocketStatus;
 use crate::advice::Advised;
 use crate::config::{Config, PathConfig};
 use plan::{Families, Wanted};
@@ -120,9 +121,21 @@ impl Links {
         self.live.iter().map(|live| live.wanted.interface.as_str())
     }
 
-    /// Every configured path with its link's state.
-    pub(super) fn status(&self) -> &[LinkStatus] {
-        &self.status
+    /// Every configured path with its link's state; `socket_of` says what happened on a socket.
+    pub(super) fn status(
+        &self,
+        socket_of: impl Fn(SocketId) -> Option<SocketStatus>,
+    ) -> Vec<LinkStatus> {
+        let mut status = self.status.clone();
+        for live in &self.live {
+            let is_its = |link: &&mut LinkStatus| {
+                link.name == live.wanted.name && link.interface == live.wanted.interface
+            };
+            if let Some(link) = status.iter_mut().find(is_its) {
+                link.socket = socket_of(live.config.socket);
+            }
+        }
+        status
     }
 
     /// Whether a link waits for a socket that could not be opened: look again in a while.

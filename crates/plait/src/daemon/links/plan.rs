@@ -6,6 +6,7 @@ use plait_net::netlink::Interface;
 use serde::{Deserialize, Serialize};
 
 use crate::config::PathConfig;
+use crate::daemon::ports::SocketStatus;
 
 /// Most links of a gateway: as many as a bond has paths.
 const LINKS_MAX: usize = plait_proto::bond::PATHS_MAX;
@@ -36,6 +37,9 @@ pub(crate) struct LinkStatus {
     pub(crate) state: LinkState,
     /// Why, in words.
     pub(crate) reason: String,
+    /// What happened on its socket since that was opened.
+    #[serde(default)]
+    pub(crate) socket: Option<SocketStatus>,
 }
 
 /// Address families of the peers' endpoints. Without endpoints any will do.
@@ -185,14 +189,15 @@ impl Plan {
         };
         let (name, interface) = (name.to_owned(), interface.name.clone());
         self.paths.push(at);
-        self.status.push(LinkStatus { name, interface, state, reason });
+        self.status.push(LinkStatus { name, interface, state, reason, socket: None });
     }
 
     fn miss(&mut self, at: usize, path: &PathConfig, state: LinkState, reason: String) {
         let interface = path.interface.as_ref().map(|name| name.value.clone());
         let interface = interface.unwrap_or_default();
         self.paths.push(at);
-        self.status.push(LinkStatus { name: path.name.clone(), interface, state, reason });
+        let name = path.name.clone();
+        self.status.push(LinkStatus { name, interface, state, reason, socket: None });
     }
 }
 

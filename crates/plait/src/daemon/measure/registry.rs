@@ -184,6 +184,13 @@ impl Registry {
         Ok(Holding { registry: self.clone(), session })
     }
 
+    /// The key of the peer that an address belongs to, whether it may measure or not.
+    pub(super) fn peer_of(&self, source: IpAddr) -> Option<String> {
+        let state = self.lock();
+        let routes = Routes::new(state.peers.iter().map(|peer| (peer, &peer.prefixes[..])));
+        routes.peer_of(source).map(|peer| peer.key.clone())
+    }
+
     /// Whether a measurement's beginning and end are told in the log: a peer could begin thousands.
     pub(super) fn may_tell(&self, session: &Session) -> bool {
         matches!(self.lock().log_budget.take(&session.peer), Verdict::Write { .. })

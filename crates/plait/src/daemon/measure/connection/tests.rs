@@ -140,3 +140,19 @@ fn whoever_talks_nonsense_is_cut_off() {
         assert!(answer.is_empty(), "{nonsense:?}: {answer:?}");
     }
 }
+
+#[test]
+fn regression_a_client_that_trickles_is_cut_off_in_time() {
+    let (address, _news) = service();
+    let mut stream = TcpStream::connect(address).unwrap();
+    // The longest message there is, a byte now and then.
+    let bytes = [&[0x10, 0][..], &[0; 4096]].concat();
+    let start = Instant::now();
+    for byte in &bytes {
+        if io::Write::write_all(&mut stream, &[*byte]).is_err() {
+            break;
+        }
+        thread::sleep(FIRST_MESSAGE_TIME / 20);
+        assert!(start.elapsed() < 10 * FIRST_MESSAGE_TIME, "a byte now and then keeps it open");
+    }
+}

@@ -19,6 +19,8 @@ mod pins;
 mod probes;
 mod reconfigure;
 mod route_check;
+#[cfg(feature = "simulation")]
+mod shape;
 mod silence;
 mod sleep;
 mod status;
@@ -32,11 +34,14 @@ use path_control::{Due, PathControl, Situation};
 use path_ids::PathIds;
 use path_mtu::InnerMtu;
 use route_check::RouteChecks;
+#[cfg(feature = "simulation")]
+pub use shape::{BondShape, PathShape};
 
 use crate::allowed_ips::Prefixes;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::DropReason;
 use crate::egress::{Egress, Opened, ReceiveSession};
+use crate::faults::Faults;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
 use crate::path::Route;
@@ -106,6 +111,8 @@ pub struct BondSetup {
     pub parity: PathIdParity,
     /// Randomness of its own.
     pub rng: Rng,
+    /// Faults that the search puts back.
+    pub faults: Faults,
 }
 
 /// One established association.
@@ -138,6 +145,7 @@ pub struct Bond {
     leaves_out_lossy: bool,
     inner_mtu: InnerMtu,
     rng: Rng,
+    faults: Faults,
     events: VecDeque<BondEvent>,
 }
 
@@ -156,6 +164,7 @@ impl Bond {
         egress.add_session(receive);
         egress.set_mss_limit(inner_mtu);
         egress.set_peer_repairs(peer.repairs);
+        egress.put_back(setup.faults);
         Self {
             ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.u64(), send),
             egress,
@@ -177,6 +186,7 @@ impl Bond {
             leaves_out_lossy: setup.config.loss_detection == LossDetection::Known,
             inner_mtu: InnerMtu::new(inner_mtu),
             rng: setup.rng,
+            faults: setup.faults,
             events: VecDeque::new(),
         }
     }

@@ -14,6 +14,7 @@ use passage::Passage;
 use crate::allowed_ips::Prefixes;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::{DropCounters, DropReason};
+use crate::faults::{Fault, Faults};
 use crate::output::DeliverQueue;
 use crate::path::gaps::PathGapCounter;
 use crate::path::map::PathMap;
@@ -196,6 +197,7 @@ pub struct Egress {
     pub delivered_bytes: u64,
     /// Drops after opening: bad inner packets and sources that are not allowed.
     pub drops: DropCounters,
+    faults: Faults,
 }
 
 impl Egress {
@@ -223,7 +225,13 @@ impl Egress {
             delivered_packets: 0,
             delivered_bytes: 0,
             drops: DropCounters::default(),
+            faults: Faults::default(),
         }
+    }
+
+    /// Puts faults back, for the search.
+    pub fn put_back(&mut self, faults: Faults) {
+        self.faults = faults;
     }
 
     /// Goes on under another configuration; what waits goes on waiting, by the new rules.
@@ -433,10 +441,9 @@ impl Egress {
     /// Whether the peer sends on the path under this session, as far as can be seen. Two sessions
     /// that both sides make at the same time need not be used in the order in which they were made.
     fn is_current(&self, now: Instant, session: usize, path: PathId) -> bool {
-        self.sessions[session + 1..]
-            .iter()
-            .filter_map(|later| later.paths.get(path))
-            .all(|epoch| epoch.largest_at + STRAGGLER_TIME < now)
+        self.sessions[session + 1..].iter().filter_map(|later| later.paths.get(path)).all(|epoch| {
+            !self.faults.has(Fault::NewestSessionOnly) && epoch.largest_at + STRAGGLER_TIME < now
+        })
     }
 
     /// Whether the datagram that was just taken has the highest number of its path: none that was
@@ -448,6 +455,12 @@ impl Egress {
         let largest = epoch.and_then(|path| path.ranges.largest());
         largest.is_some_and(|largest| largest.truncate() == header.number)
             && self.is_current(now, at, header.path)
+    }
+
+    /// The lowest number that may still be delivered, and the one after the highest that arrived.
+    #[cfg(feature = "simulation")]
+    pub fn position(&self) -> (crate::seq::BondSeq, crate::seq::BondSeq) {
+        (self.resequencer.floor(), self.resequencer.expected_next())
     }
 
     /// Whether [`Self::poll_deliver`] has something.

@@ -17,6 +17,8 @@ mod pins;
 mod reach;
 mod reconfigure;
 mod renewal;
+#[cfg(feature = "simulation")]
+mod shape;
 mod standby;
 mod waiting;
 
@@ -25,10 +27,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
+#[cfg(feature = "simulation")]
+pub use shape::{NamedBondShape, PeerShape};
 
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
 use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig, SocketId};
 use crate::drop_reason::{DropCounters, DropReason};
+use crate::faults::Faults;
 use crate::output::{Transmit, TransmitQueue};
 use crate::path::Route;
 use crate::rng::Rng;
@@ -85,6 +90,7 @@ pub struct Endpoint {
     /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
     polled_transmit: usize,
     polled_deliver: usize,
+    faults: Faults,
 }
 
 impl Endpoint {
@@ -100,6 +106,20 @@ impl Endpoint {
     pub fn without_cipher(config: EndpointConfig, peers: Vec<PeerConfig>, rng: Rng) -> Self {
         let identity = Identity::without_cipher(config.private_key.clone());
         Self::with_identity(identity, config, peers, rng)
+    }
+
+    /// A gateway of the search without sessions, whose handshakes hide nothing, which will have the
+    /// null cipher, and into which `faults` are put back. It reaches no gateway but its like, and
+    /// its peers are known by [`PrivateKey::toy_public_key`](crate::session::PrivateKey).
+    #[cfg(feature = "simulation")]
+    pub fn for_search(
+        config: EndpointConfig,
+        peers: Vec<PeerConfig>,
+        rng: Rng,
+        faults: Faults,
+    ) -> Self {
+        let identity = Identity::with_toy_handshake(config.private_key.clone());
+        Self { faults, ..Self::with_identity(identity, config, peers, rng) }
     }
 
     fn with_identity(
@@ -125,6 +145,7 @@ impl Endpoint {
             standby_reasons: BTreeMap::new(),
             polled_transmit: 0,
             polled_deliver: 0,
+            faults: Faults::default(),
         }
     }
 
@@ -321,6 +342,7 @@ impl Endpoint {
             keepalive: peer.config.keepalive,
             parity,
             rng: self.rng.fork(),
+            faults: self.faults,
         }
     }
 

@@ -6,6 +6,8 @@ mod keys;
 #[cfg(feature = "simulation")]
 mod null_cipher;
 mod replay;
+#[cfg(feature = "simulation")]
+mod toy_handshake;
 
 pub use cookie::{Cookie, CookieSecrets};
 pub use handshake::{

@@ -29,6 +29,9 @@ const PROLOGUE: &[u8] = b"plait 1";
 /// Its handshakes fail with every end that has another prologue, which is every gateway's.
 #[cfg(feature = "simulation")]
 const NULL_CIPHER_PROLOGUE: &[u8] = b"plait simulation without a cipher";
+/// Nor do its handshakes succeed with an end that has either of the others.
+#[cfg(feature = "simulation")]
+const TOY_PROLOGUE: &[u8] = b"plait search with a toy handshake";
 const MAC1_LABEL: &[u8] = b"plait 1 mac1";
 
 /// Wall-clock time of an initiation, which guards it against replay (spec H-5).
@@ -129,6 +132,9 @@ enum Sealing {
     Aead,
     #[cfg(feature = "simulation")]
     Null,
+    /// Nothing, after a handshake that costs nothing.
+    #[cfg(feature = "simulation")]
+    Toy,
 }
 
 impl Sealing {
@@ -137,6 +143,8 @@ impl Sealing {
             Self::Aead => PROLOGUE,
             #[cfg(feature = "simulation")]
             Self::Null => NULL_CIPHER_PROLOGUE,
+            #[cfg(feature = "simulation")]
+            Self::Toy => TOY_PROLOGUE,
         }
     }
 
@@ -145,7 +153,19 @@ impl Sealing {
             Self::Aead if a.aes_is_fast && b.aes_is_fast => Cipher::Aes256Gcm,
             Self::Aead => Cipher::ChaCha20Poly1305,
             #[cfg(feature = "simulation")]
-            Self::Null => Cipher::Null,
+            Self::Null | Self::Toy => Cipher::Null,
+        }
+    }
+
+    /// Where the handshake's primitives come from.
+    fn resolver(&self, rng: &mut Rng) -> Box<dyn CryptoResolver + Send> {
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        let seeded = SeededResolver { seed };
+        match self {
+            #[cfg(feature = "simulation")]
+            Self::Toy => Box::new(ToyResolver(seeded)),
+            _ => Box::new(seeded),
         }
     }
 }
@@ -170,11 +190,17 @@ impl Identity {
         Self { sealing: Sealing::Null, ..Self::new(private) }
     }
 
+    /// The identity of a gateway in the search, whose handshakes hide nothing and whose sessions
+    /// have the null cipher. It makes sessions with its like only.
+    #[cfg(feature = "simulation")]
+    pub fn with_toy_handshake(private: PrivateKey) -> Self {
+        let public = private.toy_public_key();
+        Self { private, public, mac1_key: mac1_key(&public), sealing: Sealing::Toy }
+    }
+
     fn builder<'a>(&'a self, rng: &mut Rng, prologue: &'a [u8]) -> Builder<'a> {
         let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
-        let mut seed = [0; 32];
-        rng.fill(&mut seed);
-        Builder::with_resolver(params, Box::new(SeededResolver { seed }))
+        Builder::with_resolver(params, self.sealing.resolver(rng))
             .local_private_key(self.private.as_bytes())
             .and_then(|builder| builder.prologue(prologue))
             .expect("each builder option is set once")
@@ -447,6 +473,29 @@ impl CryptoResolver for SeededResolver {
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn NoiseCipher>> {
         DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+/// The same with a Diffie-Hellman function that hides nothing.
+#[cfg(feature = "simulation")]
+struct ToyResolver(SeededResolver);
+
+#[cfg(feature = "simulation")]
+impl CryptoResolver for ToyResolver {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        self.0.resolve_rng()
+    }
+
+    fn resolve_dh(&self, _choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        Some(Box::new(super::toy_handshake::ToyDh::default()))
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        self.0.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn NoiseCipher>> {
+        self.0.resolve_cipher(choice)
     }
 }
 

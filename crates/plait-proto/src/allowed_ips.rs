@@ -1,6 +1,9 @@
 //! Which inner addresses belong to which peer.
 
 use core::net::IpAddr;
+use std::sync::Arc;
+
+use prefix_trie::PrefixMap;
 
 use crate::config::Prefix;
 use crate::drop_reason::DropReason;
@@ -23,36 +26,85 @@ impl Prefix {
     }
 }
 
-/// One peer's prefixes.
-#[derive(Clone, Debug, Default)]
-pub struct Prefixes(Vec<Prefix>);
+/// To which peer each inner address belongs: the one with the longest prefix that holds it, over
+/// all peers (spec R-5).
+#[derive(Clone, Debug)]
+pub struct Routes<P> {
+    ipv4: PrefixMap<(u32, u8), P>,
+    ipv6: PrefixMap<(u128, u8), P>,
+}
 
-impl Prefixes {
-    /// These prefixes.
-    pub fn new(prefixes: &[Prefix]) -> Self {
-        Self(prefixes.to_vec())
+impl<P> Default for Routes<P> {
+    fn default() -> Self {
+        Self { ipv4: PrefixMap::new(), ipv6: PrefixMap::new() }
+    }
+}
+
+impl<P: Copy> Routes<P> {
+    /// Routes the prefixes of each peer to it. Of two peers with the same prefix, which the
+    /// configuration refuses, the first has it.
+    pub fn new<'a>(peers: impl IntoIterator<Item = (P, &'a [Prefix])>) -> Self {
+        let mut routes = Self::default();
+        for (peer, prefixes) in peers {
+            for prefix in prefixes {
+                routes.add(prefix, peer);
+            }
+        }
+        routes
     }
 
-    /// Refuses a packet whose source does not belong to the peer.
-    ///
-    /// # Errors
-    /// [`DropReason::SourceNotAllowed`].
-    pub fn check_source(&self, inner: &Inner) -> Result<(), DropReason> {
-        if self.0.iter().any(|prefix| prefix.contains(inner.source)) {
-            Ok(())
-        } else {
-            Err(DropReason::SourceNotAllowed)
+    fn add(&mut self, prefix: &Prefix, peer: P) {
+        match prefix.address {
+            IpAddr::V4(network) => {
+                let length = prefix.length.min(32);
+                self.ipv4.entry((network.to_bits(), length)).or_insert(peer);
+            }
+            IpAddr::V6(network) => {
+                let length = prefix.length.min(128);
+                self.ipv6.entry((network.to_bits(), length)).or_insert(peer);
+            }
         }
     }
 
-    /// Length of the longest prefix that holds the address.
-    pub fn longest_match(&self, address: IpAddr) -> Option<u8> {
-        self.0.iter().filter(|prefix| prefix.contains(address)).map(|prefix| prefix.length).max()
+    /// The peer that an address belongs to.
+    pub fn peer_of(&self, address: IpAddr) -> Option<P> {
+        match address {
+            IpAddr::V4(ip) => self.ipv4.get_lpm(&(ip.to_bits(), 32)).map(|(_, peer)| *peer),
+            IpAddr::V6(ip) => self.ipv6.get_lpm(&(ip.to_bits(), 128)).map(|(_, peer)| *peer),
+        }
+    }
+}
+
+/// The inner sources of one peer, as all bonds of a gateway see them.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    routes: Arc<Routes<usize>>,
+    peer: usize,
+}
+
+impl Sources {
+    /// What of `routes` belongs to `peer`, by its place in the configuration.
+    pub const fn new(routes: Arc<Routes<usize>>, peer: usize) -> Self {
+        Self { routes, peer }
+    }
+
+    /// Refuses a packet whose source does not belong to the peer (spec R-5).
+    ///
+    /// # Errors
+    /// [`DropReason::SourceNotAllowed`].
+    pub fn check(&self, inner: &Inner) -> Result<(), DropReason> {
+        let is_own = self.routes.peer_of(inner.source) == Some(self.peer);
+        if is_own { Ok(()) } else { Err(DropReason::SourceNotAllowed) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::net::Ipv4Addr;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn prefix(text: &str, length: u8) -> Prefix {
@@ -74,9 +126,41 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_prefix_is_found() {
-        let prefixes = Prefixes::new(&[prefix("0.0.0.0", 0), prefix("10.0.0.0", 8)]);
-        assert_eq!(prefixes.longest_match(IpAddr::from([10, 1, 1, 1])), Some(8));
-        assert_eq!(prefixes.longest_match(IpAddr::from([11, 1, 1, 1])), Some(0));
+    fn the_longest_prefix_of_all_peers_counts() {
+        let v6 = [prefix("fd00::", 8), prefix("10.0.0.0", 8)];
+        let nested = [prefix("10.1.0.0", 16), prefix("fd00:1::", 32)];
+        let all = [prefix("0.0.0.0", 0)];
+        let routes = Routes::new([(1, &v6[..]), (2, &nested[..]), (3, &all[..]), (4, &v6[..])]);
+        let peer_of = |text: &str| routes.peer_of(text.parse().expect("an address"));
+        assert_eq!(peer_of("10.2.0.1"), Some(1));
+        assert_eq!(peer_of("10.1.0.1"), Some(2));
+        assert_eq!(peer_of("192.0.2.1"), Some(3));
+        assert_eq!(peer_of("fd00:1::9"), Some(2));
+        assert_eq!(peer_of("fd00:2::9"), Some(1), "the first of two has it");
+        assert_eq!(peer_of("2001:db8::1"), None);
+        assert_eq!(Routes::<u8>::default().peer_of(IpAddr::from([0, 0, 0, 0])), None);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_search_of_all_prefixes(
+            prefixes in vec((any::<u32>(), 0_u8..=32), 1..30),
+            addresses in vec(any::<u32>(), 1..60),
+        ) {
+            let network = |(bits, length): (u32, u8)| {
+                let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+                Prefix { address: Ipv4Addr::from_bits(bits & mask).into(), length }
+            };
+            let prefixes: Vec<Prefix> = prefixes.into_iter().map(network).collect();
+            let routes = Routes::new(prefixes.iter().enumerate().map(|(at, p)| {
+                (at, core::slice::from_ref(p))
+            }));
+            let near = prefixes.iter().map(|prefix| prefix.address);
+            for address in near.chain(addresses.iter().map(|bits| Ipv4Addr::from_bits(*bits).into())) {
+                let holding = prefixes.iter().enumerate().filter(|(_, p)| p.contains(address));
+                let longest = holding.rev().max_by_key(|(_, p)| p.length).map(|(at, _)| at);
+                prop_assert_eq!(routes.peer_of(address), longest);
+            }
+        }
     }
 }

@@ -37,7 +37,7 @@ use route_check::RouteChecks;
 #[cfg(feature = "simulation")]
 pub use shape::{BondShape, PathShape};
 
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::DropReason;
 use crate::egress::{Egress, Opened, ReceiveSession};
@@ -51,7 +51,7 @@ use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
-use crate::wire::control::{Frame, PathInfo};
+use crate::wire::control::{Discards, Frame, PathInfo};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -96,6 +96,8 @@ pub enum BondEvent {
     PathMoved(PathId, SocketAddr),
     /// The largest inner packet that the host should send has changed, in bytes.
     InnerMtu(u16),
+    /// One of the two ends throws away nearly all that the other sends: the bond is of no use.
+    Discarding,
 }
 
 /// What a bond is made of.
@@ -103,8 +105,8 @@ pub enum BondEvent {
 pub struct BondSetup {
     /// How it behaves.
     pub config: BondConfig,
-    /// The peer's inner prefixes.
-    pub allowed: Prefixes,
+    /// The peer's inner sources.
+    pub allowed: Sources,
     /// Keepalive interval of idle paths.
     pub keepalive: Duration,
     /// Which path ids this side gives out.
@@ -136,6 +138,8 @@ pub struct Bond {
     /// No path's control has anything due before this. It may be too early: every packet of data
     /// puts timers off, and few of them ever come. `None` when it is to be found anew.
     control_due: Option<Instant>,
+    /// The peer throws away nearly all that arrives, and when it last said so.
+    peer_discards: Option<(Instant, Discards)>,
     /// When the owner was last told that all paths are silent, since one of them was up.
     all_silent_told_at: Option<Instant>,
     any_asleep: bool,
@@ -180,6 +184,7 @@ impl Bond {
             notices: Notices::default(),
             last_data_at: now,
             control_due: None,
+            peer_discards: None,
             all_silent_told_at: None,
             any_asleep: false,
             trickle: (now, 0),
@@ -302,6 +307,7 @@ impl Bond {
                 if self.state(header.path) == Some(PathState::Asleep) {
                     self.wake(now, header.path);
                 }
+                self.tell_discards(now);
             }
             Opened::Control(frames) => {
                 self.control_due = None;
@@ -311,6 +317,17 @@ impl Bond {
             }
         }
         Ok(())
+    }
+
+    /// Tells the peer, and the owner, when nearly all that arrives is thrown away (spec R-7).
+    fn tell_discards(&mut self, now: Instant) {
+        let Some(discards) = self.egress.tell_discards(now) else { return };
+        let up = self.ingress.paths().filter(|path| path.state == PathState::Up);
+        let ids: Vec<PathId> = up.map(|path| path.id).collect();
+        for id in ids {
+            self.ingress.send_control(now, id, &[Frame::Discards(discards)]);
+        }
+        self.events.push_back(BondEvent::Discarding);
     }
 
     fn note_data(&mut self, now: Instant) {

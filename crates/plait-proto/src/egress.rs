@@ -7,11 +7,13 @@
 //! 4. resequence: wait for the predecessor, or not (`resequencer`);
 //! 5. deliver: inner sources are checked, packets leave through `poll_deliver`.
 
+mod delivery_watch;
 mod passage;
 
+use delivery_watch::DeliveryWatch;
 use passage::Passage;
 
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::faults::{Fault, Faults};
@@ -20,12 +22,12 @@ use crate::path::gaps::PathGapCounter;
 use crate::path::map::PathMap;
 use crate::path::received::ReceivedRanges;
 use crate::resequencer::delay_spread::DelaySpread;
-use crate::resequencer::{Resequencer, ResequencerConfig, ResequencerStats, Timer};
+use crate::resequencer::{Inserted, Resequencer, ResequencerConfig, ResequencerStats, Timer};
 use crate::seq::{PacketNumber, PathId};
 use crate::session::{Cipher, DirectionSecret, PathKey, Replay, ReplayWindow};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
-use crate::wire::control::{Ack, Frame, LossReport};
+use crate::wire::control::{Ack, Discards, Frame, LossReport};
 use crate::wire::ecn::{self, Ecn};
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -179,6 +181,7 @@ pub struct Egress {
     /// How long a gap takes to be filled by the peer.
     repair_time: Duration,
     resequencer: Resequencer,
+    watch: DeliveryWatch,
     /// The peer sends again what was lost: it is waited for.
     peer_repairs: bool,
     loss_detection: LossDetection,
@@ -187,7 +190,7 @@ pub struct Egress {
     report_due: Option<Instant>,
     /// The earliest `ack_due` of any path.
     first_ack_due: Option<Instant>,
-    allowed: Prefixes,
+    allowed: Sources,
     queue: DeliverQueue,
     /// The largest inner packet that this side sends, in bytes.
     inner_mtu: u16,
@@ -202,7 +205,7 @@ pub struct Egress {
 
 impl Egress {
     /// An egress that has received nothing.
-    pub fn new(config: &BondConfig, allowed: Prefixes) -> Self {
+    pub fn new(config: &BondConfig, allowed: Sources) -> Self {
         let resequencer = resequencer_config(config, false);
         let delay_spread = delay_spread(config);
         Self {
@@ -213,6 +216,7 @@ impl Egress {
             delay_spread,
             repair_time: Duration::ZERO,
             resequencer: Resequencer::new(resequencer),
+            watch: DeliveryWatch::default(),
             peer_repairs: false,
             loss_detection: config.loss_detection,
             reject_after: config.rekey.reject_after,
@@ -259,7 +263,7 @@ impl Egress {
     }
 
     /// Accepts other inner sources from now on.
-    pub fn set_allowed(&mut self, allowed: Prefixes) {
+    pub fn set_allowed(&mut self, allowed: Sources) {
         self.allowed = allowed;
     }
 
@@ -389,7 +393,7 @@ impl Egress {
         let seq = prefix.seq.expand(self.resequencer.expected_next());
         let allowed = Inner::read(packet)
             .ok_or(DropReason::BadInnerPacket)
-            .and_then(|inner| self.allowed.check_source(&inner).map(|()| inner.protocol))
+            .and_then(|inner| self.allowed.check(&inner).map(|()| inner.protocol))
             .and_then(|protocol| ecn::decapsulate(packet, outer).map(|()| protocol));
         if allowed == Ok(mss::TCP) {
             mss::clamp(packet, self.inner_mtu);
@@ -404,9 +408,12 @@ impl Egress {
         };
         let mut out =
             Deliver::new(&mut self.queue, &mut self.delivered_packets, &mut self.delivered_bytes);
-        self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
-            out.deliver(packet);
-        });
+        let inserted =
+            self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
+                out.deliver(packet);
+            });
+        let is_discarded = matches!(inserted, Inserted::LateDropped | Inserted::Duplicate);
+        self.watch.record(now, is_discarded);
         self.passage.show(now, path, seq.next());
         self.release_passed(now);
         self.attribute_losses();
@@ -599,6 +606,16 @@ impl Egress {
     /// How much later a path delivers than the quickest one; `None` when that is not measured.
     pub fn delay_excess(&self, now: Instant, path: PathId) -> Option<Duration> {
         self.delay_spread.as_ref()?.excess(now, path)
+    }
+
+    /// Whether nearly all that arrives is thrown away (spec R-7).
+    pub fn discards(&self, now: Instant) -> Option<Discards> {
+        self.watch.found(now)
+    }
+
+    /// The same, once a second.
+    pub fn tell_discards(&mut self, now: Instant) -> Option<Discards> {
+        self.watch.tell(now)
     }
 
     /// A path's counters.

@@ -24,16 +24,18 @@ mod waiting;
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
 #[cfg(feature = "simulation")]
 pub use shape::{NamedBondShape, PeerShape};
 
+use crate::allowed_ips::{Routes, Sources};
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
 use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig, SocketId};
 use crate::drop_reason::{DropCounters, DropReason};
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
 use crate::output::{Transmit, TransmitQueue};
 use crate::path::Route;
 use crate::rng::Rng;
@@ -47,6 +49,9 @@ use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
 
+/// A bond that delivers nothing is made anew this often at most (spec R-7).
+const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);
+
 /// Something the owner may want to tell people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -54,6 +59,8 @@ pub enum Event {
     BondUp(PublicKey),
     /// The bond with a peer is gone.
     BondDown(PublicKey),
+    /// One end of the bond throws away nearly all that arrives: the bond is made anew.
+    BondStuck(PublicKey),
     /// A path can carry data.
     PathUp(PublicKey, PathId),
     /// Nothing comes back over a path.
@@ -75,6 +82,10 @@ pub struct Endpoint {
     identity: Identity,
     config: EndpointConfig,
     peers: Vec<Peer>,
+    /// Where each peer stands in `peers`.
+    places: BTreeMap<PublicKey, usize>,
+    /// Which peer inner addresses belong to.
+    routes: Arc<Routes<usize>>,
     /// Which peer a session index belongs to: established sessions and initiations under way.
     sessions: BTreeMap<SessionIndex, usize>,
     last_timestamp: Timestamp,
@@ -130,11 +141,13 @@ impl Endpoint {
     ) -> Self {
         let peers =
             peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
-        Self {
+        let mut endpoint = Self {
             identity,
             inner_mtu: config.bond.inner_mtu,
             config,
             peers,
+            places: BTreeMap::new(),
+            routes: Arc::default(),
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
             guard: Guard::new(HandshakeLimits::default()),
@@ -146,7 +159,17 @@ impl Endpoint {
             polled_transmit: 0,
             polled_deliver: 0,
             faults: Faults::default(),
-        }
+        };
+        endpoint.index_peers();
+        endpoint
+    }
+
+    /// The tables that find a peer's place, anew.
+    fn index_peers(&mut self) {
+        let peers = self.peers.iter().enumerate();
+        self.places = peers.clone().map(|(at, peer)| (peer.config.public_key, at)).collect();
+        self.routes =
+            Arc::new(Routes::new(peers.map(|(at, peer)| (at, &peer.config.allowed_ips[..]))));
     }
 
     /// Other limits than the default ones, from now on.
@@ -179,10 +202,7 @@ impl Endpoint {
 
     fn route_packet(&mut self, now: Instant, packet: &[u8]) -> Result<(), DropReason> {
         let inner = Inner::read(packet).ok_or(DropReason::BadInnerPacket)?;
-        let matches = self.peers.iter().enumerate();
-        let matches = matches
-            .filter_map(|(at, peer)| Some((peer.prefixes.longest_match(inner.destination)?, at)));
-        let (_, at) = matches.max().ok_or(DropReason::NoPeer)?;
+        let at = self.routes.peer_of(inner.destination).ok_or(DropReason::NoPeer)?;
         if self.peers[at].attempts.next_at.is_some() {
             self.hasten(now, at);
         }
@@ -272,6 +292,7 @@ impl Endpoint {
 
     fn replace_bond(&mut self, at: usize, mut named: NamedBond, session: SessionAge) {
         self.drop_bond(at);
+        self.retire_name(at, named.ends.own);
         named.bond.start_from_inner_mtu(self.inner_mtu);
         for index in named.bond.session_indices() {
             self.sessions.insert(index, at);
@@ -320,6 +341,31 @@ impl Endpoint {
         self.peers[at].answer = None;
     }
 
+    /// A bond of this name is in use, or was thrown away unused: the next one gets another, so that
+    /// no two bonds ever have the same pair of names (spec H-4). The peer may still hold the one
+    /// that is gone, and would renew it with a bond that begins at 0.
+    fn retire_name(&mut self, at: usize, own_end: BondIncarnation) {
+        if self.peers[at].own_end == own_end && !self.faults.has(Fault::OneNameForTwoBonds) {
+            self.peers[at].own_end = BondIncarnation(self.rng.u64());
+        }
+    }
+
+    fn forget_session(&mut self, index: Option<SessionIndex>) {
+        if let Some(index) = index {
+            self.sessions.remove(&index);
+        }
+    }
+
+    /// Throws a bond away that the peer asked for and never used.
+    fn discard_next_bond(&mut self, at: usize) {
+        if let Some(unused) = self.peers[at].next_bond.take() {
+            for index in unused.bond.session_indices() {
+                self.sessions.remove(&index);
+            }
+            self.retire_name(at, unused.ends.own);
+        }
+    }
+
     fn hello(&self, own_end: BondIncarnation) -> Hello {
         Hello {
             incarnation: own_end,
@@ -338,7 +384,7 @@ impl Endpoint {
         };
         BondSetup {
             config: self.config.bond.clone(),
-            allowed: peer.prefixes.clone(),
+            allowed: Sources::new(Arc::clone(&self.routes), at),
             keepalive: peer.config.keepalive,
             parity,
             rng: self.rng.fork(),
@@ -369,7 +415,7 @@ impl Endpoint {
         }
         if let Some(named) = self.peers[at].bond.as_mut().filter(|named| named.ends == ends) {
             let forgotten = named.bond.renew(now, established, true);
-            self.sessions.retain(|index, _| Some(*index) != forgotten);
+            self.forget_session(forgotten);
             let peer = &mut self.peers[at];
             peer.session = Some(session);
             peer.handshakes += 1;
@@ -381,6 +427,23 @@ impl Endpoint {
         self.open_paths(now, at, &mut bond);
         bond.call(now, route);
         self.replace_bond(at, NamedBond { bond, ends }, session);
+    }
+
+    /// The bond delivers next to nothing: this side asks for another, and uses it until there is
+    /// one (spec R-7).
+    fn make_anew(&mut self, now: Instant, at: usize) {
+        if self.faults.has(Fault::OneNameForTwoBonds) {
+            return;
+        }
+        let peer = &mut self.peers[at];
+        if peer.made_anew_at.is_some_and(|last| now.since(last) < ANEW_INTERVAL_MIN) {
+            return;
+        }
+        peer.made_anew_at = Some(now);
+        self.events.push_back(Event::BondStuck(peer.config.public_key));
+        peer.attempts.wants_another = true;
+        peer.attempts.count = 0;
+        self.initiate(now, at);
     }
 
     fn stop_attempts(&mut self, at: usize) {
@@ -424,6 +487,7 @@ impl Endpoint {
                     self.events.push_back(Event::PathMoved(key, id, remote));
                 }
                 BondEvent::InnerMtu(_) => self.tell_inner_mtu(),
+                BondEvent::Discarding => self.make_anew(now, at),
             }
         }
     }

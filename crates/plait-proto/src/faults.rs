@@ -6,7 +6,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A side gives its end of two bonds, one after the other, the same name: its peer takes the
-    /// second for the first, and drops as late what comes over it.
+    /// second for the first, and drops as late what comes over it. That it does so makes no other
+    /// bond either.
     OneNameForTwoBonds,
     /// A bond no path of which was ever validated counts as no silence.
     UnvalidatedIsNotSilent,

@@ -31,4 +31,5 @@ pub mod stats;
 pub mod steer;
 pub mod time;
 pub mod units;
+mod window_set;
 pub mod wire;

@@ -95,6 +95,9 @@ pub struct Resequencer {
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     lost: NewlyLost,
     stats: ResequencerStats,
+    /// Slots looked at one after the other, since the start: each at most twice for each packet
+    /// that arrived (docs/threat-model.md).
+    slots_walked: u64,
 }
 
 impl Resequencer {
@@ -127,6 +130,7 @@ impl Resequencer {
             ready: BinaryHeap::new(),
             lost: NewlyLost::default(),
             stats: ResequencerStats::default(),
+            slots_walked: 0,
             config,
         }
     }
@@ -272,6 +276,11 @@ impl Resequencer {
         }
     }
 
+    /// Slots that were looked at one after the other, since the start.
+    pub const fn slots_walked(&self) -> u64 {
+        self.slots_walked
+    }
+
     fn insert_late(
         &mut self,
         seq: u64,
@@ -330,7 +339,7 @@ impl Resequencer {
         out: &mut impl FnMut(&[u8]),
     ) -> bool {
         while self.store.bytes() + bytes > self.config.bytes_max && self.store.packets() > 0 {
-            let lowest = self.ring.first_waiting(self.floor, self.next);
+            let lowest = self.ring.next_waiting(self.floor, self.next);
             let lowest = lowest.expect("the store holds a packet, so one in the ring waits");
             self.release_below(now, lowest.min(seq), Reason::Overflow, out);
             if !self.must_wait(seq, prev) {
@@ -371,7 +380,8 @@ impl Resequencer {
     }
 
     /// Resolves everything below `bound`: what is missing is given up, what waits goes on in order
-    /// of sequence numbers; successors from `bound` on follow. Time is bounded by the ring.
+    /// of sequence numbers; successors from `bound` on follow. Only numbers of which something
+    /// arrived are looked at, each once, so that a jump costs no more than any packet.
     fn release_below(
         &mut self,
         now: Instant,
@@ -382,37 +392,46 @@ impl Resequencer {
         if bound <= self.floor {
             return;
         }
-        for seq in self.floor..bound.min(self.next) {
+        self.history.advance(bound);
+        let mut missing_from = self.floor;
+        while let Some(seq) = self.ring.next_filled(missing_from, bound.min(self.next)) {
+            self.slots_walked += 1;
             let state = self.ring.state(seq);
-            match state {
-                State::Missing => self.count_given_up(seq, seq + 1),
-                State::Waiting(id) => self.deliver_waiting(now, id, reason, out),
-                State::Delivered => {}
+            let missing_to = if state == State::Missing { seq + 1 } else { seq };
+            self.count_given_up(missing_from, missing_to);
+            missing_from = seq + 1;
+            if let State::Waiting(id) = state {
+                self.deliver_waiting(now, id, reason, out);
+            }
+            if state != State::Missing {
+                self.history.set_seen(seq);
             }
             self.collect_waiters(seq, bound);
-            self.history.push(state != State::Missing);
             self.ring.clear(seq);
         }
-        if bound > self.next {
-            self.count_given_up(self.next, bound);
-            self.history.skip(bound - self.next);
-            self.next = bound;
-        }
+        self.count_given_up(missing_from, bound);
+        self.next = self.next.max(bound);
         self.floor = bound;
         self.release_ready(now, reason, out);
         self.advance_floor();
     }
 
     fn count_given_up(&mut self, from: u64, to: u64) {
-        self.stats.given_up += to - from;
+        self.stats.given_up += to.saturating_sub(from);
         self.lost.lost += to.saturating_sub(from.max(self.known_lost_below));
     }
 
     fn count_known_lost(&mut self, bound: u64) {
         let from = self.known_lost_below.max(self.floor);
-        let missing = (from..bound).filter(|&seq| self.ring.state(seq) == State::Missing).count();
-        self.stats.known_lost += missing as u64;
-        self.lost.lost += missing as u64;
+        let mut missing = bound.saturating_sub(from);
+        let mut at = from;
+        while let Some(seq) = self.ring.next_filled(at, bound) {
+            self.slots_walked += 1;
+            missing -= u64::from(self.ring.state(seq) != State::Missing);
+            at = seq + 1;
+        }
+        self.stats.known_lost += missing;
+        self.lost.lost += missing;
         self.known_lost_below = self.known_lost_below.max(bound);
     }
 
@@ -451,7 +470,9 @@ impl Resequencer {
 
     fn advance_floor(&mut self) {
         while self.floor < self.next && self.ring.state(self.floor) == State::Delivered {
-            self.history.push(true);
+            self.slots_walked += 1;
+            self.history.advance(self.floor + 1);
+            self.history.set_seen(self.floor);
             self.ring.clear(self.floor);
             self.floor += 1;
         }

@@ -124,8 +124,12 @@ pub struct BacklogStatus {
 pub struct PeerStatus {
     /// The peer's key in base64.
     pub public_key: String,
-    /// `up` when a session exists and a path carries data, else `down` or `connecting`.
+    /// `up` when a session exists and a path carries data, `stuck` when one end throws away nearly
+    /// all that arrives all the same, else `down` or `connecting`.
     pub state: String,
+    /// Why it is stuck, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// The scheduler's name.
     pub scheduler: String,
     /// Seconds since the session in use was made.
@@ -156,6 +160,7 @@ impl PeerStatus {
         Self {
             public_key,
             state: if connecting { "connecting" } else { "down" }.to_owned(),
+            trouble: None,
             scheduler: String::new(),
             session_age_s: None,
             handshakes: 0,

@@ -231,6 +231,7 @@ fn peer(state: &str) -> PeerStatus {
         backlog: None,
         public_key: BOB_PUBLIC.into(),
         state: state.into(),
+        trouble: None,
         scheduler: "min-rtt".into(),
         session_age_s: Some(75),
         handshakes: 2,

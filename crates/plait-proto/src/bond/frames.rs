@@ -34,6 +34,7 @@ impl Bond {
             replies.push(self.join(now, header, route)?);
         }
         let mut reports = Vec::new();
+        let any_ack = frames.iter().any(|frame| matches!(frame, Frame::Ack(_)));
         for frame in frames {
             match frame {
                 Frame::PathChallenge(token) => {
@@ -61,7 +62,14 @@ impl Bond {
                 Frame::PathClose(closed) => self.handle_path_close(now, closed),
                 Frame::MtuProbe { id: probe, .. } => replies.push(Frame::MtuEcho(probe)),
                 Frame::MtuEcho(probe) => self.handle_mtu_echo(now, id, probe),
+                Frame::Discards(discards) => {
+                    self.peer_discards = Some((now, discards));
+                    self.events.push_back(BondEvent::Discarding);
+                }
             }
+        }
+        if any_ack {
+            self.ingress.after_feedback(now);
         }
         if !reports.is_empty() {
             self.ingress.handle_feedback(now, Feedback::LossReports(reports));

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use super::Bond;
 use super::notices::Notice;
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection, SocketId};
 use crate::egress::ReceiveSession;
 use crate::seq::PathId;
@@ -36,8 +36,8 @@ impl Bond {
         self.egress.add_session(receive).or(abandoned)
     }
 
-    /// Accepts inner packets from these prefixes from now on.
-    pub fn set_allowed(&mut self, allowed: Prefixes) {
+    /// Accepts inner packets from these sources from now on.
+    pub fn set_allowed(&mut self, allowed: Sources) {
         self.egress.set_allowed(allowed);
     }
 

@@ -8,6 +8,7 @@ use crate::path::congestion::PathCongestion;
 use crate::stats::{PathState, PathStatus, PeerStatus};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::wire::control::Discards;
 
 impl Bond {
     /// Fills in what the bond knows of itself.
@@ -54,9 +55,16 @@ impl Bond {
                 }
             })
             .collect();
+        let trouble = self.trouble(now);
+        let state = match &trouble {
+            _ if !self.is_up() => "connecting",
+            Some(_) => "stuck",
+            None => "up",
+        };
         PeerStatus {
             public_key,
-            state: if self.is_up() { "up" } else { "connecting" }.to_owned(),
+            state: state.to_owned(),
+            trouble,
             scheduler: self.scheduler.to_owned(),
             session_age_s: None,
             handshakes: 0,
@@ -69,6 +77,21 @@ impl Bond {
             paths,
             resequencer: self.egress.resequencer_stats(),
         }
+    }
+}
+
+/// What the peer last said of its discards is old after this: it repeats it every second.
+const PEER_DISCARDS_TIME: Duration = Duration::from_secs(5);
+
+impl Bond {
+    /// Why the bond is of no use although its paths answer, in words.
+    fn trouble(&self, now: Instant) -> Option<String> {
+        let told = self.peer_discards.filter(|(at, _)| now.since(*at) < PEER_DISCARDS_TIME);
+        let words = |who: &str, Discards { arrived, discarded }: Discards| {
+            format!("{who} away {discarded} of {arrived} packets; the bond is made anew")
+        };
+        let own = self.egress.discards(now).map(|own| words("this end throws", own));
+        own.or_else(|| told.map(|(_, peers)| words("the peer throws", peers)))
     }
 }
 

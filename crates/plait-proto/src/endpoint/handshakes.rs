@@ -68,11 +68,7 @@ impl Endpoint {
         let sender = Initiation::sender(message);
         self.admit(now, route, message, Initiation::MAC1, sender)?;
         let state = self.identity.read_initiation(&mut self.rng, message)?;
-        let at = self
-            .peers
-            .iter()
-            .position(|peer| peer.config.public_key == state.peer)
-            .ok_or(DropReason::UnknownPeer)?;
+        let at = *self.places.get(&state.peer).ok_or(DropReason::UnknownPeer)?;
         let peer = &mut self.peers[at];
         if state.timestamp <= peer.newest_timestamp {
             // The same initiation over a second path gets the same response.
@@ -118,9 +114,12 @@ impl Endpoint {
     ) -> Result<(), DropReason> {
         let local = self.random_index();
         let (timestamp, peer_end) = (state.timestamp, state.hello.incarnation);
+        let known = self.peers[at].bond_with(peer_end).map(|named| named.ends.own);
+        if known.is_none() {
+            self.discard_next_bond(at);
+        }
         let peer = &mut self.peers[at];
-        let own_end = peer.bond_with(peer_end).map(|named| named.ends.own);
-        let ends = Ends { own: own_end.unwrap_or(peer.own_end), peer: peer_end };
+        let ends = Ends { own: known.unwrap_or(peer.own_end), peer: peer_end };
         let psk = peer.config.preshared_key.clone();
         let hello = self.hello(ends.own);
         let (established, response) = self.identity.respond(state, &psk, local, &hello)?;
@@ -134,16 +133,12 @@ impl Endpoint {
         self.sessions.insert(local, at);
         if let Some(named) = peer.bond_with(peer_end) {
             let forgotten = named.bond.renew(now, established, false);
-            self.sessions.retain(|index, _| Some(*index) != forgotten);
+            self.forget_session(forgotten);
             return Ok(());
         }
         let setup = self.bond_setup(at);
         let bond = Bond::new(now, setup, established);
-        if let Some(unused) = self.peers[at].next_bond.replace(NamedBond { bond, ends }) {
-            for index in unused.bond.session_indices() {
-                self.sessions.remove(&index);
-            }
-        }
+        self.peers[at].next_bond = Some(NamedBond { bond, ends });
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use super::cookies::{AskedRoutes, CookieJar};
 use super::waiting::WaitingRoom;
-use crate::allowed_ips::Prefixes;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
 use crate::path::Route;
@@ -67,6 +66,8 @@ pub(super) struct Attempts {
     /// Where its initiation went.
     pub(super) asked: AskedRoutes,
     pub(super) count: usize,
+    /// They are for another bond, although there is one.
+    pub(super) wants_another: bool,
     /// When the first of them began.
     pub(super) since: Option<Instant>,
     pub(super) next_at: Option<Instant>,
@@ -92,7 +93,6 @@ impl Attempts {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) config: PeerConfig,
-    pub(super) prefixes: Prefixes,
     pub(super) bond: Option<NamedBond>,
     /// A bond that the peer asked for and has not used yet.
     pub(super) next_bond: Option<NamedBond>,
@@ -107,6 +107,8 @@ pub(super) struct Peer {
     pub(super) refused_at: Option<Instant>,
     /// This side's timestamps for the peer must be greater: the peer said so.
     pub(super) timestamp_floor: Timestamp,
+    /// When this side last asked for another bond because the one in use delivered nothing.
+    pub(super) made_anew_at: Option<Instant>,
     pub(super) initiated_at: Option<Instant>,
     /// When this side last began anew at once because its timestamp was stale.
     pub(super) corrected_at: Option<Instant>,
@@ -122,7 +124,6 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(config: PeerConfig, own_end: BondIncarnation) -> Self {
         Self {
-            prefixes: Prefixes::new(&config.allowed_ips),
             config,
             bond: None,
             next_bond: None,
@@ -134,6 +135,7 @@ impl Peer {
             initiation_accepted_at: None,
             refused_at: None,
             timestamp_floor: Timestamp::default(),
+            made_anew_at: None,
             initiated_at: None,
             corrected_at: None,
             cookies: CookieJar::default(),
@@ -154,7 +156,8 @@ impl Peer {
 
     /// This side's end of the bond that an initiation of this side is about.
     pub(super) fn own_end_now(&self) -> BondIncarnation {
-        self.bond.as_ref().map_or(self.own_end, |named| named.ends.own)
+        let kept = self.bond.as_ref().filter(|_| !self.attempts.wants_another);
+        kept.map_or(self.own_end, |named| named.ends.own)
     }
 
     /// The bond in use.

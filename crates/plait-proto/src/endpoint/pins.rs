@@ -29,8 +29,6 @@ impl Endpoint {
     }
 
     fn peer_behind(&mut self, flow: &Inner) -> Option<&mut Peer> {
-        let matching = |peer: &&mut Peer| peer.prefixes.longest_match(flow.destination).is_some();
-        let peers = self.peers.iter_mut().filter(matching);
-        peers.max_by_key(|peer| peer.prefixes.longest_match(flow.destination))
+        self.peers.get_mut(self.routes.peer_of(flow.destination)?)
     }
 }

@@ -2,10 +2,11 @@
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::peer::{NamedBond, Peer};
 use super::{Endpoint, Event, endpoint_for};
-use crate::allowed_ips::Prefixes;
+use crate::allowed_ips::Sources;
 use crate::bond::Bond;
 use crate::config::{BondConfig, PeerConfig};
 use crate::seq::BondIncarnation;
@@ -48,6 +49,7 @@ impl Endpoint {
         for peer in old.into_values() {
             self.dismiss(now, peer);
         }
+        self.index_peers();
         self.index_sessions();
         (self.polled_transmit, self.polled_deliver) = (0, 0);
         for (at, before) in changes.into_iter().enumerate() {
@@ -110,14 +112,10 @@ impl Endpoint {
         let config = &peer.config;
         let new_key = !config.preshared_key.is_same_as(&before.preshared_key);
         let new_endpoints = config.endpoints != before.endpoints;
-        let new_prefixes = config.allowed_ips != before.allowed_ips;
-        if new_prefixes {
-            peer.prefixes = Prefixes::new(&config.allowed_ips);
-        }
+        // Another peer's prefix may be part of this one's from now on.
+        let allowed = Sources::new(Arc::clone(&self.routes), at);
         for named in peer.bond.iter_mut().chain(&mut peer.next_bond) {
-            if new_prefixes {
-                named.bond.set_allowed(peer.prefixes.clone());
-            }
+            named.bond.set_allowed(allowed.clone());
             if config.keepalive != before.keepalive {
                 named.bond.set_keepalive(config.keepalive);
             }
@@ -137,13 +135,8 @@ impl Endpoint {
     /// Drops what was agreed, or may yet be, under the key of before, but for the session in use.
     fn forget_old_key(&mut self, at: usize) {
         self.stop_attempts(at);
-        let peer = &mut self.peers[at];
-        peer.answer = None;
-        if let Some(unused) = peer.next_bond.take() {
-            for index in unused.bond.session_indices() {
-                self.sessions.remove(&index);
-            }
-        }
+        self.peers[at].answer = None;
+        self.discard_next_bond(at);
     }
 
     /// Leaves a peer's old endpoints and opens paths to the new. Says whether any path was left. A

@@ -12,21 +12,23 @@ use crate::wire::sealed::SendTimestamp;
 
 impl Ingress {
     /// Takes what the peer said about this side's packets. Gives what an acknowledgement showed
-    /// of its path.
+    /// of its path. After the last of a datagram comes [`Self::after_feedback`].
     pub fn handle_feedback(&mut self, now: Instant, feedback: Feedback) -> AckOutcome {
         match feedback {
-            Feedback::Ack(ack) => {
-                let outcome = self.handle_ack(now, &ack).unwrap_or_default();
-                if self.closed.is_some() {
-                    self.repair_overdue(now);
-                    self.drain(now);
-                }
-                outcome
-            }
+            Feedback::Ack(ack) => self.handle_ack(now, &ack).unwrap_or_default(),
             Feedback::LossReports(reports) => {
                 self.handle_reports(now, &reports);
                 AckOutcome::default()
             }
+        }
+    }
+
+    /// Sends what acknowledgements made room for, and again what they showed to be overdue: once
+    /// for all of a datagram.
+    pub fn after_feedback(&mut self, now: Instant) {
+        if self.closed.is_some() {
+            self.repair_overdue(now);
+            self.drain(now);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::congestion::PacketState;
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::window_set::WindowSet;
 use crate::wire::sealed::DataPrefix;
 
 /// Most datagrams remembered; older ones count as lost.
@@ -112,6 +113,10 @@ pub struct SentDatagrams {
     /// Number of the front of `outstanding`.
     base: u64,
     outstanding: VecDeque<Sent>,
+    /// Numbers on their way.
+    in_flight: WindowSet,
+    /// Numbers on their way or lost: acknowledgements of others say nothing.
+    unacknowledged: WindowSet,
     in_flight_bytes: u64,
     delivered_bytes: u64,
     delivered_at: Instant,
@@ -130,6 +135,9 @@ pub struct SentDatagrams {
     newest_sent_at: Instant,
     rate: WindowedMax,
     large: LargeDatagrams,
+    /// Datagrams looked at one after the other because of acknowledgements, since the start: each
+    /// at most twice, and one for each acknowledgement (docs/threat-model.md).
+    slots_walked: u64,
 }
 
 /// The datagrams that a path would no longer carry if its MTU fell.
@@ -163,6 +171,8 @@ impl Default for SentDatagrams {
         Self {
             base: 0,
             outstanding: VecDeque::new(),
+            in_flight: WindowSet::default(),
+            unacknowledged: WindowSet::default(),
             in_flight_bytes: 0,
             delivered_bytes: 0,
             delivered_at: Instant::ZERO,
@@ -175,6 +185,7 @@ impl Default for SentDatagrams {
             newest_sent_at: Instant::ZERO,
             rate: WindowedMax::default(),
             large: LargeDatagrams { above_bytes: u32::MAX, acked_below: 0, lost: 0 },
+            slots_walked: 0,
         }
     }
 }
@@ -193,6 +204,11 @@ impl SentDatagrams {
         }
         if self.outstanding.len() == OUTSTANDING_MAX {
             self.forget_front();
+        }
+        let number = self.next_number();
+        for numbers in [&mut self.in_flight, &mut self.unacknowledged] {
+            numbers.ensure(self.base, number + 1 - self.base);
+            numbers.insert(number);
         }
         self.outstanding.push_back(Sent {
             at: now,
@@ -286,6 +302,8 @@ impl SentDatagrams {
 
     fn forget_front(&mut self) {
         if let Some(front) = self.outstanding.pop_front() {
+            self.in_flight.remove(self.base);
+            self.unacknowledged.remove(self.base);
             if front.state == State::Outstanding {
                 self.in_flight_bytes -= u64::from(front.bytes);
                 self.large.lost(self.base, front.bytes);
@@ -327,8 +345,10 @@ impl SentDatagrams {
                 outcome.elapsed = self.elapsed_of(now, range.high);
                 self.note_newest(range.high);
             }
-            for number in range.low.max(self.base)..=range.high {
+            let mut from = range.low.max(self.base);
+            while let Some(number) = self.unacknowledged.next(from, range.high + 1) {
                 self.ack_one(now, number, &mut outcome);
+                from = number + 1;
             }
         }
         if let Some(highest) = highest {
@@ -375,6 +395,9 @@ impl SentDatagrams {
         if let Some(kept) = sent.kept.take() {
             self.keeper.let_go(kept);
         }
+        self.slots_walked += 1;
+        self.in_flight.remove(number);
+        self.unacknowledged.remove(number);
         sent.state = State::Acked;
         self.large.acked(number, sent.bytes);
         self.delivered_bytes += u64::from(sent.bytes);
@@ -399,10 +422,16 @@ impl SentDatagrams {
             Some(_) => self.newest_sent_at.saturating_sub(self.reordering),
             None => Instant::FAR_FUTURE,
         };
-        for (number, sent) in (self.base..).zip(self.outstanding.iter_mut()).take(limit as usize) {
-            if sent.state != State::Outstanding || sent.at > sent_before {
-                continue;
+        let mut from = self.base;
+        while let Some(number) = self.in_flight.next(from, self.base + limit) {
+            from = number + 1;
+            self.slots_walked += 1;
+            let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { break };
+            // Whatever comes after it was sent later.
+            if sent.at > sent_before {
+                break;
             }
+            self.in_flight.remove(number);
             sent.state = State::Lost;
             self.in_flight_bytes -= u64::from(sent.bytes);
             self.large.lost(number, sent.bytes);
@@ -415,6 +444,11 @@ impl SentDatagrams {
                 _ => self.keeper.let_go(kept),
             }
         }
+    }
+
+    /// Datagrams that acknowledgements made this side look at, since the start.
+    pub const fn slots_walked(&self) -> u64 {
+        self.slots_walked
     }
 
     /// Large datagrams lost since the last one that arrived.
@@ -464,13 +498,17 @@ impl SentDatagrams {
     pub fn take_overdue(&mut self, limit: Instant, bytes_max: u64) -> Vec<KeptPacket> {
         let mut packets = Vec::new();
         let mut bytes = 0;
-        for sent in self.outstanding.iter_mut().take_while(|sent| sent.at < limit) {
-            if sent.state == State::Outstanding
-                && let Some(kept) = sent.kept.take_if(|kept| {
-                    let may_go = kept.sends == 1 && kept.pin.is_none();
-                    may_go && bytes + kept.len() <= bytes_max
-                })
-            {
+        let (mut from, end) = (self.base, self.next_number());
+        while let Some(number) = self.in_flight.next(from, end) {
+            from = number + 1;
+            let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { break };
+            if sent.at >= limit {
+                break;
+            }
+            if let Some(kept) = sent.kept.take_if(|kept| {
+                let may_go = kept.sends == 1 && kept.pin.is_none();
+                may_go && bytes + kept.len() <= bytes_max
+            }) {
                 bytes += kept.len();
                 packets.push(self.keeper.hand_over(kept));
             }
@@ -647,6 +685,24 @@ mod tests {
         assert_eq!(sent.large_lost(), 6, "16 and 18");
         sent.count_large_above(1280);
         assert_eq!(sent.large_lost(), 0);
+    }
+
+    /// Sixty acknowledgements fit a datagram; each once walked all that was on its way.
+    #[test]
+    fn regression_the_same_acknowledgement_again_walks_nothing() {
+        let mut sent = filled(60_000);
+        for _ in 0..60 {
+            acked(&mut sent, 70_000, run(30_000, 59_999));
+        }
+        assert_eq!(sent.in_flight_bytes(), 0);
+        assert!(sent.slots_walked() <= 60_000 + 60, "{}", sent.slots_walked());
+        let mut overtaken = filled(60_000);
+        overtaken.collect_lost();
+        overtaken.reordering = REORDERING_MAX;
+        for _ in 0..60 {
+            acked(&mut overtaken, 60_000, run(10, 10));
+        }
+        assert!(overtaken.slots_walked() <= 100, "{}", overtaken.slots_walked());
     }
 
     #[test]

@@ -22,27 +22,18 @@ impl History {
         (((seq % HISTORY) / 64) as usize, 1 << (seq % 64))
     }
 
-    /// Notes whether the number at the floor arrived, and moves on.
-    pub(super) fn push(&mut self, seen: bool) {
-        let (word, bit) = Self::position(self.end);
-        if seen {
-            self.words[word] |= bit;
-        } else {
-            self.words[word] &= !bit;
+    /// Moves on to `end`; none of the numbers passed has arrived, as far as is known yet.
+    pub(super) fn advance(&mut self, end: u64) {
+        let mut at = self.end.max(end.saturating_sub(HISTORY));
+        while at < end {
+            let (word, bit) = Self::position(at);
+            let rest = (64 - at % 64).min(end - at);
+            // As many ones as there are numbers left in the word, from this one's bit on.
+            let passed = if rest == 64 { u64::MAX } else { ((1 << rest) - 1) * bit };
+            self.words[word] &= !passed;
+            at += rest;
         }
-        self.end += 1;
-    }
-
-    /// Moves on by `count` numbers that did not arrive.
-    pub(super) fn skip(&mut self, count: u64) {
-        if count >= HISTORY {
-            self.words.fill(0);
-            self.end += count;
-            return;
-        }
-        for _ in 0..count {
-            self.push(false);
-        }
+        self.end = self.end.max(end);
     }
 
     /// Whether `seq`, below the floor, arrived; `None` when that is forgotten or before the start.
@@ -54,8 +45,11 @@ impl History {
         Some(self.words[word] & bit != 0)
     }
 
-    /// Notes that `seq`, below the floor, arrived late.
+    /// Notes that `seq`, below the floor, arrived; nothing when it is too long ago.
     pub(super) fn set_seen(&mut self, seq: u64) {
+        if seq + HISTORY < self.end {
+            return;
+        }
         let (word, bit) = Self::position(seq);
         self.words[word] |= bit;
     }

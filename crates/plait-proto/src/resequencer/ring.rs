@@ -1,5 +1,7 @@
 //! What is known of each sequence number from the floor on.
 
+use crate::window_set::WindowSet;
+
 /// What is known of a sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
@@ -26,11 +28,21 @@ const SPAN_MIN: u32 = 64;
 pub(super) struct Ring {
     slots: Vec<Slot>,
     span_max: u32,
+    /// Slots that are not empty: those of packets that arrived, and of predecessors that packets
+    /// name.
+    filled: WindowSet,
+    /// Those of packets that wait.
+    waiting: WindowSet,
 }
 
 impl Ring {
     pub(super) fn new(span_max: u32) -> Self {
-        Self { slots: vec![EMPTY; SPAN_MIN.min(span_max) as usize], span_max }
+        Self {
+            slots: vec![EMPTY; SPAN_MIN.min(span_max) as usize],
+            span_max,
+            filled: WindowSet::default(),
+            waiting: WindowSet::default(),
+        }
     }
 
     pub(super) fn span_max(&self) -> u64 {
@@ -50,10 +62,14 @@ impl Ring {
         }
         let larger = vec![EMPTY; span.next_power_of_two() as usize];
         let smaller = core::mem::replace(&mut self.slots, larger);
-        for seq in floor..floor + old {
+        let mut from = floor;
+        while let Some(seq) = self.filled.next(from, floor + old) {
             let index = self.index(seq);
             self.slots[index] = smaller[(seq & (old - 1)) as usize];
+            from = seq + 1;
         }
+        self.filled.ensure(floor, span);
+        self.waiting.ensure(floor, span);
     }
 
     /// The state of `seq`, which is not below the floor; beyond the span nothing has arrived.
@@ -64,6 +80,11 @@ impl Ring {
     pub(super) fn set_state(&mut self, seq: u64, state: State) {
         let index = self.index(seq);
         self.slots[index].state = state;
+        self.filled.insert(seq);
+        match state {
+            State::Waiting(_) => self.waiting.insert(seq),
+            State::Missing | State::Delivered => self.waiting.remove(seq),
+        }
     }
 
     pub(super) fn first_waiter(&self, seq: u64) -> Option<u32> {
@@ -73,6 +94,7 @@ impl Ring {
     pub(super) fn set_first_waiter(&mut self, seq: u64, id: u32) {
         let index = self.index(seq);
         self.slots[index].first_waiter = Some(id);
+        self.filled.insert(seq);
     }
 
     pub(super) fn take_waiters(&mut self, seq: u64) -> Option<u32> {
@@ -85,10 +107,18 @@ impl Ring {
         let index = self.index(seq);
         debug_assert!(self.slots[index].first_waiter.is_none(), "waiters are collected first");
         self.slots[index] = EMPTY;
+        self.filled.remove(seq);
+        self.waiting.remove(seq);
     }
 
-    /// The lowest waiting number from `floor` to `next`.
-    pub(super) fn first_waiting(&self, floor: u64, next: u64) -> Option<u64> {
-        (floor..next).find(|&seq| matches!(self.state(seq), State::Waiting(_)))
+    /// The lowest number from `from` to `to` of which there is anything to know: nothing arrived,
+    /// and nobody waits for, those before it.
+    pub(super) fn next_filled(&self, from: u64, to: u64) -> Option<u64> {
+        self.filled.next(from, to)
+    }
+
+    /// The lowest waiting number from `from` to `to`.
+    pub(super) fn next_waiting(&self, from: u64, to: u64) -> Option<u64> {
+        self.waiting.next(from, to)
     }
 }

@@ -58,6 +58,13 @@ impl Case {
         core::mem::take(&mut self.out)
     }
 
+    /// Packets at or above the floor.
+    fn ahead(&self) -> u64 {
+        let ring = &self.resequencer.ring;
+        let (floor, next) = (self.resequencer.floor, self.resequencer.next);
+        (floor..next).filter(|&seq| ring.state(seq) != State::Missing).count() as u64
+    }
+
     fn stats(&self) -> ResequencerStats {
         self.resequencer.stats()
     }
@@ -372,4 +379,33 @@ fn the_ring_grows_under_waiting_packets() {
     }
     case.insert(0, 1);
     assert_eq!(case.take_out(), (0..1000).collect::<Vec<_>>());
+}
+
+/// Each jump of 65,000 once walked the whole ring and the whole history.
+#[test]
+fn regression_a_jump_costs_no_more_than_a_packet() {
+    let packets_max = 65_536;
+    let mut case = Case::new(ResequencerConfig { packets_max, ..ResequencerConfig::default() });
+    let mut seq = 0;
+    for jump in 0..1000 {
+        seq += [65_000, 65_536, 40_000, 200_000, 1][jump % 5];
+        case.insert(seq, if jump % 3 == 0 { 0 } else { 1 });
+        case.passed(seq - 60_000 % seq);
+    }
+    assert!(case.resequencer.slots_walked() <= 3000, "{}", case.resequencer.slots_walked());
+    assert_eq!(case.stats().given_up + 1000, case.resequencer.floor().0 + case.ahead());
+}
+
+/// Packets that wait for nothing, above a gap, each looked for again for the next that waits.
+#[test]
+fn regression_full_bytes_above_a_gap_cost_no_walk_per_packet() {
+    let config = ResequencerConfig { bytes_max: 64, ..ResequencerConfig::default() };
+    let mut case = Case::new(config);
+    for seq in 1..20_000 {
+        case.insert(seq, 0);
+    }
+    for seq in 20_001..25_000 {
+        case.insert(seq, 2);
+    }
+    assert!(case.resequencer.slots_walked() <= 60_000, "{}", case.resequencer.slots_walked());
 }

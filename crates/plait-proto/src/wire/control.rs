@@ -70,6 +70,15 @@ pub struct LossReport {
     pub late: u64,
 }
 
+/// Of the data packets that arrived lately, nearly all were thrown away (spec R-7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Discards {
+    /// Packets that arrived.
+    pub arrived: u32,
+    /// Those thrown away, late or duplicate.
+    pub discarded: u32,
+}
+
 /// A frame of a control datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame {
@@ -103,6 +112,8 @@ pub enum Frame {
     },
     /// Answers a [`Frame::MtuProbe`].
     MtuEcho(u32),
+    /// The sender throws away nearly all that arrives.
+    Discards(Discards),
 }
 
 /// Flags of PATH_INFO.
@@ -121,6 +132,7 @@ const PATH_DEAD: u8 = 9;
 const PATH_CLOSE: u8 = 10;
 const MTU_PROBE: u8 = 11;
 const MTU_ECHO: u8 = 12;
+const DISCARDS: u8 = 13;
 
 impl Frame {
     /// Appends the frame.
@@ -150,6 +162,9 @@ impl Frame {
                 out.resize(out.len() + usize::from(*padding), 0);
             }
             Self::MtuEcho(id) => put(out, MTU_ECHO, &[&id.to_be_bytes()]),
+            Self::Discards(Discards { arrived, discarded }) => {
+                put(out, DISCARDS, &[&arrived.to_be_bytes(), &discarded.to_be_bytes()]);
+            }
         }
     }
 
@@ -182,6 +197,9 @@ impl Frame {
             PATH_CLOSE => Self::PathClose(PathId(reader.u8()?)),
             MTU_PROBE => Self::MtuProbe { id: reader.u32()?, padding: reader.zeros()? },
             MTU_ECHO => Self::MtuEcho(reader.u32()?),
+            DISCARDS => {
+                Self::Discards(Discards { arrived: reader.u32()?, discarded: reader.u32()? })
+            }
             _ => return None,
         })
     }
@@ -320,6 +338,9 @@ mod tests {
             any::<u8>().prop_map(|id| Frame::PathClose(PathId(id))),
             (any::<u32>(), 0_u16..1500).prop_map(|(id, padding)| Frame::MtuProbe { id, padding }),
             any::<u32>().prop_map(Frame::MtuEcho),
+            any::<(u32, u32)>().prop_map(|(arrived, discarded)| {
+                Frame::Discards(Discards { arrived, discarded })
+            }),
             info.prop_map(|(price, order, weight, (standby, metered), name)| {
                 Frame::PathInfo(PathInfo { price, order, weight, standby, metered, name })
             }),

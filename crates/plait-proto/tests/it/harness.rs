@@ -272,6 +272,12 @@ impl World {
         self.links[link].plugged = false;
     }
 
+    /// Another gateway with a side's key and configuration, which has seen nothing of this one.
+    pub(crate) fn clone_of(&mut self, side: usize) -> Endpoint {
+        self.setup.seed += 1;
+        endpoint(&self.setup, &self.keys, side, self.now.since(Instant::ZERO).as_secs())
+    }
+
     /// Puts a datagram before a side as if it came over a link.
     pub(crate) fn inject(&mut self, to: usize, link: usize, bytes: &[u8]) {
         self.arrive(to, self.route_at(to, link), Ecn::NotEct, bytes);

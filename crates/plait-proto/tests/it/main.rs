@@ -3,6 +3,7 @@
 mod attack;
 mod bond;
 mod clock;
+mod clones;
 mod closed_loop;
 mod ecn;
 mod handshake;
@@ -11,6 +12,7 @@ mod health;
 mod hostile;
 mod links;
 mod mtu;
+mod neighbours;
 mod operations;
 mod pins;
 mod rekey;

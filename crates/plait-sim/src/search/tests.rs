@@ -35,3 +35,12 @@ fn a_replay_is_the_same_each_time() {
     assert_eq!(prints[0], prints[1]);
     assert_ne!(prints[0], replay("clone", "clone step").fingerprint());
 }
+
+#[test]
+fn trace_it() {
+    let mut world = replay("bond", "restart-provider cut-both wait-125000 wait-125000 mend send-customer send-provider");
+    for _ in 0..60 {
+        println!("{:.3} | {} | {}", world.now().as_nanos() as f64 / 1e9, world.status(), world.on_the_way());
+        world.apply(Action::Step);
+    }
+}

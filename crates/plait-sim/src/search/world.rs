@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use plait_proto::config::SocketId;
-use plait_proto::endpoint::Endpoint;
+use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::faults::Faults;
 use plait_proto::path::Route;
 use plait_proto::stats::PathState;
 use plait_proto::time::Instant;
+use plait_proto::wire::Kind;
 
 use super::action::Action;
 use super::gateway::{gateway, number, packet};
@@ -48,6 +49,12 @@ pub enum Violation {
         /// What the gateways say of themselves.
         status: String,
     },
+    /// An end threw away nearly all that arrived, so that the bond was made anew.
+    #[error("a bond was up and delivered next to nothing; {status}")]
+    Stuck {
+        /// What the gateways say of themselves.
+        status: String,
+    },
     /// A packet came out a second time.
     #[error("packet {number} came out twice at the {at}")]
     Twice {
@@ -74,6 +81,7 @@ pub struct World {
     /// Packets delivered at customer and provider, and at the clone for the customer.
     delivered: [Vec<u32>; 3],
     twice: Option<Violation>,
+    was_stuck: bool,
 }
 
 const SIDES: [Side; 3] = [Side::Customer, Side::Provider, Side::Clone];
@@ -93,6 +101,7 @@ impl World {
             sent: 0,
             delivered: [Vec::new(), Vec::new(), Vec::new()],
             twice: None,
+            was_stuck: false,
         };
         world.start(Side::Provider);
         world.start(Side::Customer);
@@ -309,7 +318,9 @@ impl World {
             }
             delivered.push(number);
         }
-        while gateway.poll_event().is_some() {}
+        while let Some(event) = gateway.poll_event() {
+            self.was_stuck |= matches!(event, Event::BondStuck(_));
+        }
     }
 
     fn forget_delivered(&mut self) {
@@ -337,6 +348,9 @@ impl World {
             if let Some(twice) = self.twice.take() {
                 return Err(twice);
             }
+            if self.was_stuck {
+                return Err(Violation::Stuck { status: self.status() });
+            }
             let came = [
                 self.delivered[Side::Customer as usize].contains(&to_customer),
                 self.delivered[Side::Provider as usize].contains(&to_provider),
@@ -353,6 +367,18 @@ impl World {
         let [to_customer, to_provider] = arrived;
         let (rounds, status) = (HEALED_AFTER_ROUNDS + 2, self.status());
         Err(Violation::Dead { rounds, to_provider, to_customer, status })
+    }
+
+    /// Every datagram on its way: when it arrives, from whom, to whom, and what it is.
+    pub fn on_the_way(&self) -> String {
+        let mut flying: Vec<&Flying> = self.network.flying.iter().collect();
+        flying.sort_by_key(|flying| (flying.at, flying.count));
+        let words = flying.into_iter().map(|flying| {
+            let in_ms = flying.at.since(self.now.min(flying.at)).as_millis();
+            let kind = flying.kind().map_or("unknown", kind_name);
+            format!("{kind} {:06x} to {} in {in_ms} ms", flying.index(), flying.to)
+        });
+        words.collect::<Vec<_>>().join(", ")
     }
 
     /// What the gateways say of their paths and drops.
@@ -374,5 +400,15 @@ impl World {
             ));
         }
         words.join("; ")
+    }
+}
+
+const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Initiation => "initiation",
+        Kind::Response => "response",
+        Kind::CookieReply => "cookie",
+        Kind::Data => "data",
+        Kind::Control => "control",
     }
 }

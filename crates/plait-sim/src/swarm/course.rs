@@ -408,6 +408,7 @@ fn describe(event: &Event) -> String {
     match event {
         Event::BondUp(_) => "bond up".to_owned(),
         Event::BondDown(_) => "bond down".to_owned(),
+        Event::BondStuck(_) => "bond stuck".to_owned(),
         Event::PathUp(_, id) => format!("path {} up", id.0),
         Event::PathSilent(_, id) => format!("path {} silent", id.0),
         Event::PathLossy(_, id) => format!("path {} lossy", id.0),

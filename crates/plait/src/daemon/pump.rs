@@ -131,6 +131,9 @@ fn tell(event: &Event) {
     match event {
         Event::BondUp(peer) => log::info!("bond with {peer} is made"),
         Event::BondDown(peer) => log::warn!("bond with {peer} is gone"),
+        Event::BondStuck(peer) => {
+            log::warn!("bond with {peer} delivers next to nothing: it is made anew");
+        }
         Event::PathUp(peer, path) => log::info!("path {path} to {peer} carries data"),
         Event::PathSilent(peer, path) => {
             log::warn!("path {path} to {peer} is silent: left out, probed every second");

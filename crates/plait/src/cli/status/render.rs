@@ -57,6 +57,9 @@ fn peer_text(peer: &PeerStatus, style: Style) -> String {
         other => style.red(other),
     };
     let mut text = format!("{} {}  {state}\n", style.bold("peer"), peer.public_key);
+    if let Some(trouble) = &peer.trouble {
+        text.push_str(&format!("  {}\n", style.red(trouble)));
+    }
     let session = match (peer.session_age_s, &peer.cipher) {
         (Some(age), Some(cipher)) => format!("session of {}, {cipher}", duration(age)),
         _ => "no session".into(),

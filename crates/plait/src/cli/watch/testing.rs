@@ -49,6 +49,7 @@ pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
         backlog: None,
         public_key: "peer-key-in-base64-of-forty-four-characters=".into(),
         state: "up".into(),
+        trouble: None,
         scheduler: "earliest-delivery".into(),
         session_age_s: Some(75),
         handshakes: 2,

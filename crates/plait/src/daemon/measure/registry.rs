@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plait_proto::allowed_ips::Prefixes;
+use plait_proto::allowed_ips::Routes;
 use plait_proto::config::Prefix;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl Refused {
 #[derive(Clone, Debug)]
 struct Known {
     key: String,
-    prefixes: Prefixes,
+    prefixes: Vec<Prefix>,
     serves: bool,
     /// Where its gateway may be found inside the bond.
     addresses: Vec<IpAddr>,
@@ -233,10 +233,8 @@ impl Registry {
 impl State {
     /// The key of the peer that an address belongs to, if that may measure.
     fn served_peer(&self, source: IpAddr) -> Result<String, Refused> {
-        let matching = |peer: &&Known| peer.prefixes.longest_match(source).is_some();
-        let peers = self.peers.iter().filter(matching);
-        let peer = peers.max_by_key(|peer| peer.prefixes.longest_match(source));
-        let served = peer.filter(|peer| peer.serves).map(|peer| peer.key.clone());
+        let routes = Routes::new(self.peers.iter().map(|peer| (peer, &peer.prefixes[..])));
+        let served = routes.peer_of(source).filter(|peer| peer.serves).map(|peer| peer.key.clone());
         served.ok_or_else(|| {
             Refused::new(Refusal::NotAllowed, "its configuration does not let this peer measure")
         })
@@ -248,7 +246,7 @@ fn known(config: &Config, peer: &crate::config::Peer) -> Known {
     Known {
         key: peer.public_key.value.to_string(),
         addresses: likely_addresses(config, &prefixes),
-        prefixes: Prefixes::new(&prefixes),
+        prefixes,
         serves: peer.measure.unwrap_or(config.gateway.measure),
     }
 }

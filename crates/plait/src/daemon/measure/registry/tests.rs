@@ -6,7 +6,7 @@ fn peer(key: &str, network: &str, serves: bool) -> Known {
     let (address, length) = network.split_once('/').unwrap();
     let prefix = Prefix { address: address.parse().unwrap(), length: length.parse().unwrap() };
     let addresses = vec![prefix.address];
-    Known { key: key.into(), prefixes: Prefixes::new(&[prefix]), serves, addresses }
+    Known { key: key.into(), prefixes: vec![prefix], serves, addresses }
 }
 
 pub(in super::super) fn registry() -> Registry {

@@ -143,6 +143,8 @@ pub struct Bond {
     /// When the owner was last told that all paths are silent, since one of them was up.
     all_silent_told_at: Option<Instant>,
     any_asleep: bool,
+    /// Something came from the peer.
+    was_heard: bool,
     /// Packets since the second began that decides whether sleeping paths are woken.
     trickle: (Instant, u32),
     /// Lossy paths are left out. Off where loss reports are to steer the scheduler (002).
@@ -187,6 +189,7 @@ impl Bond {
             peer_discards: None,
             all_silent_told_at: None,
             any_asleep: false,
+            was_heard: false,
             trickle: (now, 0),
             leaves_out_lossy: setup.config.loss_detection == LossDetection::Known,
             inner_mtu: InnerMtu::new(inner_mtu),
@@ -298,6 +301,7 @@ impl Bond {
     ) -> Result<(), DropReason> {
         let ip_bytes = route.ip_bytes(datagram.len());
         let opened = self.egress.handle_datagram(now, header, ip_bytes, ecn, datagram)?;
+        self.was_heard = true;
         self.confirm(header.session);
         self.ingress.heard(now, header.path);
         self.check_route(now, &header, route);
@@ -495,6 +499,11 @@ impl Bond {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<BondEvent> {
         self.events.pop_front()
+    }
+
+    /// Whether anything came from the peer.
+    pub const fn was_heard(&self) -> bool {
+        self.was_heard
     }
 
     /// Whether datagrams with this index belong here.

@@ -52,6 +52,10 @@ use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
 /// A bond that delivers nothing is made anew this often at most (spec R-7).
 const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);
 
+/// For so long a bond of this side's stays, although nothing came over it, when the peer uses
+/// another that it asked for at the same time.
+const CROSSED_BOND_TIME: Duration = Duration::from_secs(1);
+
 /// Something the owner may want to tell people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -266,6 +270,12 @@ impl Endpoint {
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let at = *self.sessions.get(&header.session).ok_or(DropReason::UnknownIndex)?;
+        let next = self.peers[at].next_bond.as_ref();
+        if next.is_some_and(|next| next.bond.has_session(header.session))
+            && self.own_bond_stays(now, at)
+        {
+            return Err(DropReason::CrossedBond);
+        }
         let peer = &mut self.peers[at];
         if let Some(next) = &mut peer.next_bond
             && next.bond.has_session(header.session)
@@ -280,11 +290,26 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The peer used the bond it had asked for: it takes the place of the one before.
+    /// Both sides asked for a bond at once and got one each, of which one stays: if each side took
+    /// the other's, both would be gone. That of the side with the lower public key does, unless
+    /// nothing comes over it in time (spec H-4).
+    fn own_bond_stays(&self, now: Instant, at: usize) -> bool {
+        let peer = &self.peers[at];
+        let is_young = |session: SessionAge| {
+            session.initiator && now.since(session.made_at) < CROSSED_BOND_TIME
+        };
+        self.identity.public < peer.config.public_key
+            && peer.session.is_some_and(is_young)
+            && peer.used_bond().is_some_and(|bond| !bond.was_heard())
+    }
+
+    /// The peer used the bond it had asked for: it takes the place of the one before, and of what
+    /// this side asked for.
     fn adopt_next_bond(&mut self, now: Instant, at: usize) {
         if let Some(mut next) = self.peers[at].next_bond.take() {
             let peer = &mut self.peers[at];
             peer.answered_attempt = peer.attempts.count.saturating_sub(1);
+            self.stop_attempts(at);
             self.open_paths(now, at, &mut next.bond);
             self.replace_bond(at, next, SessionAge { made_at: now, initiator: false });
         }

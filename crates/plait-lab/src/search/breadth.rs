@@ -52,6 +52,8 @@ pub(crate) struct Searched {
     pub(crate) distinct: u64,
     /// Of them, watched until they had healed.
     pub(crate) healed: u64,
+    /// Distinct states that sequences of one action, of two and so on came to first.
+    pub(crate) levels: Vec<u64>,
     pub(crate) elapsed_s: f64,
     /// Whether time ran out before the depth was reached.
     pub(crate) cut_short: bool,
@@ -100,6 +102,7 @@ pub(crate) fn search(
         states: 1,
         distinct: 1,
         healed: 0,
+        levels: Vec::new(),
         elapsed_s: 0.0,
         cut_short: false,
         found: Vec::new(),
@@ -165,6 +168,7 @@ impl Search<'_> {
             if is_late { Err(Stop::Time) } else { Ok(()) }
         });
         self.searched = searched;
+        self.searched.levels.push(new_level.len() as u64);
         self.nodes.extend(new_nodes);
         seen.extend(fresh);
         *level = new_level;

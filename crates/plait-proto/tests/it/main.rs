@@ -5,6 +5,7 @@ mod bond;
 mod clock;
 mod clones;
 mod closed_loop;
+mod crossed;
 mod ecn;
 mod handshake;
 mod harness;

@@ -81,7 +81,7 @@ pub struct World {
     /// Packets delivered at customer and provider, and at the clone for the customer.
     delivered: [Vec<u32>; 3],
     twice: Option<Violation>,
-    was_stuck: bool,
+    pub(super) was_stuck: bool,
 }
 
 const SIDES: [Side; 3] = [Side::Customer, Side::Provider, Side::Clone];
@@ -391,11 +391,12 @@ impl World {
             let peer = &status.peers[0];
             let up = peer.paths.iter().filter(|path| path.state == PathState::Up).count();
             words.push(format!(
-                "{side}: {}, {up} of {} paths up, {} handshakes, late {}, drops {:?}",
+                "{side}: {}, {up} of {} paths up, {} handshakes, late {}, duplicates {}, drops {:?}",
                 peer.state,
                 peer.paths.len(),
                 peer.handshakes,
                 peer.resequencer.late_dropped,
+                peer.resequencer.duplicates,
                 status.drops,
             ));
         }

@@ -529,6 +529,11 @@ impl Bond {
             .map(|path| path.route)
     }
 
+    /// Where a path leads.
+    pub fn route_of(&self, id: PathId) -> Option<Route> {
+        self.ingress.path(id).map(|path| path.route)
+    }
+
     /// Most datagrams sealed under one key of the session in use.
     pub fn sealed_max(&self) -> u64 {
         self.ingress.paths().map(|path| path.sealed_in_epoch()).max().unwrap_or(0)

@@ -46,6 +46,8 @@ drop_reasons! {
     TooManyInitiations => "too-many-initiations",
     /// Initiations of one source address faster than the limit, under load.
     SourceTooFast => "source-too-fast",
+    /// More handshakes that show a cookie than this gateway works on, under load.
+    HandshakeBudget => "handshake-budget",
     /// A handshake message without a cookie, under load; a cookie went back.
     CookieAsked => "cookie-asked",
     /// A cookie reply that answers no handshake message under way.
@@ -89,6 +91,8 @@ drop_reasons! {
     QueueDelay => "queue-delay",
     /// The inner packet is larger than the path can carry.
     TooBigForPath => "too-big-for-path",
+    /// No path carries the 1280 bytes that IPv6 asks of a link.
+    NoIpv6 => "no-ipv6",
     /// The peer opened a path over a link on which this side had opened one.
     RepeatedPath => "repeated-path",
     /// A datagram of a path that was removed.

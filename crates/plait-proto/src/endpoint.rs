@@ -19,6 +19,7 @@ mod reconfigure;
 mod renewal;
 #[cfg(feature = "simulation")]
 mod shape;
+mod size;
 mod standby;
 mod waiting;
 
@@ -36,7 +37,7 @@ use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
 use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig, SocketId};
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::faults::{Fault, Faults};
-use crate::output::{Transmit, TransmitQueue};
+use crate::output::{DeliverQueue, Transmit, TransmitQueue};
 use crate::path::Route;
 use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
@@ -75,9 +76,8 @@ pub enum Event {
     PathClosed(PublicKey, PathId),
     /// The peer is followed to another address on a path.
     PathMoved(PublicKey, PathId, SocketAddr),
-    /// The largest inner packet that the host should send has changed, in bytes: the TUN device's
-    /// MTU is to follow.
-    InnerMtu(u16),
+    /// The largest inner packet that the bond with a peer carries has changed, in bytes.
+    InnerMtu(PublicKey, u16),
 }
 
 /// A gateway's protocol state.
@@ -98,8 +98,8 @@ pub struct Endpoint {
     handshakes: TransmitQueue,
     drops: DropCounters,
     events: VecDeque<Event>,
-    /// The inner MTU that the owner was told last.
-    inner_mtu: u16,
+    /// Messages to the host about the sizes of its packets.
+    told: DeliverQueue,
     /// Why links of this side stand by although their configuration does not say so, in words.
     standby_reasons: BTreeMap<SocketId, String>,
     /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
@@ -147,7 +147,6 @@ impl Endpoint {
             peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
         let mut endpoint = Self {
             identity,
-            inner_mtu: config.bond.inner_mtu,
             config,
             peers,
             places: BTreeMap::new(),
@@ -159,6 +158,7 @@ impl Endpoint {
             handshakes: TransmitQueue::default(),
             drops: DropCounters::default(),
             events: VecDeque::new(),
+            told: DeliverQueue::default(),
             standby_reasons: BTreeMap::new(),
             polled_transmit: 0,
             polled_deliver: 0,
@@ -213,12 +213,12 @@ impl Endpoint {
         if self.sleeps_too_long(now, at) {
             return self.await_path(now, at, packet);
         }
-        match self.peers[at].used_bond_mut() {
-            Some(bond) => match bond.handle_packet(now, &inner, packet) {
-                Err(DropReason::NoUsablePath) if !bond.is_up() => self.await_path(now, at, packet),
-                result => result,
-            },
-            None => self.await_path(now, at, packet),
+        match self.give_to_bond(now, at, &inner, packet) {
+            Err(DropReason::NoSession) => self.await_path(now, at, packet),
+            Err(DropReason::NoUsablePath) if !self.peers[at].is_up() => {
+                self.await_path(now, at, packet)
+            }
+            result => result,
         }
     }
 
@@ -318,7 +318,9 @@ impl Endpoint {
     fn replace_bond(&mut self, at: usize, mut named: NamedBond, session: SessionAge) {
         self.drop_bond(at);
         self.retire_name(at, named.ends.own);
-        named.bond.start_from_inner_mtu(self.inner_mtu);
+        if let Some(mtu) = self.peers[at].inner_mtu {
+            named.bond.start_from_inner_mtu(mtu);
+        }
         for index in named.bond.session_indices() {
             self.sessions.insert(index, at);
         }
@@ -339,21 +341,6 @@ impl Endpoint {
             }
             self.remember_routes_of(at, &named.bond);
         }
-    }
-
-    /// The host has one TUN device: the bond that carries least decides.
-    fn tell_inner_mtu(&mut self) {
-        let bonds = self.peers.iter().filter_map(Peer::used_bond);
-        let found = bonds.map(Bond::inner_mtu).min().unwrap_or(self.inner_mtu);
-        if found != self.inner_mtu {
-            self.inner_mtu = found;
-            self.events.push_back(Event::InnerMtu(found));
-        }
-    }
-
-    /// The largest inner packet that the host should send now, in bytes.
-    pub fn inner_mtu(&self) -> u16 {
-        self.inner_mtu
     }
 
     /// Gives the bond up. What comes next is another bond: it gets another name, and an attempt to
@@ -499,6 +486,11 @@ impl Endpoint {
                     }
                 }
                 BondEvent::PathUp(id) => {
+                    let peer = &mut self.peers[at];
+                    let route = peer.bond.as_ref().and_then(|named| named.bond.route_of(id));
+                    if let Some(route) = route {
+                        self.guard.note_reached(&mut peer.reached, route.remote.ip());
+                    }
                     self.events.push_back(Event::PathUp(key, id));
                     self.send_waiting(now, at);
                 }
@@ -511,7 +503,7 @@ impl Endpoint {
                 BondEvent::PathMoved(id, remote) => {
                     self.events.push_back(Event::PathMoved(key, id, remote));
                 }
-                BondEvent::InnerMtu(_) => self.tell_inner_mtu(),
+                BondEvent::InnerMtu(mtu) => self.note_inner_mtu(at, mtu),
                 BondEvent::Discarding => self.make_anew(now, at),
             }
         }
@@ -597,7 +589,7 @@ impl Endpoint {
             self.polled_deliver += 1;
         }
         self.polled_deliver = 0;
-        None
+        self.told.poll()
     }
 
     /// The next event.

@@ -39,7 +39,7 @@ use crate::wire::Kind;
 use crate::wire::control::{Frame, PathInfo};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
-use crate::wire::ip::Inner;
+use crate::wire::ip::{Inner, room_needed};
 use crate::wire::sealed::{
     ControlPrefix, DATA_OVERHEAD_BYTES, DataPrefix, HEADER_BYTES, Header, SendTimestamp,
 };
@@ -161,7 +161,7 @@ impl Ingress {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
-        if let Some(path) = self.pinned(now, inner, packet.len()) {
+        if let Some(path) = self.pinned(now, inner, room_needed(packet)) {
             self.handle_pinned(now, inner, packet, path);
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Ingress {
                 class
             }
         };
-        match self.schedule(now, packet.len(), class)? {
+        match self.schedule(now, packet, class)? {
             Chosen::Later(retry_at) => self.begin_backlog(now, inner, packet, class, retry_at),
             chosen => self.send(now, inner, packet, now, &chosen),
         }
@@ -273,7 +273,7 @@ impl Ingress {
         self.refresh_view();
         self.rescue.begin_portion(now, &self.view);
         while let Some(packet) = self.rescue.next(now) {
-            if let Ok(Chosen::One(path)) = self.schedule(now, packet.bytes.len(), FlowClass::Bulk) {
+            if let Ok(Chosen::One(path)) = self.schedule(now, &packet.bytes, FlowClass::Bulk) {
                 self.send_again(now, path, &packet);
             }
         }
@@ -292,11 +292,12 @@ impl Ingress {
     fn schedule(
         &mut self,
         now: Instant,
-        inner_bytes: usize,
+        packet: &[u8],
         class: FlowClass,
     ) -> Result<Chosen, DropReason> {
-        let bytes = (inner_bytes + DATA_OVERHEAD_BYTES) as u64;
-        if let Some(path) = self.go_on_with_run(now, inner_bytes, bytes) {
+        let bytes = (packet.len() + DATA_OVERHEAD_BYTES) as u64;
+        let room = room_needed(packet);
+        if let Some(path) = self.go_on_with_run(now, room, bytes) {
             return Ok(Chosen::One(path));
         }
         self.expire_unacknowledged(now);
@@ -305,10 +306,10 @@ impl Ingress {
             return Err(DropReason::NoUsablePath);
         }
         let fitting;
-        let paths = if inner_bytes <= self.view_inner_max {
+        let paths = if room <= self.view_inner_max {
             &self.view
         } else {
-            fitting = self.paths_for(inner_bytes).ok_or(DropReason::TooBigForPath)?;
+            fitting = self.paths_for(room).ok_or(DropReason::TooBigForPath)?;
             &fitting
         };
         let queued_bytes = self.closed.as_ref().map_or(0, |closed| closed.backlog.bytes());
@@ -337,9 +338,9 @@ impl Ingress {
     }
 
     /// The path of the run in progress, if the packet may join it.
-    fn go_on_with_run(&mut self, now: Instant, inner_bytes: usize, bytes: u64) -> Option<PathId> {
+    fn go_on_with_run(&mut self, now: Instant, room: usize, bytes: u64) -> Option<PathId> {
         let run = self.run.as_mut()?;
-        if run.bytes_left < bytes || inner_bytes > self.view_inner_max {
+        if run.bytes_left < bytes || room > self.view_inner_max {
             return None;
         }
         if self.closed.is_some() {
@@ -400,16 +401,15 @@ impl Ingress {
         view
     }
 
-    /// The paths of the view that carry an inner packet of so many bytes, or may, as long as it
-    /// was not tried.
-    fn paths_for(&self, inner_bytes: usize) -> Option<Vec<PathView>> {
+    /// The paths of the view that carry inner packets of so many bytes, or may, as long as it was
+    /// not tried.
+    fn paths_for(&self, room: usize) -> Option<Vec<PathView>> {
         let that = |fits: &dyn Fn(&SendPath) -> bool| {
             let fits = |view: &&PathView| self.paths.get(view.id).is_some_and(fits);
             let paths: Vec<_> = self.view.iter().filter(fits).copied().collect();
             (!paths.is_empty()).then_some(paths)
         };
-        that(&|path| inner_bytes <= path.inner_max())
-            .or_else(|| that(&|path| inner_bytes <= path.inner_hoped()))
+        that(&|path| room <= path.inner_max()).or_else(|| that(&|path| room <= path.inner_hoped()))
     }
 
     fn seal_data(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &[u8]) {

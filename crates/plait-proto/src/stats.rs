@@ -138,6 +138,9 @@ pub struct PeerStatus {
     pub handshakes: u64,
     /// AEAD of the session in use.
     pub cipher: Option<String>,
+    /// The largest inner packet that the bond carries, in bytes; `None` without a bond.
+    #[serde(default)]
+    pub inner_mtu_bytes: Option<u16>,
     /// Inner packets taken from the host.
     pub inner_sent_packets: u64,
     /// Inner bytes taken from the host.
@@ -165,6 +168,7 @@ impl PeerStatus {
             session_age_s: None,
             handshakes: 0,
             cipher: None,
+            inner_mtu_bytes: None,
             inner_sent_packets: 0,
             inner_sent_bytes: 0,
             inner_delivered_packets: 0,

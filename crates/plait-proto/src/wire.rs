@@ -5,7 +5,9 @@
 
 pub mod control;
 pub mod ecn;
+pub mod fragment;
 pub mod handshake;
+pub mod icmp;
 pub mod ip;
 pub mod mss;
 pub mod sealed;

@@ -57,7 +57,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let listening = host::open_listening_socket(&config)?;
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
-    let (tun, tun_mtu) = host::open_tun(&config, &resolved.peers, mtu)?;
+    let tun = host::open_tun(&config, &resolved.peers, mtu)?;
     let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
@@ -80,7 +80,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let monitor = Monitor::open()?;
     let first_links = links.start()?;
     let (sender, receiver) = channel();
-    let host = Host { tun_mtu, links, monitor, operations };
+    let host = Host { links, monitor, operations };
     let (mut driver, waker) =
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);

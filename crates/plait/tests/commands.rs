@@ -236,6 +236,7 @@ fn peer(state: &str) -> PeerStatus {
         session_age_s: Some(75),
         handshakes: 2,
         cipher: Some("AES-256-GCM".into()),
+        inner_mtu_bytes: Some(1440),
         inner_sent_packets: 1000,
         inner_sent_bytes: 1_400_000,
         inner_delivered_packets: 7,

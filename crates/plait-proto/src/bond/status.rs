@@ -69,6 +69,7 @@ impl Bond {
             session_age_s: None,
             handshakes: 0,
             cipher: Some(self.cipher.name().to_owned()),
+            inner_mtu_bytes: Some(self.inner_mtu()),
             backlog: self.ingress.backlog_status(),
             inner_sent_packets: self.ingress.sent_packets,
             inner_sent_bytes: self.ingress.sent_bytes,

@@ -92,8 +92,7 @@ impl Endpoint {
             return Ok(());
         }
         if shows_cookie {
-            let has_room = self.guard.source_has_room(now, route.remote.ip());
-            return if has_room { Ok(()) } else { Err(DropReason::SourceTooFast) };
+            return self.guard.source_has_room(now, route.remote.ip());
         }
         let sender = sender.ok_or(DropReason::CookieAsked)?;
         let cookie = self.guard.cookies.cookie(now, &mut self.rng, route.remote);

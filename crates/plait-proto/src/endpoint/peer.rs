@@ -1,6 +1,7 @@
 //! A configured peer: its handshakes and the bond with it.
 
 use super::cookies::{AskedRoutes, CookieJar};
+use super::limits::{Bucket, Reached};
 use super::waiting::WaitingRoom;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
@@ -101,6 +102,7 @@ pub(super) struct Peer {
     pub(super) session: Option<SessionAge>,
     pub(super) attempts: Attempts,
     pub(super) answer: Option<Answer>,
+    pub(super) reached: Reached,
     pub(super) newest_timestamp: Timestamp,
     pub(super) initiation_accepted_at: Option<Instant>,
     /// When this side last told the peer that its timestamp is stale.
@@ -116,6 +118,10 @@ pub(super) struct Peer {
     /// Where the peer was reached when there was a bond.
     pub(super) remembered: Vec<Route>,
     pub(super) waiting: WaitingRoom,
+    /// What the bond carried last, in bytes: the next one starts from it.
+    pub(super) inner_mtu: Option<u16>,
+    /// How often senders of packets for this peer may still be told of sizes.
+    pub(super) told_size: Bucket,
     pub(super) handshakes: u64,
     /// Which attempt the peer answered: it went to the endpoint that works.
     pub(super) answered_attempt: usize,
@@ -131,6 +137,7 @@ impl Peer {
             session: None,
             attempts: Attempts::default(),
             answer: None,
+            reached: Reached::default(),
             newest_timestamp: Timestamp::default(),
             initiation_accepted_at: None,
             refused_at: None,
@@ -141,6 +148,8 @@ impl Peer {
             cookies: CookieJar::default(),
             remembered: Vec::new(),
             waiting: WaitingRoom::default(),
+            inner_mtu: None,
+            told_size: Bucket::default(),
             handshakes: 0,
             answered_attempt: 0,
         }
@@ -168,6 +177,11 @@ impl Peer {
     /// The bond in use.
     pub(super) fn used_bond_mut(&mut self) -> Option<&mut Bond> {
         self.bond.as_mut().map(|named| &mut named.bond)
+    }
+
+    /// Whether a path of the bond in use can carry data.
+    pub(super) fn is_up(&self) -> bool {
+        self.used_bond().is_some_and(Bond::is_up)
     }
 
     /// Whether every path of the bond in use sleeps.

@@ -85,8 +85,7 @@ impl Endpoint {
         self.drops.count_many(DropReason::NoSession, expired);
         for (_, packet) in packets {
             let Some(inner) = Inner::read(&packet) else { continue };
-            let bond = self.peers[at].used_bond_mut().ok_or(DropReason::NoSession);
-            if let Err(reason) = bond.and_then(|bond| bond.handle_packet(now, &inner, &packet)) {
+            if let Err(reason) = self.give_to_bond(now, at, &inner, &packet) {
                 self.drops.count(reason);
             }
         }

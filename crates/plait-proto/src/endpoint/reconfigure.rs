@@ -59,7 +59,6 @@ impl Endpoint {
                 None => {}
             }
         }
-        self.tell_inner_mtu();
     }
 
     /// How bonds behave.
@@ -79,6 +78,7 @@ impl Endpoint {
     /// Says farewell to a peer. Its bond is gone before its datagrams are: they leave with the
     /// handshakes.
     fn dismiss(&mut self, now: Instant, peer: Peer) {
+        self.guard.forget_reached(&peer.reached);
         let Some(NamedBond { mut bond, .. }) = peer.bond else { return };
         bond.close(now);
         let farewells: Vec<_> = bond.routes().collect();

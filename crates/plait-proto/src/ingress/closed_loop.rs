@@ -223,7 +223,7 @@ impl Ingress {
     /// When there may be room again.
     fn drain_rescue(&mut self, now: Instant) -> Result<(), Option<Instant>> {
         while let Some(packet) = self.rescue.take(now) {
-            match self.schedule(now, packet.bytes.len(), FlowClass::Interactive) {
+            match self.schedule(now, &packet.bytes, FlowClass::Interactive) {
                 Ok(Chosen::One(path) | Chosen::Pinned(path)) => self.repair(now, path, &packet),
                 Ok(Chosen::Copies(set)) => set.iter().for_each(|path| {
                     self.repair(now, path, &packet);
@@ -255,9 +255,9 @@ impl Ingress {
         while let Some(Queued { inner, bytes, taken_at, class }) =
             self.closed.as_mut().and_then(|closed| closed.backlog.take(now))
         {
-            let outcome = self.schedule(now, bytes.len(), class);
+            let outcome = self.schedule(now, &bytes, class);
             if let Ok(chosen @ (Chosen::One(_) | Chosen::Copies(_))) = &outcome {
-                self.send(now, &inner, &bytes, now, chosen);
+                self.send(now, &inner, &bytes, taken_at, chosen);
             }
             let Some(closed) = &mut self.closed else { break };
             let packet = Queued { inner, bytes, taken_at, class };

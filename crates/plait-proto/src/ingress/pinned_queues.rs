@@ -176,8 +176,8 @@ impl Ingress {
         while let Some(packet) = self.pinned_backlog(id).and_then(|backlog| backlog.take(now)) {
             let has_room = self.room_on(now, id, packet.bytes.len());
             if has_room.is_ok() {
-                let Queued { inner, bytes, .. } = &packet;
-                self.send(now, inner, bytes, now, &Chosen::Pinned(id));
+                let Queued { inner, bytes, taken_at, .. } = &packet;
+                self.send(now, inner, bytes, *taken_at, &Chosen::Pinned(id));
             }
             let Some(backlog) = self.pinned_backlog(id) else { break };
             match has_room {

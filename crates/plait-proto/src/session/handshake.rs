@@ -346,10 +346,6 @@ impl Identity {
         state: &mut InitiatorState,
         message: &[u8; RESPONSE_BYTES],
     ) -> Result<Finished, DropReason> {
-        let remote = Response::sender(message);
-        if remote.is_none() && !Response::is_refusal(message) {
-            return Err(DropReason::BadHandshake);
-        }
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         let read = state
             .noise
@@ -358,25 +354,22 @@ impl Identity {
         if read != RESPONSE_PAYLOAD_BYTES {
             return Err(DropReason::BadHandshake);
         }
-        match remote {
-            Some(remote) => {
-                self.establish(state, remote, &payload).map(Box::new).map(Finished::Session)
-            }
-            None => read_refusal(&payload),
+        match read_refusal(&payload) {
+            Some(newest) => Ok(Finished::Refused(newest)),
+            None => self.establish(state, &payload).map(Box::new).map(Finished::Session),
         }
     }
 
+    /// The responder's index is the sealed one: anyone who reads along can write another into the
+    /// clear part, and a response opens only once (spec H-3).
     fn establish(
         &self,
         state: &mut InitiatorState,
-        remote: SessionIndex,
         payload: &[u8; RESPONSE_PAYLOAD_BYTES],
     ) -> Result<Established, DropReason> {
         let (index, hello) = payload.split_first_chunk::<4>().ok_or(DropReason::BadHandshake)?;
         let hello = hello.try_into().ok().and_then(Hello::read).ok_or(DropReason::BadHandshake)?;
-        if u32::from_be_bytes(*index) != remote.wire() {
-            return Err(DropReason::BadHandshake);
-        }
+        let remote = SessionIndex::read(index).ok_or(DropReason::BadHandshake)?;
         let (from_initiator, from_responder) = split(&mut state.noise);
         Ok(Established {
             send: from_initiator,
@@ -389,12 +382,13 @@ impl Identity {
     }
 }
 
-/// The clear part of a response says which kind it is, and anyone may have changed that: the three
-/// zero bytes stand where a session's response has the size of an inner packet.
-fn read_refusal(payload: &[u8; RESPONSE_PAYLOAD_BYTES]) -> Result<Finished, DropReason> {
+/// The newest timestamp, when the payload is a refusal's: the three zero bytes stand where a
+/// session's response has the size of an inner packet. What the clear part says of the kind may
+/// have been changed on the way.
+fn read_refusal(payload: &[u8; RESPONSE_PAYLOAD_BYTES]) -> Option<Timestamp> {
     match payload.split_first_chunk::<12>() {
-        Some((newest, [0, 0, 0])) => Ok(Finished::Refused(Timestamp(*newest))),
-        _ => Err(DropReason::BadHandshake),
+        Some((newest, [0, 0, 0])) => Some(Timestamp(*newest)),
+        _ => None,
     }
 }
 
@@ -569,19 +563,26 @@ mod tests {
         assert!(matches!(finished, Finished::Refused(told) if told == newest), "{finished:?}");
     }
 
-    /// The macs are no secret: anyone who reads along can turn one kind of response into the other.
+    /// The macs are no secret: anyone who reads along can write another index, or none, into the
+    /// clear part, and be there first.
     #[test]
-    fn a_response_of_the_other_kind_is_no_refusal_and_no_session() {
+    fn regression_a_changed_clear_index_does_not_end_the_attempt() {
         let mut pair = Pair::new();
         let psk = PresharedKey::default();
-        let index = SessionIndex::from_random(9).unwrap();
-        let (mut state, read) = pair.initiate();
-        let (_, mut session) = pair.sides[1].respond(read, &psk, index, &Pair::hello()).unwrap();
-        session[5..9].fill(0);
-        assert!(pair.sides[0].finish(&mut state, &session).is_err());
+        let [index, other] = [9, 10].map(|n| SessionIndex::from_random(n).unwrap());
+        for clear in [0, other.wire()] {
+            let (mut state, read) = pair.initiate();
+            let responded = pair.sides[1].respond(read, &psk, index, &Pair::hello());
+            let (_, mut message) = responded.unwrap();
+            message[5..9].copy_from_slice(&clear.to_be_bytes());
+            let finished = pair.sides[0].finish(&mut state, &message).unwrap();
+            let Finished::Session(session) = finished else { panic!("{finished:?}") };
+            assert_eq!(session.remote, index, "the sealed one");
+        }
         let (mut state, read) = pair.initiate();
         let mut refusal = pair.sides[1].refuse(read, &psk, timestamp(5000, 7)).unwrap();
         refusal[5..9].copy_from_slice(&index.wire().to_be_bytes());
-        assert!(pair.sides[0].finish(&mut state, &refusal).is_err());
+        let finished = pair.sides[0].finish(&mut state, &refusal).unwrap();
+        assert!(matches!(finished, Finished::Refused(told) if told == timestamp(5000, 7)));
     }
 }

@@ -44,7 +44,7 @@ impl SessionIndex {
         self.0 << 8
     }
 
-    fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let wire = u32::from_be_bytes(bytes.try_into().ok()?);
         if wire & 0xff != 0 { None } else { Self::from_random(u64::from(wire >> 8)) }
     }
@@ -109,11 +109,6 @@ impl Response {
         message[0] = first_byte(Kind::Response);
         message[Self::RECEIVER].copy_from_slice(&receiver.wire().to_be_bytes());
         message
-    }
-
-    /// Whether it is a message that makes no session.
-    pub fn is_refusal(message: &[u8; RESPONSE_BYTES]) -> bool {
-        message[Self::SENDER] == [0; 4]
     }
 
     /// The initiator's index, to which the response is addressed.

@@ -65,6 +65,29 @@ impl Inner {
     }
 }
 
+/// Every IPv6 link carries this much (RFC 8200 §5).
+pub const IPV6_MTU_MIN: usize = 1280;
+
+/// The largest inner packet that a path must carry to carry this one, in bytes. A path below the
+/// least that IPv6 asks of a link carries no IPv6, whatever the packet's size (spec M-4).
+pub fn room_needed(packet: &[u8]) -> usize {
+    let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    if is_ipv6 { packet.len().max(IPV6_MTU_MIN) } else { packet.len() }
+}
+
+/// The Internet checksum of the parts, one after the other (RFC 1071); all but the last are of even
+/// length.
+pub(super) fn checksum(parts: &[&[u8]]) -> u16 {
+    let words = parts.iter().flat_map(|part| part.chunks(2));
+    let sum: u64 = words
+        .map(|word| u64::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)])))
+        .sum();
+    let folded = (sum & 0xffff_ffff) + (sum >> 32);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
 fn ports(protocol: u8, payload: &[u8]) -> u32 {
     match (protocol, payload.first_chunk()) {
         (TCP | UDP | SCTP, Some(ports)) => u32::from_be_bytes(*ports),

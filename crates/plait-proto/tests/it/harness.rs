@@ -211,6 +211,12 @@ impl World {
         self.drain(side);
     }
 
+    /// The largest inner packet that a side's bond carries; before there is one, its host's.
+    pub(crate) fn inner_mtu(&self, side: usize) -> u16 {
+        let found = self.sides[side].inner_mtu_to(&self.public_key(1 - side));
+        found.unwrap_or(self.setup.bond.inner_mtu)
+    }
+
     /// Gives a side another configuration: what `change` makes of the one it was built from.
     pub(crate) fn reconfigure(
         &mut self,

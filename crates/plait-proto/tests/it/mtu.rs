@@ -1,5 +1,6 @@
 //! Links that carry less than the hosts would send, and change how much.
 
+use plait_proto::config::Prefix;
 use plait_proto::drop_reason::DropReason;
 use plait_proto::endpoint::Event;
 use plait_proto::stats::PathStatus;
@@ -30,7 +31,7 @@ fn exchange(world: &mut World, time: Duration, interval: Duration) {
             return;
         }
         for side in [CUSTOMER, PROVIDER] {
-            let bytes = usize::from(world.sides[side].inner_mtu());
+            let bytes = usize::from(world.inner_mtu(side));
             world.send(side, &[resized(packet(side, 1, count), bytes)]);
         }
         world.run_for(interval);
@@ -49,7 +50,7 @@ fn assert_whole(world: &mut World) {
 }
 
 fn inner_mtus(world: &World) -> [u16; 2] {
-    [CUSTOMER, PROVIDER].map(|side| world.sides[side].inner_mtu())
+    [CUSTOMER, PROVIDER].map(|side| world.inner_mtu(side))
 }
 
 fn one_link(mtu: usize, ipv6: bool) -> World {
@@ -65,7 +66,7 @@ fn the_full_size_is_known_as_soon_as_a_path_is_up() {
         let mut world = one_link(mtu, ipv6);
         for side in [CUSTOMER, PROVIDER] {
             assert_eq!(paths(&mut world, side)[0].mtu_bytes, Some(mtu as u32));
-            assert!(!world.events[side].iter().any(|event| matches!(event, Event::InnerMtu(_))));
+            assert!(!world.events[side].iter().any(|event| matches!(event, Event::InnerMtu(..))));
         }
         assert_whole(&mut world);
     }
@@ -76,7 +77,8 @@ fn a_smaller_link_is_found_while_data_flows() {
     let mut world = one_link(1412, false);
     exchange(&mut world, Duration::from_secs(3), MILLISECOND * 10);
     for side in [CUSTOMER, PROVIDER] {
-        assert!(world.events[side].contains(&Event::InnerMtu(1220)), "{:?}", world.events[side]);
+        let found = Event::InnerMtu(world.public_key(1 - side), 1220);
+        assert!(world.events[side].contains(&found), "{:?}", world.events[side]);
     }
     exchange(&mut world, Duration::from_secs(10), MILLISECOND * 10);
     assert!(inner_mtus(&world).iter().all(|mtu| (1336..=1352).contains(mtu)), "found closely");
@@ -104,7 +106,7 @@ fn one_way_data_into_a_black_hole_is_noticed() {
     world.links[0].mtu = 1400;
     // A sender that hears nothing repeats itself ever more slowly, as TCP does.
     for (count, wait) in [0, 0, 0, 0, 200, 400, 800, 1600].into_iter().enumerate() {
-        let bytes = usize::from(world.sides[CUSTOMER].inner_mtu());
+        let bytes = usize::from(world.inner_mtu(CUSTOMER));
         world.send(CUSTOMER, &[resized(packet(CUSTOMER, 1, count as u32), bytes)]);
         world.run_for(MILLISECOND * wait);
     }
@@ -188,4 +190,80 @@ fn a_syn_tells_the_host_what_its_gateway_may_send() {
         let got = world.delivered[side].last().expect("the SYN arrived");
         assert_eq!(got[42..44], 1300_u16.to_be_bytes());
     }
+}
+
+fn udp_v6(bytes: usize) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend_from_slice(&((bytes - 40) as u16).to_be_bytes());
+    packet.extend_from_slice(&[17, 64, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+    packet.extend_from_slice(&[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    packet.resize(bytes, 0);
+    packet
+}
+
+fn ipv6_too(world: &mut World) {
+    let all = Prefix { address: [0_u16; 8].into(), length: 0 };
+    for side in [CUSTOMER, PROVIDER] {
+        world.reconfigure(side, |peers, _| peers[0].allowed_ips.push(all));
+    }
+}
+
+/// Spec M-4: the sender is told what fits, by an ICMP message; what may be cut is.
+#[test]
+fn a_packet_too_large_for_the_bond_is_cut_or_its_sender_is_told() {
+    let mut world = one_link(1400, false);
+    exchange(&mut world, Duration::from_secs(10), MILLISECOND * 10);
+    assert_eq!(inner_mtus(&world), [1340, 1340]);
+    let large = resized(packet(CUSTOMER, 1, 7), 1440);
+    let mut may_be_cut = large.clone();
+    may_be_cut[6] = 0;
+    let arrived = world.delivered[PROVIDER].len();
+    world.delivered[CUSTOMER].clear();
+    world.send(CUSTOMER, &[large, may_be_cut]);
+    world.run_for(Duration::from_secs(1));
+    let sizes: Vec<usize> = world.delivered[PROVIDER][arrived..].iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1340, 120]);
+    let told = &world.delivered[CUSTOMER];
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (&told[0][12..20], &told[0][20..22]),
+        (&[10, 99, 0, 1, 10, 99, 0, 2][..], &[3, 4][..])
+    );
+    assert_eq!(told[0][26..28], 1340_u16.to_be_bytes());
+}
+
+#[test]
+fn senders_are_told_of_sizes_at_a_bounded_rate() {
+    let mut world = one_link(1400, false);
+    exchange(&mut world, Duration::from_secs(10), MILLISECOND * 10);
+    world.delivered[CUSTOMER].clear();
+    for _ in 0..1000 {
+        world.send(CUSTOMER, &[resized(packet(CUSTOMER, 1, 7), 1440)]);
+        world.run_for(MILLISECOND);
+    }
+    assert!((60..=80).contains(&world.delivered[CUSTOMER].len()), "20 at once and 50 a second");
+}
+
+/// Spec M-4: a path below 1280 bytes carries no IPv6.
+#[test]
+fn ipv6_goes_only_over_paths_that_carry_1280_bytes() {
+    let mut world = World::new(Setup::default());
+    ipv6_too(&mut world);
+    world.links[1].mtu = 1000;
+    world.run_for(Duration::from_secs(15));
+    let before = paths(&mut world, CUSTOMER).swap_remove(1).sent_packets;
+    for _ in 0..50 {
+        world.send(CUSTOMER, &[udp_v6(100)]);
+    }
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.delivered[PROVIDER].len(), 50);
+    assert_eq!(paths(&mut world, CUSTOMER).swap_remove(1).sent_packets, before);
+    world.links[0].up = false;
+    world.delivered[CUSTOMER].clear();
+    exchange(&mut world, Duration::from_secs(10), MILLISECOND * 20);
+    world.delivered[CUSTOMER].clear();
+    world.send(CUSTOMER, &[udp_v6(100)]);
+    let told = world.delivered[CUSTOMER].last().expect("the sender is told");
+    assert_eq!((told[6], &told[40..42]), (58, &[1, 0][..]), "no route to destination");
+    assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::NoIpv6), 1);
 }

@@ -12,16 +12,16 @@ use plait_proto::time::Duration;
 use super::network::{Flying, PROVIDER_AT, Side};
 use super::world::World;
 
-/// Ages between which the core does the same: a repeated challenge, a metered path that sleeps, a
-/// session that is to be renewed, and one that is refused.
-const SESSION_AGES_S: [u64; 5] = [1, 30, 110, 120, 180];
-const IDLE_S: [u64; 2] = [2, 10];
-const NEXT_ATTEMPT_MS: [u64; 4] = [300, 1_100, 2_600, 4_100];
-/// Initiations closer together are dropped, and refusals are not repeated.
-const ACCEPTED_MS: [u64; 2] = [20, 250];
-const FLYING_MS: [u64; 3] = [40, 600, 1_600];
+/// Ages between which the core does the same: a session that one more long wait makes too old, one
+/// that is to be renewed, and one that is refused; a metered path that sleeps.
+const SESSION_AGES_S: [u64; 3] = [60, 120, 180];
+const IDLE_S: [u64; 1] = [10];
+/// Initiations closer together are dropped.
+const ACCEPTED_MS: [u64; 1] = [20];
+/// What comes later than this was made late.
+const LATE_MS: [u64; 1] = [100];
 /// More attempts are as good as so many.
-const ATTEMPTS_MAX: usize = 6;
+const ATTEMPTS_MAX: usize = 2;
 /// A number so far behind is not made up for while a state is watched.
 const FAR: i64 = 10;
 
@@ -66,7 +66,7 @@ impl World {
             ends: Names::default(),
             sessions: Names::default(),
         };
-        (self.faults, self.clone_was_there, self.network.cut).hash(&mut print.hasher);
+        (self.faults, self.network.cut).hash(&mut print.hasher);
         for side in [Side::Provider, Side::Customer, Side::Clone] {
             let Some(shape) = &shapes[side as usize] else {
                 0_u8.hash(&mut print.hasher);
@@ -102,10 +102,9 @@ impl Fingerprint {
         });
         let answered = shape.answered.map(|index| self.sessions.of(u64::from(index.wire() >> 8)));
         self.add((own_end, session, initiation, answered));
-        let next = shape.next_attempt_in.map(|time| class_ms(time, &NEXT_ATTEMPT_MS));
         let accepted = shape.accepted_before.map(|time| class_ms(time, &ACCEPTED_MS));
-        self.add((shape.attempts.min(ATTEMPTS_MAX), next, accepted));
-        self.add((shape.has_waiting, shape.can_be_called));
+        self.add((shape.attempts.min(ATTEMPTS_MAX), shape.next_attempt_in.is_some(), accepted));
+        self.add(shape.can_be_called);
         for other in others.into_iter().flatten() {
             self.add(shape.own_timestamp.cmp(&other.newest_timestamp));
         }
@@ -119,18 +118,16 @@ impl Fingerprint {
             sessions.of(u64::from(index.wire() >> 8))
         };
         let unconfirmed = bond.unconfirmed.map(|index| of(&mut self.sessions, &index));
-        // Of those that are left, the two newest can matter.
-        let accepts: Vec<u8> =
-            bond.accepts.iter().rev().take(2).map(|index| of(&mut self.sessions, index)).collect();
+        // Of those that are left, the newest can matter.
+        let accepts = bond.accepts.last().map(|index| of(&mut self.sessions, index));
         self.add((1_u8, ends, sends_to, unconfirmed, accepts));
-        self.add((class_s(bond.idle_for, &IDLE_S), bond.told_silent));
-        let waits = bond.expected_seq != bond.floor;
-        self.add((waits, bond.next_seq.0 > 0));
+        let sleeps_soon = world.setup.metered.then(|| class_s(bond.idle_for, &IDLE_S));
+        self.add((sleeps_soon, bond.told_silent));
         for other in others.into_iter().flatten() {
             for theirs in [&other.bond, &other.next_bond].into_iter().flatten() {
                 let same = theirs.own == named.peer && theirs.peer == named.own;
                 let ahead = bond.next_seq.0 as i64 - theirs.bond.floor.0 as i64;
-                self.add(same.then_some((ahead.signum(), ahead <= -FAR)));
+                self.add(same.then_some((ahead < 0, ahead <= -FAR)));
             }
         }
         for path in &bond.paths {
@@ -150,17 +147,21 @@ impl Fingerprint {
         } else {
             4
         };
-        self.add((path.id, path.state as u8, remote));
-        self.add((path.validated, path.ignored, path.awaits));
+        self.add((path.id.0 & 1, path.state as u8, remote));
+        self.add((path.validated, path.ignored));
     }
 
-    /// What is on its way, in the order of its arrival; of several alike in a row, one.
+    /// What is on its way and is no ordinary traffic of a session in use, in the order of its
+    /// arrival; of several alike in a row, one.
     fn add_flying(&mut self, world: &World) {
         let mut flying: Vec<&Flying> = world.network.flying.iter().collect();
         flying.sort_by_key(|flying| (flying.at, flying.count));
         let mut before = None;
         for flying in flying {
-            let due = class_ms(flying.at.since(world.now.min(flying.at)), &FLYING_MS);
+            let due = class_ms(flying.at.since(world.now.min(flying.at)), &LATE_MS);
+            if due == 0 && !world.network.is_milestone(flying) {
+                continue;
+            }
             let kind = flying.kind().map(|kind| kind as u8);
             let index = self.sessions.of(u64::from(flying.index()));
             let this = (flying.from, flying.to, kind, index, due);

@@ -35,13 +35,3 @@ fn a_replay_is_the_same_each_time() {
     assert_eq!(prints[0], prints[1]);
     assert_ne!(prints[0], replay("clone", "clone step").fingerprint());
 }
-
-#[test]
-fn trace_it() {
-    let mut world = replay("links", "send-customer cut-customer");
-    for _ in 0..80 {
-        world.run_for(core::time::Duration::from_millis(150));
-        println!("{:.3} | {} | {}", world.now().as_nanos() as f64 / 1e9, world.status(), world.on_the_way());
-        if world.was_stuck { break; }
-    }
-}

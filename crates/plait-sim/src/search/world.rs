@@ -75,7 +75,6 @@ pub struct World {
     pub(super) gateways: [Option<Endpoint>; 3],
     pub(super) network: Network,
     pub(super) faults: u32,
-    pub(super) clone_was_there: bool,
     processes: u8,
     sent: u32,
     /// Packets delivered at customer and provider, and at the clone for the customer.
@@ -96,7 +95,6 @@ impl World {
             gateways: [None, None, None],
             network: Network::default(),
             faults: 0,
-            clone_was_there: false,
             processes: 0,
             sent: 0,
             delivered: [Vec::new(), Vec::new(), Vec::new()],
@@ -179,10 +177,7 @@ impl World {
             Action::Mend => self.cut(|cut| *cut = [false; 2]),
             Action::Restart(side) => self.restart(side),
             Action::Move => self.network.moved += 1,
-            Action::Clone => {
-                self.clone_was_there = true;
-                self.start(Side::Clone);
-            }
+            Action::Clone => self.start(Side::Clone),
             Action::CloneGone => self.gateways[Side::Clone as usize] = None,
             Action::CloneLeaves => {
                 if let Some(clone) = &mut self.gateways[Side::Clone as usize] {

@@ -414,7 +414,7 @@ fn describe(event: &Event) -> String {
         Event::PathLossy(_, id) => format!("path {} lossy", id.0),
         Event::PathClosed(_, id) => format!("path {} closed by the peer", id.0),
         Event::PathMoved(_, id, remote) => format!("path {} follows to {remote}", id.0),
-        Event::InnerMtu(bytes) => format!("inner MTU {bytes}"),
+        Event::InnerMtu(_, bytes) => format!("inner MTU {bytes}"),
     }
 }
 

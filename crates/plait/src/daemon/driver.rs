@@ -16,7 +16,6 @@ use plait_net::udp::UdpSocket;
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::time::Instant;
 
-use super::host::TunMtu;
 use super::links::{Change, Links};
 use super::operations::Operations;
 use super::pump::Pump;
@@ -36,7 +35,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a gateway follows, and changes, of its host.
 pub(super) struct Host {
-    pub(super) tun_mtu: TunMtu,
     pub(super) links: Links,
     pub(super) monitor: Monitor,
     pub(super) operations: Operations,
@@ -114,14 +112,11 @@ impl Driver {
             self.pump.endpoint.handle_timeout(now);
             self.pump.flush();
         }
-        let Host { tun_mtu, links, operations, .. } = &mut self.host;
+        let Host { links, operations, .. } = &mut self.host;
         if operations.due_at() <= now {
             let Pump { endpoint, traffic, .. } = &mut self.pump;
             operations.run_due(now, endpoint, traffic, links);
             self.pump.flush();
-        }
-        if let Some(mtu) = self.pump.inner_mtu.take() {
-            tun_mtu.follow(mtu);
         }
     }
 

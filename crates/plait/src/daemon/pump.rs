@@ -31,8 +31,6 @@ pub(super) struct Pump<T, U> {
     pub(super) endpoint: Endpoint,
     pub(super) tun: T,
     pub(super) sockets: Sockets<U>,
-    /// The inner MTU that the TUN device is to follow, when it has changed.
-    pub(super) inner_mtu: Option<u16>,
     pub(super) traffic: Traffic,
     batch: PacketBatch,
 }
@@ -40,7 +38,7 @@ pub(super) struct Pump<T, U> {
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
         let (sockets, batch) = (Sockets::default(), PacketBatch::new());
-        Self { endpoint, tun, sockets, inner_mtu: None, traffic: Traffic::default(), batch }
+        Self { endpoint, tun, sockets, traffic: Traffic::default(), batch }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -119,9 +117,6 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             log::debug!("writing to the TUN device: {error}");
         }
         while let Some(event) = self.endpoint.poll_event() {
-            if let Event::InnerMtu(mtu) = event {
-                self.inner_mtu = Some(mtu);
-            }
             tell(&event);
         }
     }
@@ -145,7 +140,9 @@ fn tell(event: &Event) {
         Event::PathMoved(peer, path, remote) => {
             log::info!("path {path} follows {peer} to {remote}");
         }
-        Event::InnerMtu(mtu) => log::debug!("inner MTU {mtu}"),
+        Event::InnerMtu(peer, mtu) => {
+            log::info!("bond with {peer} carries inner packets of up to {mtu} bytes");
+        }
     }
 }
 

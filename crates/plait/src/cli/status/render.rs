@@ -68,6 +68,9 @@ fn peer_text(peer: &PeerStatus, style: Style) -> String {
     if !peer.scheduler.is_empty() {
         text.push_str(&format!("; scheduler {}", peer.scheduler));
     }
+    if let Some(bytes) = peer.inner_mtu_bytes {
+        text.push_str(&format!("; carries packets of up to {bytes} bytes"));
+    }
     text.push('\n');
     text.push_str(&format!(
         "  inner packets: sent {} ({}), delivered {} ({})\n",

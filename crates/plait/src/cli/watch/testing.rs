@@ -54,6 +54,7 @@ pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
         session_age_s: Some(75),
         handshakes: 2,
         cipher: Some("AES-256-GCM".into()),
+        inner_mtu_bytes: Some(1440),
         inner_sent_packets: 0,
         inner_sent_bytes: 0,
         inner_delivered_packets: 0,

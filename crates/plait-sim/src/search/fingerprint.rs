@@ -14,14 +14,14 @@ use super::world::World;
 
 /// Ages between which the core does the same: a session that one more long wait makes too old, one
 /// that is to be renewed, and one that is refused; a metered path that sleeps.
-const SESSION_AGES_S: [u64; 3] = [60, 120, 180];
+const SESSION_AGES_S: [u64; 4] = [1, 60, 120, 180];
 const IDLE_S: [u64; 1] = [10];
 /// Initiations closer together are dropped.
-const ACCEPTED_MS: [u64; 1] = [20];
+const ACCEPTED_MS: [u64; 2] = [20, 250];
 /// What comes later than this was made late.
 const LATE_MS: [u64; 1] = [100];
 /// More attempts are as good as so many.
-const ATTEMPTS_MAX: usize = 2;
+const ATTEMPTS_MAX: usize = 3;
 /// A number so far behind is not made up for while a state is watched.
 const FAR: i64 = 10;
 
@@ -104,7 +104,7 @@ impl Fingerprint {
         self.add((own_end, session, initiation, answered));
         let accepted = shape.accepted_before.map(|time| class_ms(time, &ACCEPTED_MS));
         self.add((shape.attempts.min(ATTEMPTS_MAX), shape.next_attempt_in.is_some(), accepted));
-        self.add(shape.can_be_called);
+        self.add((shape.has_waiting, shape.can_be_called));
         for other in others.into_iter().flatten() {
             self.add(shape.own_timestamp.cmp(&other.newest_timestamp));
         }
@@ -118,8 +118,9 @@ impl Fingerprint {
             sessions.of(u64::from(index.wire() >> 8))
         };
         let unconfirmed = bond.unconfirmed.map(|index| of(&mut self.sessions, &index));
-        // Of those that are left, the newest can matter.
-        let accepts = bond.accepts.last().map(|index| of(&mut self.sessions, index));
+        // Of those that are left, the two newest can matter.
+        let accepts: Vec<u8> =
+            bond.accepts.iter().rev().take(2).map(|index| of(&mut self.sessions, index)).collect();
         self.add((1_u8, ends, sends_to, unconfirmed, accepts));
         let sleeps_soon = world.setup.metered.then(|| class_s(bond.idle_for, &IDLE_S));
         self.add((sleeps_soon, bond.told_silent));
@@ -148,7 +149,7 @@ impl Fingerprint {
             4
         };
         self.add((path.id.0 & 1, path.state as u8, remote));
-        self.add((path.validated, path.ignored));
+        self.add((path.validated, path.ignored, path.awaits));
     }
 
     /// What is on its way and is no ordinary traffic of a session in use, in the order of its

@@ -26,7 +26,7 @@ pub(crate) const FAULTS: [(&str, Fault); 4] = [
     ("one-name-for-two-bonds", Fault::OneNameForTwoBonds),
     ("unvalidated-is-not-silent", Fault::UnvalidatedIsNotSilent),
     ("silence-told-once", Fault::SilenceToldOnce),
-    ("newest-session-only", Fault::NewestSessionOnly),
+    ("both-crossed-bonds-go", Fault::BothCrossedBondsGo),
 ];
 
 #[derive(Serialize)]

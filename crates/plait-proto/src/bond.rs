@@ -170,7 +170,6 @@ impl Bond {
         egress.add_session(receive);
         egress.set_mss_limit(inner_mtu);
         egress.set_peer_repairs(peer.repairs);
-        egress.put_back(setup.faults);
         Self {
             ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.u64(), send),
             egress,

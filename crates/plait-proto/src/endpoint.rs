@@ -299,6 +299,7 @@ impl Endpoint {
             session.initiator && now.since(session.made_at) < CROSSED_BOND_TIME
         };
         self.identity.public < peer.config.public_key
+            && !self.faults.has(Fault::BothCrossedBondsGo)
             && peer.session.is_some_and(is_young)
             && peer.used_bond().is_some_and(|bond| !bond.was_heard())
     }

@@ -13,9 +13,8 @@ pub enum Fault {
     UnvalidatedIsNotSilent,
     /// That all paths are silent is told once, until one of them is up again.
     SilenceToldOnce,
-    /// What comes under any but the newest session counts as a straggler, although the peer may use
-    /// two sessions in another order than they were made in.
-    NewestSessionOnly,
+    /// Of two bonds that both sides began at once, each side takes the other's.
+    BothCrossedBondsGo,
 }
 
 /// Which faults are put back: none outside of the search.

@@ -10,7 +10,7 @@ use super::network::Side;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Time passes until the next datagram of a handshake, or the first under a new session, has
-    /// arrived; for 50 ms at most.
+    /// arrived; for 1.1 s at most.
     Step,
     /// The second such datagram on its way arrives before the first, which goes elsewhere.
     Overtake,

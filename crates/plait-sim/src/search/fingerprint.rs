@@ -149,7 +149,7 @@ impl Fingerprint {
             4
         };
         self.add((path.id.0 & 1, path.state as u8, remote));
-        self.add((path.validated, path.ignored, path.awaits));
+        self.add((path.validated, path.ignored));
     }
 
     /// What is on its way and is no ordinary traffic of a session in use, in the order of its

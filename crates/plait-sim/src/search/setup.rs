@@ -22,6 +22,8 @@ pub struct Setup {
     pub has_clone: bool,
     /// The customer's NAT may give it another port.
     pub moves: bool,
+    /// The provider's process finds in its state file where the customer was last.
+    pub remembers: bool,
     /// The bond is up, and has carried packets both ways.
     pub begins_up: bool,
 }
@@ -34,13 +36,14 @@ const PAIR: Setup = Setup {
     both_seek: false,
     has_clone: false,
     moves: false,
+    remembers: true,
     begins_up: true,
 };
 
 impl Setup {
     /// All of them.
     pub const ALL: [Self; 6] = [
-        PAIR,
+        Self { remembers: false, ..PAIR },
         Self {
             name: "beginning",
             about: "both gateways have just started",

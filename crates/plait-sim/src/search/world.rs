@@ -22,8 +22,8 @@ const HEAD_START_PACKETS: u32 = 16;
 const BURST_PACKETS: u32 = 3;
 /// How much later a late datagram comes, or the second of two.
 const LATE: Duration = Duration::from_millis(1500);
-/// Longest step.
-const STEP: Duration = Duration::from_millis(50);
+/// Longest step: attempts under traffic are not farther apart.
+const STEP: Duration = Duration::from_millis(1_100);
 /// A round of watching: a packet each way.
 const ROUND: Duration = Duration::from_secs(1);
 /// What is sent so many rounds after the last fault has ended arrives.
@@ -138,7 +138,7 @@ impl World {
         let cut = self.network.cut;
         let clone_runs = self.gateways[Side::Clone as usize].is_some();
         match action {
-            Action::Step => !self.network.flying.is_empty(),
+            Action::Step => !self.network.flying.is_empty() || self.attempts_soon(),
             Action::Overtake => self.network.overtaking().is_some(),
             Action::Wait(_) | Action::Send(_) | Action::Restart(_) => true,
             Action::Drop(side) | Action::Duplicate(side) | Action::Delay(side) => flies_to(side),
@@ -149,6 +149,12 @@ impl World {
             Action::Clone => self.setup.has_clone && !clone_runs,
             Action::CloneGone | Action::CloneLeaves => clone_runs,
         }
+    }
+
+    /// Whether a side is about to initiate.
+    fn attempts_soon(&self) -> bool {
+        let due = |gateway: &Endpoint| gateway.shape(self.now).pop()?.next_attempt_in;
+        self.gateways.iter().flatten().filter_map(due).any(|time| time <= STEP)
     }
 
     /// Lets something happen that is enabled. What is not has no effect.
@@ -208,9 +214,10 @@ impl World {
         self.drain(side);
     }
 
-    /// The new process knows what the program keeps in its state file: where its peers were.
+    /// The new process may know what the program keeps in its state file: where its peers were.
     fn restart(&mut self, side: Side) {
         let routes = self.gateways[side as usize].as_ref().map(Endpoint::known_routes);
+        let routes = routes.filter(|_| self.setup.remembers);
         self.processes += 1;
         let known = self.network.outside(Side::Customer, 0);
         let mut new = gateway(self.setup, self.put_back, side, self.processes, known);

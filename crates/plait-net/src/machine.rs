@@ -75,6 +75,14 @@ impl Machine {
     }
 }
 
+/// Fills `bytes` from the kernel's generator (getrandom(2)).
+///
+/// # Errors
+/// The kernel has none.
+pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
+    sys::process::fill_random(bytes)
+}
+
 fn tun_device() -> TunDevice {
     match fs::metadata(TUN_DEVICE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => TunDevice::Missing,

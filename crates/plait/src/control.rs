@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mio::Waker;
+use plait_net::entry::Entry;
+use plait_net::rights::{UserId, effective_user};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -81,20 +82,27 @@ pub(crate) fn watch_signals<R: Send + 'static>(
 /// The control socket; its file goes with it.
 pub(crate) struct ControlSocket {
     path: PathBuf,
+    /// The socket's file itself.
+    entry: Entry,
     listener: UnixListener,
 }
 
 impl Drop for ControlSocket {
+    /// Whatever else has taken the file's place stays.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if self.entry.is_at(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
 impl ControlSocket {
-    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
-    /// `section` is where its path can be set, such as `[gateway]`.
-    pub(crate) fn open(path: &Path, section: &str) -> anyhow::Result<Self> {
-        if UnixStream::connect(path).is_ok() {
+    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced;
+    /// anything else stays. `section` is where its path can be set, such as `[gateway]`; `user` is
+    /// whom this process becomes, and whose socket may be left from an earlier run.
+    pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
+        let is_there = check_place(path, section, user)?;
+        if is_there && UnixStream::connect(path).is_ok() {
             let message = format!("{} belongs to another running plait", path.display());
             let help = format!("stop that one, or set another `control_socket` under {section}");
             return Err(Advised::new(message, help).into());
@@ -110,15 +118,13 @@ impl ControlSocket {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(unusable)?;
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(unusable(error).into());
-            }
-            _ => {}
+        if is_there {
+            fs::remove_file(path).map_err(unusable)?;
         }
         let listener = UnixListener::bind(path).map_err(unusable)?;
-        let socket = Self { path: path.to_owned(), listener };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(unusable)?;
+        let entry = Entry::open(path).map_err(unusable)?;
+        let socket = Self { path: path.to_owned(), entry, listener };
+        socket.entry.set_mode(0o600).map_err(unusable)?;
         Ok(socket)
     }
 
@@ -143,6 +149,25 @@ impl ControlSocket {
     }
 }
 
+/// Says whether a socket file stands at `path` that may be replaced, or nothing.
+///
+/// # Errors
+/// Something else stands there, or somebody else's socket.
+fn check_place(path: &Path, section: &str, user: Option<UserId>) -> Result<bool, Advised> {
+    let Ok(entry) = Entry::open(path) else { return Ok(false) };
+    let help = format!("remove it, or set another `control_socket` under {section}");
+    if !entry.is_socket() {
+        let message = format!("{} exists and is no socket", path.display());
+        return Err(Advised::new(message, help));
+    }
+    let owners = [Some(effective_user()), user.map(|user| user.uid)];
+    if !owners.contains(&Some(entry.uid())) {
+        let message = format!("{} belongs to user {}", path.display(), entry.uid());
+        return Err(Advised::new(message, help));
+    }
+    Ok(true)
+}
+
 /// Reads what a client asks.
 pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
@@ -150,4 +175,61 @@ pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(io::Read::take(client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("plait-control-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn error(path: &Path) -> String {
+        let Err(error) = ControlSocket::open(path, "[gateway]", None) else {
+            panic!("{} was taken", path.display());
+        };
+        let help = error.downcast_ref::<Advised>().map(Advised::help).unwrap_or_default();
+        format!("{error} ({help})")
+    }
+
+    /// Whatever stood at the path was deleted.
+    #[test]
+    fn regression_only_a_socket_is_replaced() {
+        let folder = folder("place");
+        let (file, link) = (folder.join("gateway.toml"), folder.join("link"));
+        fs::write(&file, "kept").unwrap();
+        let socket = folder.join("left.sock");
+        drop(UnixListener::bind(&socket).unwrap());
+        symlink(&socket, &link).unwrap();
+        for path in [&file, &link, &folder] {
+            let error = error(path);
+            assert!(error.contains("exists and is no socket (remove it, or set"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+        let taken = ControlSocket::open(&socket, "[gateway]", None).unwrap();
+        assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
+        let error = error(&socket);
+        assert!(error.contains("belongs to another running plait"), "{error}");
+        drop(taken);
+        assert!(!socket.exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn regression_what_took_the_sockets_place_stays() {
+        let folder = folder("drop");
+        let path = folder.join("a.sock");
+        let socket = ControlSocket::open(&path, "[gateway]", None).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "kept").unwrap();
+        drop(socket);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

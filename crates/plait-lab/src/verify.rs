@@ -23,6 +23,7 @@ mod resequencing;
 mod simulated;
 mod speed;
 pub(crate) mod survive;
+pub(crate) mod trust;
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +193,11 @@ const PROMISES: &[Promise] = &[
         name: "promise.6",
         claim: "plait measure on emulated links agrees with the lab's own figures",
         check: promise::measure::check,
+    },
+    Promise {
+        name: "trust.5",
+        claim: "plait check and plait up agree on every set-up, and say what makes a bond useless",
+        check: trust::set_ups::check_all,
     },
 ];
 

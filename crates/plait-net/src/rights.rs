@@ -1,8 +1,11 @@
 //! Giving up rights that are not needed any more (capabilities(7)).
 
+mod ask;
+
 use std::io;
 
 use crate::sys::process;
+pub use self::ask::{CannotBecome, can_become, may_write};
 use crate::sys::rights as sys;
 
 /// Setting up network devices, addresses, routes, packet filters; large socket buffers.

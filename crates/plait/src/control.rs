@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use mio::Waker;
 use plait_net::entry::Entry;
-use plait_net::rights::{UserId, effective_user};
+use plait_net::rights::{UserId, effective_user, may_write};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -96,6 +96,54 @@ impl Drop for ControlSocket {
     }
 }
 
+/// The longest path of a socket in bytes (unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Whether [`ControlSocket::open`] would get its socket at `path`; nothing is changed.
+///
+/// # Errors
+/// What stands against it, with the remedy.
+pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<(), Advised> {
+    let shown = path.display();
+    let elsewhere = format!("set another `control_socket` under {section}");
+    let bytes = path.as_os_str().len();
+    if bytes > SOCKET_PATH_BYTES_MAX {
+        let message =
+            format!("{shown} has {bytes} bytes, a socket's path {SOCKET_PATH_BYTES_MAX} at most");
+        return Err(Advised::new(message, elsewhere));
+    }
+    if check_place(path, section, user)? && UnixStream::connect(path).is_ok() {
+        return Err(in_use(path, section));
+    }
+    match folder_problem(path) {
+        None => Ok(()),
+        Some(problem) => {
+            let help = format!("run plait as root, or {elsewhere}, in a folder it may write");
+            Err(Advised::new(format!("{shown} cannot be made: {problem}"), help))
+        }
+    }
+}
+
+fn in_use(path: &Path, section: &str) -> Advised {
+    let message = format!("{} belongs to another running plait", path.display());
+    let help = format!("stop that one, or set another `control_socket` under {section}");
+    Advised::new(message, help)
+}
+
+/// Why a file cannot be made at `path`, in folders that are made on the way; nothing is changed.
+pub(crate) fn folder_problem(path: &Path) -> Option<String> {
+    let here = Path::new(".");
+    let folders = path.ancestors().skip(1);
+    let nearest = folders
+        .map(|folder| if folder.as_os_str().is_empty() { here } else { folder })
+        .find(|folder| fs::symlink_metadata(folder).is_ok())?;
+    let shown = nearest.display();
+    if !nearest.is_dir() {
+        return Some(format!("{shown} is not a folder"));
+    }
+    (!may_write(nearest)).then(|| format!("plait may not write in {shown}"))
+}
+
 impl ControlSocket {
     /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced;
     /// anything else stays. `section` is where its path can be set, such as `[gateway]`; `user` is
@@ -103,9 +151,7 @@ impl ControlSocket {
     pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
         let is_there = check_place(path, section, user)?;
         if is_there && UnixStream::connect(path).is_ok() {
-            let message = format!("{} belongs to another running plait", path.display());
-            let help = format!("stop that one, or set another `control_socket` under {section}");
-            return Err(Advised::new(message, help).into());
+            return Err(in_use(path, section).into());
         }
         let unusable = |cause: io::Error| {
             let message = format!("cannot open the control socket {}", path.display());
@@ -230,6 +276,32 @@ mod tests {
         fs::write(&path, "kept").unwrap();
         drop(socket);
         assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_stands_against_the_socket_is_told_and_left_alone() {
+        let folder = std::env::temp_dir().join(format!("plait-probe-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let problem = |path: &Path| probe(path, "[gateway]", None).err().map(|error| error.to_string());
+        let free = folder.join("deep/er/free.sock");
+        assert_eq!(problem(&free), None);
+        assert!(!folder.join("deep").exists());
+
+        let file = folder.join("file");
+        fs::write(&file, "kept").unwrap();
+        assert!(problem(&file).unwrap().ends_with("exists and is no socket"));
+        assert!(problem(&file.join("x.sock")).unwrap().ends_with("file is not a folder"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+
+        let socket = folder.join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        assert!(problem(&socket).unwrap().ends_with("belongs to another running plait"));
+        drop(listener);
+        assert_eq!(problem(&socket), None, "nobody listens any more");
+
+        let long = folder.join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        assert!(problem(&long).unwrap().contains("107 at most"));
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -5,9 +5,10 @@
 //! the control socket's file with its guard, forwarding and NAT with [`Operations`]. So an error
 //! half way leaves nothing behind.
 
+mod advertisements;
 mod driver;
-mod host;
-mod links;
+pub(crate) mod host;
+pub(crate) mod links;
 mod log_budget;
 mod measure;
 mod nat;
@@ -36,9 +37,11 @@ use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
-pub(crate) use nat::{FORWARD_IPV4, FORWARD_IPV6, HostError, forward, nft_exists, undo};
+pub(crate) use nat::{
+    FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, undo,
+};
 use operations::Operations;
-pub(crate) use privileges::{give_up, hand_over, user_of};
+pub(crate) use privileges::{CANNOT_BECOME_HELP, give_up, hand_over, user_of};
 use pump::Pump;
 use requests::Requests;
 pub(crate) use sandbox::{Files, enter_sandbox};

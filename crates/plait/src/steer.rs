@@ -98,7 +98,7 @@ impl Forwarding {
         let mut forwarding = Self { file };
         if config.node.forward {
             let [any_v4, any_v6] = host::families(config);
-            forward(&mut forwarding.file, any_v4, any_v6)
+            forward(&mut forwarding.file, any_v4, any_v6, &[])
                 .map_err(|error| Advised::new(error.to_string(), error.help()))?;
         }
         Ok(forwarding)

@@ -62,3 +62,9 @@ pub(crate) fn kernel_release() -> String {
     // SAFETY: `uname` ends each field with a zero byte.
     unsafe { CStr::from_ptr(name.release.as_ptr()) }.to_string_lossy().into_owned()
 }
+
+/// Whether an interface of the calling thread's network namespace has this name, of whatever kind.
+pub(crate) fn has_interface(name: &CStr) -> bool {
+    // SAFETY: the name ends in a zero byte and lives until the call returns.
+    unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
+}

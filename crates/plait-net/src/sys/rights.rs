@@ -1,5 +1,6 @@
 //! Calls that give rights up for good.
 
+use std::ffi::CStr;
 use std::io;
 
 use libc::{c_int, c_ulong};
@@ -87,4 +88,11 @@ pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
     check(unsafe { libc::setgid(gid) }.into())?;
     // SAFETY: takes its argument by value.
     check(unsafe { libc::setuid(uid) }.into())
+}
+
+/// Whether the effective user may write the file or folder, by access(2).
+pub(crate) fn may_write(path: &CStr) -> bool {
+    let flags = libc::AT_EACCESS;
+    // SAFETY: the path ends in a zero byte and lives until the call returns.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, flags) == 0 }
 }

@@ -246,8 +246,8 @@ impl fmt::Debug for DirectionSecret {
 
 impl DirectionSecret {
     /// The secret of no session, in place of one that is to be forgotten.
-    pub(crate) const fn none() -> Self {
-        Self([0; 32])
+    pub(crate) fn none() -> Self {
+        Self(Box::new(Zeroizing::new([0; 32])))
     }
 
     /// One half of the handshake's raw split.

@@ -6,7 +6,7 @@ use super::Outcome;
 use crate::advice::Advised;
 use crate::config::Config;
 use crate::daemon;
-use crate::machine::{self, Facts, Level};
+use crate::machine::{self, Facts, Level, Peers};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -26,7 +26,7 @@ Exit codes:
 /// Run a gateway in the foreground
 ///
 /// Creates the TUN device, opens a path over each link and bonds with the peers. The configuration
-/// and the machine are checked first, as `plait check` does.
+/// and the machine are checked first, as `plait check` does: an error ends it, warnings are logged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
@@ -45,10 +45,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (file, line) = (config.file.display(), warning.line);
         log::warn!("{file}:{line}: {}: {} ({})", warning.option, warning.text, warning.help);
     }
-    let findings = machine::examine(&config, &Facts::gather());
-    if let Some(finding) = findings.into_iter().find(|finding| finding.level == Level::Error) {
+    // The daemon asks DNS itself.
+    let peers = Peers::written_out(&config);
+    for finding in machine::examine(&config, &peers, &mut Facts::gather()) {
         let message = format!("{}: {}", finding.subject, finding.text);
-        return Err(Advised::new(message, finding.help.unwrap_or_default()).into());
+        let help = finding.help.unwrap_or_default();
+        match finding.level {
+            Level::Ok => {}
+            Level::Warning => log::warn!("{message} ({help})"),
+            Level::Error => return Err(Advised::new(message, help).into()),
+        }
     }
     daemon::run(config)?;
     Ok(Outcome::Good)

@@ -57,6 +57,12 @@ impl Config {
         }
     }
 
+    /// The prefixes of all peers.
+    pub(crate) fn allowed_prefixes(&self) -> Vec<Prefix> {
+        let prefixes = self.peers.iter().flat_map(|peer| &peer.allowed_ips);
+        prefixes.map(|prefix| prefix.value.into()).collect()
+    }
+
     /// The link of a gateway that has no `[[path]]`: its listening socket.
     pub(crate) fn listening_link(&self, socket: SocketId) -> Option<LinkConfig> {
         let name = "any".to_owned();

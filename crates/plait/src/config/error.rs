@@ -1,9 +1,12 @@
 //! What can be wrong with a configuration beyond the form of its options, and what to do about it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plait_toml::Problem;
+
+use super::prefix::Cidr;
 
 /// The configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +55,10 @@ pub(crate) enum ValueProblem {
     NameTooLong { value: String },
     #[error("\"{value}\" is not a name for an interface")]
     BadName { value: String },
+    #[error("\"{value}\" is a name that the kernel keeps for itself")]
+    ReservedName { value: String },
+    #[error("{value} is not an address that a device can have")]
+    NoHostAddress { value: Cidr },
     #[error("\"{value}\" has a `*` elsewhere than at the end of a name")]
     BadPattern { value: String },
 }
@@ -73,6 +80,11 @@ impl ValueProblem {
             Self::NameTooLong { .. } => "choose a shorter name".into(),
             Self::BadPattern { .. } => {
                 "write the beginning of the names and one `*`, as in \"wwan*\"".into()
+            }
+            Self::ReservedName { .. } => "choose another name, as in \"plait0\"".into(),
+            Self::NoHostAddress { .. } => {
+                "write an address of a private network, as in \"10.99.0.2/24\" or \"fd99::2/64\""
+                    .into()
             }
             Self::BadName { .. } => {
                 "use letters, digits, `-`, `_` and `.`; no space and no slash".into()
@@ -145,6 +157,8 @@ pub(crate) enum Malformed {
 pub(crate) enum Conflict {
     #[error("{prefix} belongs to the peer of line {other_line} too")]
     SamePrefix { prefix: String, other_line: usize },
+    #[error("{address} is there twice")]
+    SameAddress { address: IpAddr },
     #[error("this is the gateway's own key")]
     OwnKey,
     #[error("the peer of line {other_line} has the same key")]
@@ -171,6 +185,7 @@ impl Conflict {
             Self::SamePrefix { .. } => {
                 "give the prefix to one peer, or split it into longer prefixes".into()
             }
+            Self::SameAddress { .. } => "write each address once".into(),
             Self::OwnKey => "put the other gateway's public key here".into(),
             Self::SamePeer { .. } => {
                 "merge the two [[peer]] sections; a peer may have several endpoints".into()

@@ -1,6 +1,6 @@
 //! `[gateway]` and `[[path]]`: this end of the bond.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use plait_proto::config::LinkConfig;
@@ -135,7 +135,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
 
 /// The TUN device's name.
 pub(super) fn tun_name(section: &mut Section<'_>) -> String {
-    section.parsed("tun", interface_name).unwrap_or_else(|| "plait0".into())
+    section.parsed("tun", device_name).unwrap_or_else(|| "plait0".into())
 }
 
 /// The control socket's path.
@@ -194,11 +194,18 @@ pub(super) fn read_key(
     }
 }
 
-/// An address with a prefix length, both written out.
+/// An address that a device can have with its prefix length, both written out.
 fn cidr(text: &str) -> Result<Cidr, Problem> {
     let problem = || ValueProblem::Address { value: text.into(), cidr: true };
     let written_out = text.contains('/');
-    Cidr::parse(text).filter(|_| written_out).ok_or_else(|| problem().into())
+    let value = Cidr::parse(text).filter(|_| written_out).ok_or_else(problem)?;
+    let address = value.address;
+    let unusable = address.is_unspecified()
+        || address.is_loopback()
+        || address.is_multicast()
+        || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+        || address != address.to_canonical();
+    if unusable { Err(ValueProblem::NoHostAddress { value }.into()) } else { Ok(value) }
 }
 
 /// A name, or the beginning of names followed by `*`.
@@ -221,6 +228,17 @@ pub(crate) fn user_name(text: &str) -> Result<String, Problem> {
         return Err(Problem::new(format!("\"{text}\" is not a user's name"), help));
     }
     Ok(text.to_owned())
+}
+
+/// A name that a new device can have. A colon is for the labels of addresses, and two names for
+/// what the sysctls of all devices are called (`/proc/sys/net/ipv4/conf/all`).
+pub(crate) fn device_name(text: &str) -> Result<String, Problem> {
+    let name = interface_name(text)?;
+    match name.as_str() {
+        "all" | "default" => Err(ValueProblem::ReservedName { value: name }.into()),
+        _ if name.contains(':') => Err(ValueProblem::BadName { value: name }.into()),
+        _ => Ok(name),
+    }
 }
 
 /// A name that an interface can have.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anyhow::Context as _;
 use plait_net::machine::fill_random;
-use plait_net::netlink::Netlink;
+use plait_net::netlink::{Netlink, NetlinkError, RouteInfo};
 use plait_net::tun::Tun;
 use plait_net::udp::{BindTo, UdpSocket};
 use plait_proto::config::{PeerConfig, Prefix};
@@ -13,36 +13,100 @@ use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
 use zeroize::Zeroizing;
 
+use crate::advice::Advised;
 use crate::config::Config;
 
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
+
+/// Not this program's business.
+const EPERM: i32 = 1;
+/// What adding an IPv6 address or route gives on a device without IPv6.
+const EACCES: i32 = 13;
+/// What adding something gives that is there already.
+const EEXIST: i32 = 17;
+
+/// What to do about a route that is there already.
+pub(crate) const ROUTE_EXISTS_HELP: &str = concat!(
+    "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove ",
+    "it with `ip route del`; or remove `routes = true` and add routes of your own"
+);
+/// What to do about IPv6 that is switched off.
+pub(crate) const IPV6_OFF_HELP: &str = concat!(
+    "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 ",
+    "addresses and prefixes"
+);
 
 /// Opens the socket for peers that call, if the gateway is to have one.
 pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
     let Some(port) = &config.gateway.listen_port else { return Ok(None) };
     let to = BindTo { port: port.value, ..BindTo::default() };
     let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
-    Ok(Some(UdpSocket::bind(&to).context(place)?))
+    let socket = UdpSocket::bind(&to).map_err(|cause| {
+        let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);
+        Advised::new(place, help).caused_by(cause)
+    })?;
+    Ok(Some(socket))
 }
 
 /// Creates the TUN device, gives it its addresses and routes and takes it up.
 pub(super) fn open_tun(config: &Config, peers: &[PeerConfig], mtu: u16) -> anyhow::Result<Tun> {
-    let tun = Tun::open(&config.gateway.tun, true)?;
+    let name = &config.gateway.tun;
+    let tun = Tun::open(name, true).map_err(|cause| {
+        let help = "`plait check` says what is missing; another `tun` may be free";
+        Advised::new(format!("no TUN device {name}"), help).caused_by(cause)
+    })?;
     let mut netlink = Netlink::open()?;
     let link = netlink.link(tun.name())?;
     let index = link.context("the TUN device vanished as soon as it was made")?.index;
     set_mtu(&mut netlink, index, mtu)?;
     for address in &config.gateway.addresses {
-        netlink.add_address(index, address.address, address.length)?;
+        netlink.add_address(index, address.address, address.length).map_err(advised)?;
     }
     netlink.set_up(index)?;
-    let prefixes = peers.iter().flat_map(|peer| &peer.allowed_ips);
-    let routes: Vec<Prefix> = prefixes.flat_map(|prefix| without_default(*prefix)).collect();
-    for route in routes.iter().filter(|_| config.gateway.routes) {
-        netlink.add_route(index, route.address, route.length, None)?;
+    let prefixes: Vec<Prefix> =
+        peers.iter().flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
+    let routes = if config.gateway.routes { halved(&prefixes) } else { Vec::new() };
+    for route in &routes {
+        add_route(&mut netlink, index, *route)?;
     }
     Ok(tun)
+}
+
+/// Each prefix once; a default route becomes its two halves.
+pub(crate) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
+    let mut routes: Vec<Prefix> = Vec::new();
+    for route in prefixes.iter().flat_map(|prefix| without_default(*prefix)) {
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
+    }
+    routes
+}
+
+/// Adds a route. The kernel's own one for the network of the device's address does as well.
+fn add_route(netlink: &mut Netlink, index: u32, route: Prefix) -> anyhow::Result<()> {
+    let Err(error) = netlink.add_route(index, route.address, route.length, None) else {
+        return Ok(());
+    };
+    let same = |known: &RouteInfo| {
+        (known.destination, known.prefix, known.index) == (route.address, route.length, Some(index))
+    };
+    if error.errno() == Some(EEXIST) && netlink.routes()?.iter().any(same) {
+        return Ok(());
+    }
+    Err(advised(error).into())
+}
+
+/// An address or a route that cannot be added, with its remedy.
+fn advised(error: NetlinkError) -> Advised {
+    let help = match error.errno() {
+        Some(EEXIST) => ROUTE_EXISTS_HELP,
+        Some(EACCES) => IPV6_OFF_HELP,
+        Some(EPERM) => "run plait as root, or give it CAP_NET_ADMIN",
+        _ => "correct `address` under [gateway], or `allowed_ips` of the [[peer]]",
+    };
+    Advised::new(error.to_string(), help).caused_by(error.source)
 }
 
 fn set_mtu(netlink: &mut Netlink, index: u32, mtu: u16) -> anyhow::Result<()> {
@@ -106,5 +170,14 @@ mod tests {
     fn two_generators_differ() {
         let [mut a, mut b] = [random_generator().unwrap(), random_generator().unwrap()];
         assert_ne!(a.u64(), b.u64());
+    }
+
+    #[test]
+    fn each_route_is_there_once_and_a_default_in_halves() {
+        let prefix = |text: &str, length| Prefix { address: text.parse().unwrap(), length };
+        let prefixes = [prefix("0.0.0.0", 0), prefix("128.0.0.0", 1), prefix("fd99::", 64)];
+        let routes = [prefix("0.0.0.0", 1), prefix("128.0.0.0", 1), prefix("fd99::", 64)];
+        assert_eq!(halved(&prefixes), routes);
+        assert_eq!(halved(&[prefix("::", 0)]), [prefix("::", 1), prefix("8000::", 1)]);
     }
 }

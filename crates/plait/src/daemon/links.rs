@@ -2,7 +2,7 @@
 //! works and has an address. It does not know the protocol's state; the [driver](super::driver)
 //! carries out what it finds.
 
-mod plan;
+pub(crate) mod plan;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -13,6 +13,7 @@ use plait_net::netlink::Netlink;
 use plait_net::udp::{BindError, BindTo, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 
+use crate::advice::Advised;
 use crate::config::{Config, PathConfig};
 use plan::{Families, Wanted};
 pub(crate) use plan::{LinkState, LinkStatus};
@@ -86,7 +87,9 @@ impl Links {
                 let path = &self.paths[path];
                 let place =
                     format!("{}:{}: [[path]] {}", self.file.display(), path.line, path.name);
-                Err(anyhow::Error::new(error).context(place))
+                let help = "plait needs the right to bind sockets to interfaces: run it as root, \
+                            or give it CAP_NET_RAW";
+                Err(Advised::new(place, help).caused_by(error).into())
             }
         }
     }
@@ -110,6 +113,11 @@ impl Links {
     pub(super) fn sockets(&self) -> impl Iterator<Item = (SocketId, &str)> {
         let live = self.live.iter();
         live.map(|live| (live.config.socket, self.paths[live.wanted.path].name.as_str()))
+    }
+
+    /// The interfaces of the links.
+    pub(super) fn interfaces(&self) -> impl Iterator<Item = &str> {
+        self.live.iter().map(|live| live.wanted.interface.as_str())
     }
 
     /// Every configured path with its link's state.
@@ -242,7 +250,8 @@ impl Links {
     }
 }
 
-fn open(wanted: &Wanted) -> Result<UdpSocket, BindError> {
+/// Opens a link's socket.
+pub(crate) fn open(wanted: &Wanted) -> Result<UdpSocket, BindError> {
     let interface = Some(wanted.interface.clone());
     UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0 })
 }

@@ -13,6 +13,7 @@ use plait_proto::path::Route;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 
+use super::advertisements;
 use super::driver::LISTENING;
 use super::links::Links;
 use super::measure::Registry;
@@ -168,6 +169,10 @@ impl Operations {
     ) {
         for (socket, path) in links.sockets() {
             traffic.assign(socket, path);
+        }
+        let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
+        if self.config.gateway.forward && any_ipv6 {
+            advertisements::keep_on(&mut self.file, links.interfaces());
         }
         self.count(now, endpoint, traffic, links);
     }

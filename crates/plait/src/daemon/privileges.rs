@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context as _;
 use plait_net::entry::{Entry, NotGiven};
 use plait_net::rights::{CAP_NET_ADMIN, CAP_NET_RAW, UserId, keep_only};
 
@@ -12,6 +11,9 @@ use crate::config::Located;
 
 /// State files, their successors while they are written, and control sockets.
 const OWN_EXTENSIONS: [&str; 3] = ["json", "new", "sock"];
+/// What to do when the daemon cannot become its user.
+pub(crate) const CANNOT_BECOME_HELP: &str =
+    "start plait as root of a user namespace that has the user, or remove `user` under [gateway]";
 
 /// Finds a user in the text of `/etc/passwd` (passwd(5)).
 fn find_user(passwd: &str, name: &str) -> Option<UserId> {
@@ -78,8 +80,10 @@ fn hand_over_folder(folder: &Path, user: UserId) -> anyhow::Result<()> {
 /// Gives up all rights but those to set up network devices and to bind sockets to them. Call it
 /// before threads are started: they keep what they have.
 pub(crate) fn give_up(user: Option<UserId>) -> anyhow::Result<()> {
-    let kept = keep_only(&[CAP_NET_ADMIN, CAP_NET_RAW], user)
-        .context("cannot give up the rights that are not needed")?;
+    let kept = keep_only(&[CAP_NET_ADMIN, CAP_NET_RAW], user).map_err(|cause| {
+        let message = "cannot give up the rights that are not needed";
+        Advised::new(message, CANNOT_BECOME_HELP).caused_by(cause)
+    })?;
     let whom = user.map(|user| format!(" as user {}", user.uid)).unwrap_or_default();
     let names = [(CAP_NET_ADMIN, "CAP_NET_ADMIN"), (CAP_NET_RAW, "CAP_NET_RAW")];
     let held: Vec<_> =

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use plait_net::entry::open_file;
 use serde::{Deserialize, Serialize};
 
+use crate::control::folder_problem;
+
 /// The form of the file.
 const VERSION: u32 = 1;
 /// A file larger than this is none of ours.
@@ -72,6 +74,14 @@ impl StateFile {
         };
         let state = saved.clone().unwrap_or_default();
         Self { path: path.to_owned(), state, saved, failed: false }
+    }
+
+    /// What is wrong with the file, without writing it; nothing when it can be read and written.
+    pub(crate) fn problem(path: &Path) -> Option<String> {
+        match read(path) {
+            Err(error) => Some(format!("cannot be read: {error}")),
+            Ok(_) => folder_problem(path).map(|problem| format!("cannot be written: {problem}")),
+        }
     }
 
     /// Writes the file if there is none yet.
@@ -199,10 +209,12 @@ mod tests {
         let path = folder.join("plait0.json");
         for text in ["", "{", "[]", "{\"version\":2}", "{\"version\":1,\"used_bytes\":3}"] {
             fs::write(&path, text).unwrap();
+            assert!(StateFile::problem(&path).unwrap().contains("cannot be read"), "{text}");
             let mut file = StateFile::open(&path);
             assert_eq!(file.state, State::default(), "{text}");
             file.save();
             assert!(read(&path).unwrap().is_some(), "{text}");
+            assert_eq!(StateFile::problem(&path), None, "{text}");
         }
         fs::remove_dir_all(folder).unwrap();
     }

@@ -8,7 +8,7 @@ use plait_proto::steer::{
 use plait_proto::time::Duration;
 use plait_toml::{Problem, Section};
 
-use crate::config::{Located, interface_name, line_of, user_name};
+use crate::config::{Located, device_name, line_of, user_name};
 
 /// The first of the node's routing tables and of the priorities of its rules.
 const TABLE_DEFAULT: u32 = 5200;
@@ -105,7 +105,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> NodeSection {
 
 /// The TUN device's name.
 pub(super) fn tun_name(section: &mut Section<'_>) -> String {
-    section.parsed("tun", interface_name).unwrap_or_else(|| "steer0".into())
+    section.parsed("tun", device_name).unwrap_or_else(|| "steer0".into())
 }
 
 /// The control socket's path.

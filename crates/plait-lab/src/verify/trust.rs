@@ -1,0 +1,3 @@
+//! trust.*: what customers, strangers and mistakes can do to a gateway.
+
+pub(crate) mod set_ups;

@@ -37,6 +37,18 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Run gateways in virtual time under random links, loads and faults, and check all the while.
     Swarm(SwarmArgs),
+    /// Try every sequence of actions on two or three gateways, up to a depth, with loss, copies,
+    /// delay, restarts and a second gateway with the same key: does every bond carry packets again?
+    ///
+    /// Examples:
+    ///
+    ///   plait-lab search --depth 8
+    ///
+    ///   plait-lab search --setup clone --put-back one-name-for-two-bonds
+    ///
+    ///   plait-lab search --setup clone --replay "clone step step clone-gone"
+    #[command(verbatim_doc_comment)]
+    Search(SearchArgs),
     /// Read results again: tables, and one page with plots.
     Report(ReportArgs),
     /// Print how long DIDA holds duplicate ACKs: gain over the hold, optimum, bounds
@@ -284,6 +296,35 @@ pub(crate) struct SwarmArgs {
     #[arg(long, value_name = "HOURS", conflicts_with_all = ["seeds", "first", "trace", "hostile"],
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) soak: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// Where to begin: bond, beginning, clone, mutual, links or metered; may be given several
+    /// times [default: all, one after the other].
+    #[arg(long = "setup", value_name = "NAME")]
+    pub(crate) setups: Vec<String>,
+    /// Actions of the longest sequence.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) depth: u32,
+    /// Faults of any sequence.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub(crate) faults: u32,
+    /// Threads to search with.
+    #[arg(long, default_value_t = 2, value_parser = jobs())]
+    pub(crate) threads: usize,
+    /// Give up after so many minutes [default: never].
+    #[arg(long, value_parser = positive)]
+    pub(crate) minutes: Option<f64>,
+    /// End the search of a setup after so many violations.
+    #[arg(long, default_value_t = 1, value_parser = jobs())]
+    pub(crate) violations: usize,
+    /// Put a fault back that was mended: does the search find it?
+    #[arg(long, value_name = "FAULT")]
+    pub(crate) put_back: Option<String>,
+    /// Run this sequence alone, and print what the gateways say after each action.
+    #[arg(long, value_name = "ACTIONS", requires = "setups")]
+    pub(crate) replay: Option<String>,
 }
 
 #[derive(Debug, Args)]

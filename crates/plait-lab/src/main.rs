@@ -21,6 +21,7 @@ mod process;
 mod report;
 mod run;
 mod scratch;
+mod search;
 mod selftest;
 mod site;
 mod steering;
@@ -65,6 +66,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::HoldingTime(args) => Some(holding_time::run(args, &output)),
         Command::Bench(args) if args.sim => Some(bench::sim::run(args, &output)),
         Command::Bench(args) if args.steer => Some(bench::steering::run(args, &output)),
+        Command::Search(args) => Some(search::run(args, &output)),
         Command::Swarm(args) => Some(swarm::run(args, &output)),
         _ => None,
     };
@@ -100,6 +102,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         | Command::HoldingTime(_)
         | Command::List(_)
         | Command::Report(_)
+        | Command::Search(_)
         | Command::Swarm(_) => unreachable!("these work outside and have returned"),
     };
     verdict.map(Verdict::exit_code)

@@ -19,6 +19,8 @@ mod pins;
 mod probes;
 mod reconfigure;
 mod route_check;
+#[cfg(feature = "simulation")]
+mod shape;
 mod silence;
 mod sleep;
 mod status;
@@ -34,11 +36,14 @@ use path_control::{Due, PathControl, Situation};
 use path_ids::PathIds;
 use path_mtu::InnerMtu;
 use route_check::RouteChecks;
+#[cfg(feature = "simulation")]
+pub use shape::{BondShape, PathShape};
 
 use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection};
 use crate::drop_reason::DropReason;
 use crate::egress::{Egress, Opened, ReceiveSession};
+use crate::faults::Faults;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
 use crate::path::Route;
@@ -112,6 +117,8 @@ pub struct BondSetup {
     pub parity: PathIdParity,
     /// Randomness of its own.
     pub rng: Rng,
+    /// Faults that the search puts back.
+    pub faults: Faults,
 }
 
 /// One established association.
@@ -140,12 +147,15 @@ pub struct Bond {
     /// When the owner was last told that all paths are silent, since one of them was up.
     all_silent_told_at: Option<Instant>,
     any_asleep: bool,
+    /// Something came from the peer.
+    was_heard: bool,
     /// Packets since the second began that decides whether sleeping paths are woken.
     trickle: (Instant, u32),
     /// Lossy paths are left out. Off where loss reports are to steer the scheduler (002).
     leaves_out_lossy: bool,
     inner_mtu: InnerMtu,
     rng: Rng,
+    faults: Faults,
     events: VecDeque<BondEvent>,
 }
 
@@ -183,10 +193,12 @@ impl Bond {
             peer_discards: None,
             all_silent_told_at: None,
             any_asleep: false,
+            was_heard: false,
             trickle: (now, 0),
             leaves_out_lossy: setup.config.loss_detection == LossDetection::Known,
             inner_mtu: InnerMtu::new(inner_mtu),
             rng: setup.rng,
+            faults: setup.faults,
             events: VecDeque::new(),
         }
     }
@@ -293,6 +305,7 @@ impl Bond {
     ) -> Result<(), DropReason> {
         let ip_bytes = route.ip_bytes(datagram.len());
         let opened = self.egress.handle_datagram(now, header, ip_bytes, ecn, datagram)?;
+        self.was_heard = true;
         self.confirm(header.session);
         self.ingress.heard(now, header.path);
         self.check_route(now, &header, route);
@@ -490,6 +503,11 @@ impl Bond {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<BondEvent> {
         self.events.pop_front()
+    }
+
+    /// Whether anything came from the peer.
+    pub const fn was_heard(&self) -> bool {
+        self.was_heard
     }
 
     /// Whether datagrams with this index belong here.

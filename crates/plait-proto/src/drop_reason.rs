@@ -69,6 +69,8 @@ drop_reasons! {
     UnexpectedResponse => "unexpected-response",
     /// One more copy of a response that was used; one comes over every further path.
     RepeatedResponse => "repeated-response",
+    /// It belongs to a bond that the peer began when this side began one, which stays.
+    CrossedBond => "crossed-bond",
     /// The receiver index names no session.
     UnknownIndex => "unknown-index",
     /// The session is too old to be used.

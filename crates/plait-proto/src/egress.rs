@@ -489,6 +489,12 @@ impl Egress {
             && self.is_current(now, at, header.path)
     }
 
+    /// The lowest number that may still be delivered, and the one after the highest that arrived.
+    #[cfg(feature = "simulation")]
+    pub fn position(&self) -> (crate::seq::BondSeq, crate::seq::BondSeq) {
+        (self.resequencer.floor(), self.resequencer.expected_next())
+    }
+
     /// Whether [`Self::poll_deliver`] has something.
     pub fn has_delivery(&self) -> bool {
         self.queue.has_more()

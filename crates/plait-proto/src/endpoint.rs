@@ -19,6 +19,8 @@ mod pins;
 mod reach;
 mod reconfigure;
 mod renewal;
+#[cfg(feature = "simulation")]
+mod shape;
 mod size;
 mod standby;
 mod waiting;
@@ -30,11 +32,14 @@ use std::sync::Arc;
 pub use contact::Contact;
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
+#[cfg(feature = "simulation")]
+pub use shape::{NamedBondShape, PeerShape};
 
 use crate::allowed_ips::{Routes, Sources};
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
 use crate::config::{EndpointConfig, HandshakeLimits, PeerConfig, SocketId};
 use crate::drop_reason::{DropCounters, DropReason};
+use crate::faults::{Fault, Faults};
 use crate::output::{DeliverQueue, Transmit, TransmitQueue};
 use crate::path::Route;
 use crate::rng::Rng;
@@ -50,6 +55,10 @@ use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
 
 /// A bond that delivers nothing is made anew this often at most (spec R-7).
 const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);
+
+/// For so long a bond of this side's stays, although nothing came over it, when the peer uses
+/// another that it asked for at the same time.
+const CROSSED_BOND_TIME: Duration = Duration::from_secs(1);
 
 /// Something the owner may want to tell people.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,6 +108,7 @@ pub struct Endpoint {
     /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
     polled_transmit: usize,
     polled_deliver: usize,
+    faults: Faults,
 }
 
 impl Endpoint {
@@ -114,6 +124,20 @@ impl Endpoint {
     pub fn without_cipher(config: EndpointConfig, peers: Vec<PeerConfig>, rng: Rng) -> Self {
         let identity = Identity::without_cipher(config.private_key.clone());
         Self::with_identity(identity, config, peers, rng)
+    }
+
+    /// A gateway of the search without sessions, whose handshakes hide nothing, which will have the
+    /// null cipher, and into which `faults` are put back. It reaches no gateway but its like, and
+    /// its peers are known by [`PrivateKey::toy_public_key`](crate::session::PrivateKey).
+    #[cfg(feature = "simulation")]
+    pub fn for_search(
+        config: EndpointConfig,
+        peers: Vec<PeerConfig>,
+        rng: Rng,
+        faults: Faults,
+    ) -> Self {
+        let identity = Identity::with_toy_handshake(config.private_key.clone());
+        Self { faults, ..Self::with_identity(identity, config, peers, rng) }
     }
 
     fn with_identity(
@@ -141,6 +165,7 @@ impl Endpoint {
             standby_reasons: BTreeMap::new(),
             polled_transmit: 0,
             polled_deliver: 0,
+            faults: Faults::default(),
         };
         endpoint.index_peers();
         endpoint
@@ -249,6 +274,12 @@ impl Endpoint {
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let at = *self.sessions.get(&header.session).ok_or(DropReason::UnknownIndex)?;
+        let next = self.peers[at].next_bond.as_ref();
+        if next.is_some_and(|next| next.bond.has_session(header.session))
+            && self.own_bond_stays(now, at)
+        {
+            return Err(DropReason::CrossedBond);
+        }
         let peer = &mut self.peers[at];
         if let Some(next) = &mut peer.next_bond
             && next.bond.has_session(header.session)
@@ -263,11 +294,27 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The peer used the bond it had asked for: it takes the place of the one before.
+    /// Both sides asked for a bond at once and got one each, of which one stays: if each side took
+    /// the other's, both would be gone. That of the side with the lower public key does, unless
+    /// nothing comes over it in time (spec H-4).
+    fn own_bond_stays(&self, now: Instant, at: usize) -> bool {
+        let peer = &self.peers[at];
+        let is_young = |session: SessionAge| {
+            session.initiator && now.since(session.made_at) < CROSSED_BOND_TIME
+        };
+        self.identity.public < peer.config.public_key
+            && !self.faults.has(Fault::BothCrossedBondsGo)
+            && peer.session.is_some_and(is_young)
+            && peer.used_bond().is_some_and(|bond| !bond.was_heard())
+    }
+
+    /// The peer used the bond it had asked for: it takes the place of the one before, and of what
+    /// this side asked for.
     fn adopt_next_bond(&mut self, now: Instant, at: usize) {
         if let Some(mut next) = self.peers[at].next_bond.take() {
             let peer = &mut self.peers[at];
             peer.answered_attempt = peer.attempts.count.saturating_sub(1);
+            self.stop_attempts(at);
             self.open_paths(now, at, &mut next.bond);
             let made_at = next.bond.session_made_at();
             self.replace_bond(at, next, SessionAge { made_at, initiator: false });
@@ -316,7 +363,7 @@ impl Endpoint {
     /// no two bonds ever have the same pair of names (spec H-4). The peer may still hold the one
     /// that is gone, and would renew it with a bond that begins at 0.
     fn retire_name(&mut self, at: usize, own_end: BondIncarnation) {
-        if self.peers[at].own_end == own_end {
+        if self.peers[at].own_end == own_end && !self.faults.has(Fault::OneNameForTwoBonds) {
             self.peers[at].own_end = BondIncarnation(self.rng.u64());
         }
     }
@@ -359,6 +406,7 @@ impl Endpoint {
             keepalive: peer.config.keepalive,
             parity,
             rng: self.rng.fork(),
+            faults: self.faults,
         }
     }
 
@@ -402,6 +450,9 @@ impl Endpoint {
     /// The bond delivers next to nothing: this side asks for another, and uses it until there is
     /// one (spec R-7).
     fn make_anew(&mut self, now: Instant, at: usize) {
+        if self.faults.has(Fault::OneNameForTwoBonds) {
+            return;
+        }
         let peer = &mut self.peers[at];
         if peer.made_anew_at.is_some_and(|last| now.since(last) < ANEW_INTERVAL_MIN) {
             return;

@@ -15,6 +15,7 @@ pub mod dida;
 pub mod drop_reason;
 pub mod egress;
 pub mod endpoint;
+pub mod faults;
 pub mod feedback;
 pub mod flow;
 pub mod fq_codel;

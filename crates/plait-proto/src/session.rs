@@ -9,6 +9,8 @@ mod null_cipher;
 mod replay;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "simulation")]
+mod toy_handshake;
 
 pub use cookie::{Cookie, CookieSecrets};
 pub use handshake::{

@@ -7,6 +7,7 @@
 //! - [`hostile`]: an authenticated peer that seals whatever it likes.
 //! - [`run`]: a scenario and a seed in, metrics and series out.
 //! - [`ratio`]: probabilities as integers.
+//! - [`search`]: every sequence of actions on two or three gateways, up to a depth.
 //! - [`swarm`]: seeds in, runs under random faults and checkers out.
 //! - [`tcp`]: a TCP sender and receiver, segment by segment.
 //! - [`prng`]: the seeded generator.
@@ -21,6 +22,7 @@ pub mod prng;
 pub mod ratio;
 pub mod run;
 pub mod scenario;
+pub mod search;
 pub mod swarm;
 pub mod tcp;
 pub mod world;

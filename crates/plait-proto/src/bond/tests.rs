@@ -60,6 +60,7 @@ fn pair() -> [Bond; 2] {
             keepalive: Duration::from_secs(25),
             parity: parities.next().expect("two sides"),
             rng: Rng::from_seed([9; 32]),
+            faults: crate::faults::Faults::default(),
         };
         Bond::new(Instant::ZERO, setup, session)
     })

@@ -1,6 +1,7 @@
 //! What falls due, and when.
 
 use super::{ACTIVE_TIME, Bond, BondEvent, Due, PathControl, Situation};
+use crate::faults::Fault;
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
@@ -137,10 +138,13 @@ impl Bond {
     fn notice_silence(&mut self, now: Instant) {
         let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
         let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent)
-            || self.paths.values().any(PathControl::is_ignored);
+            || (self.paths.values().any(PathControl::is_ignored)
+                && !self.faults.has(Fault::UnvalidatedIsNotSilent));
         let heard_at = self.ingress.paths().map(|path| path.heard_at).max();
         let last = self.all_silent_told_at.map(|told_at| told_at.max(heard_at.unwrap_or(told_at)));
-        if any_silent && !any_up && last.is_none_or(|last| now >= last + ALL_SILENT_AGAIN) {
+        let again = !self.faults.has(Fault::SilenceToldOnce);
+        let is_due = |last: Instant| again && now >= last + ALL_SILENT_AGAIN;
+        if any_silent && !any_up && last.is_none_or(is_due) {
             self.all_silent_told_at = Some(now);
             self.events.push_back(BondEvent::AllPathsSilent);
         }

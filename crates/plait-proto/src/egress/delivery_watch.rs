@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const DISCARDED_MIN: u32 = 8;
 /// Nearly all: at most one in so many was delivered.
 const DELIVERED_PART: u32 = 10;
+/// When a packet is delivered this long after the last one that was thrown away, that is over: what
+/// was sent again while no acknowledgement came through arrives twice, all at once.
+const PAUSE: Duration = Duration::from_secs(1);
 /// While it goes on it is told this often.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -20,6 +23,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     since: Instant,
+    last: Instant,
     arrived: u32,
     discarded: u32,
 }
@@ -44,8 +48,12 @@ pub(super) struct DeliveryWatch {
 impl DeliveryWatch {
     /// A data packet arrived, and was thrown away or not.
     pub(super) fn record(&mut self, now: Instant, is_discarded: bool) {
-        let fresh = || Stretch { since: now, arrived: 0, discarded: 0 };
+        let fresh = || Stretch { since: now, last: now, arrived: 0, discarded: 0 };
         let stretch = match self.stretch {
+            Some(stretch) if !is_discarded && now.since(stretch.last) >= PAUSE => {
+                self.stretch = None;
+                return;
+            }
             Some(stretch) => stretch,
             None if is_discarded => fresh(),
             None => return,
@@ -54,6 +62,7 @@ impl DeliveryWatch {
             arrived: stretch.arrived.saturating_add(1) / halving(stretch.arrived),
             discarded: stretch.discarded.saturating_add(is_discarded.into())
                 / halving(stretch.arrived),
+            last: if is_discarded { now } else { stretch.last },
             ..stretch
         };
         self.stretch = stretch.is_nearly_all().then_some(stretch);
@@ -116,6 +125,17 @@ mod tests {
         watch.record(at(60_001), false);
         watch.record(at(60_002), false);
         assert_eq!(watch.found(at(60_002)), None, "packets are delivered again");
+    }
+
+    /// A direction was cut: what had arrived was sent again, and later a fresh packet comes.
+    #[test]
+    fn regression_what_was_sent_again_long_ago_proves_nothing() {
+        let mut watch = DeliveryWatch::default();
+        for n in 0..9 {
+            watch.record(at(n * 50), true);
+        }
+        watch.record(at(8000), false);
+        assert_eq!(watch.found(at(8000)), None);
     }
 
     #[test]

@@ -29,6 +29,12 @@ impl WaitingRoom {
         (fits, expired)
     }
 
+    /// Whether anything waits that is still worth sending.
+    #[cfg(feature = "simulation")]
+    pub(super) fn holds_any(&self, now: Instant) -> bool {
+        self.packets.back().is_some_and(|(since, _)| now.since(*since) < WAIT_MAX)
+    }
+
     /// All that wait, and the number of those that had waited too long.
     pub(super) fn take(&mut self, now: Instant) -> (VecDeque<(Instant, Vec<u8>)>, usize) {
         let expired = self.expire(now);

@@ -10,7 +10,7 @@ use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use blake2::{Blake2s256, Blake2sMac, Digest as _};
 
 use super::keys::{Cipher, DirectionSecret, PresharedKey, PrivateKey, PublicKey};
-use super::noise::Noise;
+use super::noise::{Group, Noise};
 use crate::drop_reason::DropReason;
 use crate::rng::Rng;
 use crate::seq::BondIncarnation;
@@ -24,6 +24,9 @@ const PROLOGUE: &[u8] = b"plait 1";
 /// Its handshakes fail with every end that has another prologue, which is every gateway's.
 #[cfg(feature = "simulation")]
 const NULL_CIPHER_PROLOGUE: &[u8] = b"plait simulation without a cipher";
+/// Nor do its handshakes succeed with an end that has either of the others.
+#[cfg(feature = "simulation")]
+const TOY_PROLOGUE: &[u8] = b"plait search with a toy handshake";
 const MAC1_LABEL: &[u8] = b"plait 1 mac1";
 
 /// Wall-clock time of an initiation, which guards it against replay (spec H-5).
@@ -124,6 +127,9 @@ enum Sealing {
     Aead,
     #[cfg(feature = "simulation")]
     Null,
+    /// Nothing, after a handshake that costs nothing.
+    #[cfg(feature = "simulation")]
+    Toy,
 }
 
 impl Sealing {
@@ -132,6 +138,16 @@ impl Sealing {
             Self::Aead => PROLOGUE,
             #[cfg(feature = "simulation")]
             Self::Null => NULL_CIPHER_PROLOGUE,
+            #[cfg(feature = "simulation")]
+            Self::Toy => TOY_PROLOGUE,
+        }
+    }
+
+    fn group(&self) -> Group {
+        match self {
+            #[cfg(feature = "simulation")]
+            Self::Toy => Group::Toy,
+            _ => Group::Curve25519,
         }
     }
 
@@ -140,7 +156,7 @@ impl Sealing {
             Self::Aead if a.aes_is_fast && b.aes_is_fast => Cipher::Aes256Gcm,
             Self::Aead => Cipher::ChaCha20Poly1305,
             #[cfg(feature = "simulation")]
-            Self::Null => Cipher::Null,
+            Self::Null | Self::Toy => Cipher::Null,
         }
     }
 }
@@ -165,6 +181,14 @@ impl Identity {
         Self { sealing: Sealing::Null, ..Self::new(private) }
     }
 
+    /// The identity of a gateway in the search, whose handshakes hide nothing and whose sessions
+    /// have the null cipher. It makes sessions with its like only.
+    #[cfg(feature = "simulation")]
+    pub fn with_toy_handshake(private: PrivateKey) -> Self {
+        let public = private.toy_public_key();
+        Self { private, public, mac1_key: mac1_key(&public), sealing: Sealing::Toy }
+    }
+
     /// The initiator's index is part of the prologue, so that nobody can change it unnoticed.
     fn initiation_prologue(&self, initiator: SessionIndex) -> Vec<u8> {
         [self.sealing.prologue(), &initiator.wire().to_be_bytes()].concat()
@@ -181,7 +205,8 @@ impl Identity {
         hello: Hello,
     ) -> InitiatorState {
         let prologue = self.initiation_prologue(local);
-        let mut noise = Noise::initiator(rng, &self.private, &prologue, peer, psk);
+        let mut noise =
+            Noise::initiator(self.sealing.group(), rng, &self.private, &prologue, peer, psk);
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         payload[..12].copy_from_slice(&timestamp.0);
         hello.write(&mut payload[12..]);
@@ -212,7 +237,7 @@ impl Identity {
     ) -> Result<ResponderState, DropReason> {
         let remote = Initiation::sender(message).ok_or(DropReason::BadHandshake)?;
         let prologue = self.initiation_prologue(remote);
-        let mut noise = Noise::responder(rng, &self.private, &prologue);
+        let mut noise = Noise::responder(self.sealing.group(), rng, &self.private, &prologue);
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         let read = noise
             .read_message(&message[Initiation::NOISE], &mut payload)

@@ -25,6 +25,16 @@ const PSK_AT: u8 = 2;
 /// More than snow and the primitives below it use.
 const STACK_BYTES: usize = 24 << 10;
 
+/// Which Diffie-Hellman function a handshake uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Group {
+    /// X25519.
+    Curve25519,
+    /// One that costs nothing and hides nothing.
+    #[cfg(feature = "simulation")]
+    Toy,
+}
+
 /// One side of a handshake.
 #[derive(Debug)]
 pub(super) struct Noise(Box<HandshakeState>);
@@ -40,6 +50,7 @@ impl Drop for Noise {
 impl Noise {
     /// The side that sends the first message, to a peer it knows.
     pub(super) fn initiator(
+        group: Group,
         rng: &mut Rng,
         private: &PrivateKey,
         prologue: &[u8],
@@ -52,25 +63,31 @@ impl Noise {
                 .remote_public_key(peer.as_bytes())?
                 .build_initiator()
         };
-        Self::new(rng, private, prologue, build)
+        Self::new(group, rng, private, prologue, build)
     }
 
     /// The side that answers. Who called, and with it the preshared key, is known only after the
     /// first message is read.
-    pub(super) fn responder(rng: &mut Rng, private: &PrivateKey, prologue: &[u8]) -> Self {
-        Self::new(rng, private, prologue, |builder| {
+    pub(super) fn responder(
+        group: Group,
+        rng: &mut Rng,
+        private: &PrivateKey,
+        prologue: &[u8],
+    ) -> Self {
+        Self::new(group, rng, private, prologue, |builder| {
             builder.psk(PSK_AT, &[0; 32])?.build_responder()
         })
     }
 
     fn new(
+        group: Group,
         rng: &mut Rng,
         private: &PrivateKey,
         prologue: &[u8],
         build: impl FnOnce(Builder<'_>) -> Result<HandshakeState, snow::Error>,
     ) -> Self {
         let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
-        let resolver = Resolver(RefCell::new(rng.fork()));
+        let resolver = Resolver { group, rng: RefCell::new(rng.fork()) };
         let state = on_wiped_stack::<STACK_BYTES, _>(|| {
             Builder::with_resolver(params, Box::new(resolver))
                 .local_private_key(private.as_bytes())
@@ -126,20 +143,27 @@ pub(super) fn public_key(private: &[u8; 32]) -> [u8; 32] {
 }
 
 /// snow's primitives, wiped, with the owner's randomness in place of the operating system's.
-struct Resolver(RefCell<Rng>);
+struct Resolver {
+    group: Group,
+    rng: RefCell<Rng>,
+}
 
 impl CryptoResolver for Resolver {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(NoiseRng(self.0.borrow_mut().fork())))
+        Some(Box::new(NoiseRng(self.rng.borrow_mut().fork())))
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        matches!(choice, DHChoice::Curve25519).then(|| Box::<Dh25519>::default() as Box<dyn Dh>)
+        matches!(choice, DHChoice::Curve25519).then(|| match self.group {
+            Group::Curve25519 => Box::<Dh25519>::default() as Box<dyn Dh>,
+            #[cfg(feature = "simulation")]
+            Group::Toy => Box::<super::toy_handshake::ToyDh>::default(),
+        })
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         let hash = DefaultResolver.resolve_hash(choice)?;
-        Some(Box::new(MaskedHash::new(hash, &mut self.0.borrow_mut())))
+        Some(Box::new(MaskedHash::new(hash, &mut self.rng.borrow_mut())))
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {

@@ -7,6 +7,7 @@ mod clauses;
 mod clock;
 mod clones;
 mod closed_loop;
+mod crossed;
 mod ecn;
 mod handshake;
 mod harness;

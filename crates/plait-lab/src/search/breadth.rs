@@ -1,0 +1,252 @@
+//! The search itself: breadth first, level by level, so that the first sequence found is a shortest
+//! one and what is found does not depend on the number of threads.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use plait_proto::faults::Faults;
+use plait_sim::search::{Action, Setup, World, sentence};
+use serde::Serialize;
+
+use crate::run::pool;
+
+/// States whose successors one thread finds before it takes the next ones.
+const JOB_STATES: usize = 32;
+
+/// How far to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Actions of the longest sequence.
+    pub(crate) depth: u32,
+    /// Faults of any sequence.
+    pub(crate) faults: u32,
+    pub(crate) threads: usize,
+    /// When to give up.
+    pub(crate) until: Option<Instant>,
+    /// Violations after which it is enough.
+    pub(crate) violations: usize,
+}
+
+/// A sequence after which something is wrong.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Found {
+    pub(crate) setup: &'static str,
+    pub(crate) actions: String,
+    pub(crate) violation: String,
+    /// Runs it again.
+    pub(crate) command: String,
+}
+
+/// What a search of one setup came to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Searched {
+    pub(crate) setup: &'static str,
+    /// Actions of the longest sequences that were all tried.
+    pub(crate) depth: u32,
+    /// Sequences that were run and whose end was looked at: the start, and every action in every
+    /// state that was new.
+    pub(crate) states: u64,
+    /// Of them, different by their fingerprints.
+    pub(crate) distinct: u64,
+    /// Of them, watched until they had healed.
+    pub(crate) healed: u64,
+    /// Distinct states that sequences of one action, of two and so on came to first.
+    pub(crate) levels: Vec<u64>,
+    pub(crate) elapsed_s: f64,
+    /// Whether time ran out before the depth was reached.
+    pub(crate) cut_short: bool,
+    pub(crate) found: Vec<Found>,
+}
+
+/// How a state came about: an action after another state.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    before: u32,
+    action: Action,
+}
+
+/// The state after one more action.
+struct Next {
+    action: Action,
+    fingerprint: u64,
+    healed: bool,
+    violation: Option<String>,
+}
+
+/// Why a search ends early.
+enum Stop {
+    Time,
+    Enough,
+}
+
+struct Search<'a> {
+    setup: Setup,
+    put_back: Faults,
+    bounds: &'a Bounds,
+    nodes: Vec<Node>,
+    searched: Searched,
+}
+
+/// Tries every sequence; `tell` hears of the progress now and then.
+pub(crate) fn search(
+    setup: Setup,
+    put_back: Faults,
+    bounds: &Bounds,
+    mut tell: impl FnMut(&Searched),
+) -> Searched {
+    let searched = Searched {
+        setup: setup.name,
+        depth: 0,
+        states: 1,
+        distinct: 1,
+        healed: 0,
+        levels: Vec::new(),
+        elapsed_s: 0.0,
+        cut_short: false,
+        found: Vec::new(),
+    };
+    let started = Instant::now();
+    let mut search = Search { setup, put_back, bounds, nodes: Vec::new(), searched };
+    // The state before every action is no node: its number is one that no node has.
+    let mut level = vec![u32::MAX];
+    let mut seen = HashSet::from([setup.replay(put_back, &[]).fingerprint()]);
+    while search.searched.depth < bounds.depth && !level.is_empty() {
+        let stop = search.go_deeper(&mut level, &mut seen, &mut |searched| {
+            searched.elapsed_s = started.elapsed().as_secs_f64();
+            tell(searched);
+        });
+        match stop {
+            None => search.searched.depth += 1,
+            Some(Stop::Time) => search.searched.cut_short = true,
+            Some(Stop::Enough) => {}
+        }
+        if stop.is_some() {
+            break;
+        }
+    }
+    search.searched.elapsed_s = started.elapsed().as_secs_f64();
+    search.searched
+}
+
+impl Search<'_> {
+    /// Tries every action in every state of a level, which is replaced by the states that are new.
+    fn go_deeper(
+        &mut self,
+        level: &mut Vec<u32>,
+        seen: &mut HashSet<u64>,
+        tell: &mut impl FnMut(&mut Searched),
+    ) -> Option<Stop> {
+        let (mut fresh, mut new_level, mut new_nodes) = (HashSet::new(), Vec::new(), Vec::new());
+        let first_new = self.nodes.len() as u32;
+        let jobs: Vec<&[u32]> = level.chunks(JOB_STATES).collect();
+        let (this, known): (&Self, &HashSet<u64>) = (self, seen);
+        let mut searched = self.searched.clone();
+        let work = |job: usize| this.successors(jobs[job], known);
+        let result = pool::in_order_on(self.bounds.threads, jobs.len(), work, |done| {
+            let Some(done) = done else { return Ok(()) };
+            for (before, next) in done {
+                searched.states += 1;
+                searched.healed += u64::from(next.healed);
+                if known.contains(&next.fingerprint) || !fresh.insert(next.fingerprint) {
+                    continue;
+                }
+                searched.distinct += 1;
+                if let Some(violation) = next.violation {
+                    searched.found.push(this.found(before, next.action, violation));
+                    if searched.found.len() >= this.bounds.violations {
+                        return Err(Stop::Enough);
+                    }
+                    continue;
+                }
+                new_level.push(first_new + new_nodes.len() as u32);
+                new_nodes.push(Node { before, action: next.action });
+            }
+            tell(&mut searched);
+            let is_late = this.bounds.until.is_some_and(|until| Instant::now() >= until);
+            if is_late { Err(Stop::Time) } else { Ok(()) }
+        });
+        self.searched = searched;
+        self.searched.levels.push(new_level.len() as u64);
+        self.nodes.extend(new_nodes);
+        seen.extend(fresh);
+        *level = new_level;
+        result.err()
+    }
+
+    /// The sequence that leads to a state.
+    fn actions(&self, mut state: u32) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while let Some(node) = self.nodes.get(state as usize) {
+            actions.push(node.action);
+            state = node.before;
+        }
+        actions.reverse();
+        actions
+    }
+
+    /// What every action makes of each state, with the state's number.
+    fn successors(&self, states: &[u32], known: &HashSet<u64>) -> Vec<(u32, Next)> {
+        let mut met = HashSet::new();
+        let mut all = Vec::new();
+        for state in states {
+            let actions = self.actions(*state);
+            let mut world = Some(self.setup.replay(self.put_back, &actions));
+            let enabled = world.as_ref().map(|world| {
+                world.enabled(self.bounds.faults - world.faults().min(self.bounds.faults))
+            });
+            for action in enabled.into_iter().flatten() {
+                let world = world.take();
+                let next = self.successor(&actions, world, action, |fingerprint| {
+                    !known.contains(&fingerprint) && met.insert(fingerprint)
+                });
+                all.push((*state, next));
+            }
+        }
+        all
+    }
+
+    /// The state after an action, watched if it is new. What the core says when it gives up is a
+    /// violation like another.
+    fn successor(
+        &self,
+        actions: &[Action],
+        world: Option<World>,
+        action: Action,
+        mut is_new: impl FnMut(u64) -> bool,
+    ) -> Next {
+        let mut fingerprint = 0;
+        let mut healed = false;
+        let run = AssertUnwindSafe(|| {
+            let mut world = world.unwrap_or_else(|| self.setup.replay(self.put_back, actions));
+            world.apply(action);
+            fingerprint = world.fingerprint();
+            if !is_new(fingerprint) {
+                return None;
+            }
+            healed = true;
+            world.heal().err().map(|violation| violation.to_string())
+        });
+        let violation = catch_unwind(run).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied());
+            Some(format!("panic: {}", text.unwrap_or("without a word")))
+        });
+        Next { action, fingerprint, healed, violation }
+    }
+
+    fn found(&self, before: u32, action: Action, violation: String) -> Found {
+        let mut actions = self.actions(before);
+        actions.push(action);
+        let (setup, actions) = (self.setup.name, sentence(&actions));
+        let mut command = format!("plait-lab search --setup {setup}");
+        let _ = write!(command, " --replay {actions:?}");
+        Found { setup, actions, violation, command }
+    }
+}
+
+/// A time so many minutes from now.
+pub(crate) fn in_minutes(minutes: f64) -> Instant {
+    Instant::now() + Duration::from_secs_f64(minutes * 60.0)
+}

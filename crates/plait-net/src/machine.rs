@@ -76,6 +76,14 @@ impl Machine {
     }
 }
 
+/// Fills `bytes` from the kernel's generator (getrandom(2)).
+///
+/// # Errors
+/// The kernel has none.
+pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
+    sys::process::fill_random(bytes)
+}
+
 /// Whether an interface has this name, or has it as an alternative one, in the calling thread's
 /// network namespace.
 pub fn is_interface_name(name: &str) -> bool {

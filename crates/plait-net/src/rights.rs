@@ -4,6 +4,7 @@ mod ask;
 
 use std::io;
 
+use crate::sys::process;
 pub use self::ask::{CannotBecome, can_become, may_write};
 use crate::sys::rights as sys;
 
@@ -23,6 +24,21 @@ pub struct UserId {
     pub uid: u32,
     /// Its one group.
     pub gid: u32,
+}
+
+/// As whom this process acts.
+pub fn effective_user() -> u32 {
+    process::effective_uid()
+}
+
+/// Keeps this process's memory from core dumps and from other processes of the same user. Call it
+/// before there are secrets. Becoming another user leaves it so.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_memory_private() -> io::Result<()> {
+    sys::set_not_dumpable()?;
+    sys::forbid_cores()
 }
 
 /// What is left.

@@ -22,6 +22,8 @@ mod route_check;
 mod silence;
 mod sleep;
 mod status;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 use core::net::SocketAddr;
@@ -73,8 +75,10 @@ pub enum PathIdParity {
 /// Something the owner of the bond should know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BondEvent {
-    /// The peer uses the newest session: it holds the keys.
-    SessionConfirmed,
+    /// The peer uses the newest session, which was made then: it holds the keys.
+    SessionConfirmed(Instant),
+    /// Nothing is accepted under this session any more.
+    SessionExpired(SessionIndex),
     /// No path brings anything back.
     AllPathsSilent,
     /// The peer left.
@@ -147,7 +151,8 @@ pub struct Bond {
 
 fn split(now: Instant, established: Established) -> (SendSession, ReceiveSession) {
     let Established { send, receive, cipher, local, remote, .. } = established;
-    (SendSession { remote, cipher, secret: send }, ReceiveSession::new(now, local, cipher, receive))
+    let send = SendSession { remote, cipher, secret: send, made_at: now };
+    (send, ReceiveSession::new(now, local, cipher, receive))
 }
 
 impl Bond {
@@ -161,7 +166,7 @@ impl Bond {
         egress.set_mss_limit(inner_mtu);
         egress.set_peer_repairs(peer.repairs);
         Self {
-            ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.u64(), send),
+            ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.fork(), send),
             egress,
             paths: PathMap::default(),
             unconfirmed: None,
@@ -334,9 +339,9 @@ impl Bond {
     /// The peer used a session: it holds the keys.
     fn confirm(&mut self, session: SessionIndex) {
         if let Some((local, send)) = self.unconfirmed.take_if(|(local, _)| *local == session) {
-            let cipher = send.cipher;
+            let (cipher, made_at) = (send.cipher, send.made_at);
             self.use_session(local, cipher, send);
-            self.events.push_back(BondEvent::SessionConfirmed);
+            self.events.push_back(BondEvent::SessionConfirmed(made_at));
         }
     }
 
@@ -500,6 +505,11 @@ impl Bond {
     /// Whether a path can carry data.
     pub fn is_up(&self) -> bool {
         self.ingress.paths().any(|path| path.state == PathState::Up)
+    }
+
+    /// When the session was made under which this side sends.
+    pub fn session_made_at(&self) -> Instant {
+        self.ingress.session().made_at
     }
 
     /// Routes over which the peer was reached.

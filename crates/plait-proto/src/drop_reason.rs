@@ -68,6 +68,8 @@ drop_reasons! {
     TooOld => "too-old",
     /// An authenticated control datagram does not parse.
     BadControl => "bad-control",
+    /// An acknowledgement of what was never sent.
+    ForgedAck => "forged-ack",
     /// Data on a path that has not joined the bond.
     UnknownPath => "unknown-path",
     /// An inner packet that is neither IPv4 nor IPv6, or whose length does not fit.
@@ -87,6 +89,8 @@ drop_reasons! {
     QueueFull => "queue-full",
     /// The queue at the ingress delayed the packet's flow too long: it is to send slower.
     QueueDelay => "queue-delay",
+    /// What its path lost could not be sent again within a second: nobody waits for it any more.
+    TooOldToRepair => "too-old-to-repair",
     /// The inner packet is larger than the path can carry.
     TooBigForPath => "too-big-for-path",
     /// No path carries the 1280 bytes that IPv6 asks of a link.

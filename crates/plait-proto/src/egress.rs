@@ -44,6 +44,8 @@ const STALL_AFTER: Duration = Duration::from_millis(15);
 const STALL_UNTIL: Duration = Duration::from_millis(300);
 /// How long packets wait for those of a stalled path.
 const STALL_TIMEOUT: Duration = Duration::from_millis(250);
+/// Marks on a path are worth nothing for this long after a control datagram was marked there.
+const MARKS_DOUBTED: Duration = Duration::from_secs(30);
 /// When a path's datagrams of one session have been silent for this long, those of another that
 /// are new are no stragglers.
 const STRAGGLER_TIME: Duration = Duration::from_secs(1);
@@ -91,6 +93,9 @@ struct ReceivePath {
     ack_due: Option<Instant>,
     last_ack_at: Option<Instant>,
     ack_session: Option<SessionIndex>,
+    /// When a control datagram last came marked: whoever marks those, which are sent Not-ECT, marks
+    /// whatever passes (spec E-2).
+    marked_control_at: Option<Instant>,
     /// When something last came while data was flowing; `None` since the path said that it has
     /// fallen idle.
     flowed_at: Option<Instant>,
@@ -108,6 +113,7 @@ impl Default for ReceivePath {
             ack_due: None,
             last_ack_at: None,
             ack_session: None,
+            marked_control_at: None,
             flowed_at: None,
             ack_interval: ACK_INTERVAL_MIN,
             srtt: Duration::ZERO,
@@ -129,6 +135,12 @@ impl ReceivePath {
     /// A control datagram arrived. One without frames says that the path has fallen idle.
     fn note_control(&mut self, now: Instant, is_mark: bool) {
         self.flowed_at = if is_mark { None } else { self.flowed_at.map(|_| now) };
+    }
+
+    /// What to believe of the outer field of a datagram that arrived on the path (spec E-2).
+    fn believed(&self, now: Instant, outer: Ecn) -> Ecn {
+        let is_told_apart = |at: Instant| now.since(at) >= MARKS_DOUBTED;
+        if self.marked_control_at.is_none_or(is_told_apart) { outer } else { Ecn::NotEct }
     }
 
     /// Whether data stopped without a word, not long ago.
@@ -270,6 +282,20 @@ impl Egress {
         self.sessions.retain(|session| session.local != index);
     }
 
+    /// When the oldest session is too old.
+    pub fn sessions_expire_at(&self) -> Option<Instant> {
+        self.sessions.iter().map(|session| session.made_at + self.reject_after).min()
+    }
+
+    /// Wipes the sessions that are too old, and names them.
+    pub fn forget_expired(&mut self, now: Instant) -> Vec<SessionIndex> {
+        let is_old = |session: &ReceiveSession| now >= session.made_at + self.reject_after;
+        let expired = self.sessions.iter().filter(|session| is_old(session));
+        let expired: Vec<_> = expired.map(|session| session.local).collect();
+        self.sessions.retain(|session| !expired.contains(&session.local));
+        expired
+    }
+
     /// Whether datagrams with this index belong here.
     pub fn has_session(&self, index: SessionIndex) -> bool {
         self.sessions.iter().any(|session| session.local == index)
@@ -305,6 +331,9 @@ impl Egress {
         match header.kind {
             Kind::Data => {
                 let (prefix, packet) = DataPrefix::read(text).ok_or(DropReason::BadInnerPacket)?;
+                let ecn = self.paths.get(header.path).map_or(ecn, |path| path.believed(now, ecn));
+                // As good as lost: it is not acknowledged, so that the path's health shows it.
+                ecn::check(packet, ecn)?;
                 self.account(&arrival, prefix.sent, true);
                 self.follow_delay(now, header.path, prefix.sent);
                 self.resequence(now, header.path, prefix, ecn, packet);
@@ -316,6 +345,9 @@ impl Egress {
                 self.account(&arrival, prefix.sent, false);
                 if let Some(path) = self.paths.get_mut(header.path) {
                     path.note_control(now, frames.is_empty());
+                    if ecn == Ecn::Ce {
+                        path.marked_control_at = Some(now);
+                    }
                 }
                 self.follow_delay(now, header.path, prefix.sent);
                 let next = prefix.next_seq.expand(self.resequencer.expected_next());
@@ -385,8 +417,8 @@ impl Egress {
         let seq = prefix.seq.expand(self.resequencer.expected_next());
         let allowed = Inner::read(packet)
             .ok_or(DropReason::BadInnerPacket)
-            .and_then(|inner| self.allowed.check(&inner).map(|()| inner.protocol))
-            .and_then(|protocol| ecn::decapsulate(packet, outer).map(|()| protocol));
+            .and_then(|inner| self.allowed.check(&inner).map(|()| inner.protocol));
+        ecn::decapsulate(packet, outer);
         if allowed == Ok(mss::TCP) {
             mss::clamp(packet, self.inner_mtu);
         }
@@ -603,6 +635,12 @@ impl Egress {
     /// The same, once a second.
     pub fn tell_discards(&mut self, now: Instant) -> Option<Discards> {
         self.watch.tell(now)
+    }
+
+    /// Paths of which anything is kept, beyond their replay windows.
+    #[cfg(test)]
+    pub(crate) fn path_count(&self) -> usize {
+        self.paths.len()
     }
 
     /// A path's counters.

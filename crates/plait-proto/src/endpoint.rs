@@ -9,6 +9,7 @@
 //! batch of inputs, then ask for the timeout. `now` never goes backwards.
 
 mod cookies;
+mod entropy;
 mod handshakes;
 mod limits;
 mod links;
@@ -265,7 +266,8 @@ impl Endpoint {
             let peer = &mut self.peers[at];
             peer.answered_attempt = peer.attempts.count.saturating_sub(1);
             self.open_paths(now, at, &mut next.bond);
-            self.replace_bond(at, next, SessionAge { made_at: now, initiator: false });
+            let made_at = next.bond.session_made_at();
+            self.replace_bond(at, next, SessionAge { made_at, initiator: false });
         }
     }
 
@@ -418,9 +420,10 @@ impl Endpoint {
         while let Some(event) = self.peers[at].used_bond_mut().and_then(Bond::poll_event) {
             let key = self.peers[at].config.public_key;
             match event {
-                BondEvent::SessionConfirmed => {
+                BondEvent::SessionExpired(index) => self.forget_session(Some(index)),
+                BondEvent::SessionConfirmed(made_at) => {
                     let peer = &mut self.peers[at];
-                    peer.session = Some(SessionAge { made_at: now, initiator: false });
+                    peer.session = Some(SessionAge { made_at, initiator: false });
                     peer.handshakes += 1;
                     self.open_missing_paths(now, at);
                 }
@@ -468,7 +471,8 @@ impl Endpoint {
     fn peer_timeout(&self, now: Instant, peer: &Peer) -> Option<Instant> {
         let bond = peer.used_bond().and_then(|bond| bond.poll_timeout(now));
         let session = peer.session.and_then(|session| self.session_timeout(peer, session));
-        earlier(earlier(bond, session), peer.attempts.next_at)
+        let unused = peer.next_bond.as_ref().map(|next| self.rejects_unused_at(&next.bond));
+        earlier(earlier(bond, session), earlier(unused, peer.attempts.next_at))
     }
 
     /// Does what is due.
@@ -478,6 +482,7 @@ impl Endpoint {
                 bond.handle_timeout(now);
             }
             self.handle_bond_events(now, at);
+            self.mind_next_bond(now, at);
             self.mind_session(now, at);
             if self.peers[at].attempts.next_at.is_some_and(|next| next <= now) {
                 self.retry(now, at);

@@ -30,6 +30,7 @@ use crate::output::{Transmit, TransmitQueue};
 use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
 use crate::path::{Route, SendPath};
+use crate::rng::Rng;
 use crate::scheduler::{Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View};
 use crate::seq::{BondSeq, PathId};
 use crate::session::{Cipher, DirectionSecret, TAG_BYTES};
@@ -64,6 +65,8 @@ pub struct SendSession {
     pub cipher: Cipher,
     /// Secret of this direction.
     pub secret: DirectionSecret,
+    /// When both sides made it.
+    pub made_at: Instant,
 }
 
 /// A contiguous run under way.
@@ -88,6 +91,10 @@ pub struct Ingress {
     lanes: Lanes,
     next_seq: BondSeq,
     session: SendSession,
+    /// Nothing is sealed under a session that is older (spec K-6).
+    reject_after: Duration,
+    /// For which packet numbers are left out.
+    rng: Rng,
     paths: PathMap<SendPath>,
     reported: PathMap<Reported>,
     run: Option<RunInProgress>,
@@ -114,12 +121,15 @@ pub struct Ingress {
 
 impl Ingress {
     /// An ingress without paths; no inner packet is larger than `inner_mtu`.
-    pub fn new(config: &BondConfig, inner_mtu: u16, lane_seed: u64, session: SendSession) -> Self {
+    pub fn new(config: &BondConfig, inner_mtu: u16, mut rng: Rng, session: SendSession) -> Self {
+        let lane_seed = rng.u64();
         Self {
             scheduler: config.scheduler.build(),
             lanes: Lanes::new(config.order, lane_seed),
             next_seq: BondSeq(0),
             session,
+            reject_after: config.rekey.reject_after,
+            rng,
             paths: PathMap::default(),
             reported: PathMap::default(),
             run: None,
@@ -139,6 +149,7 @@ impl Ingress {
 
     /// Goes on with another scheduler or order; sequence numbers go on.
     pub fn reconfigure(&mut self, old: &BondConfig, new: &BondConfig, lane_seed: u64) {
+        self.reject_after = new.rekey.reject_after;
         if old.scheduler != new.scheduler {
             self.scheduler = new.scheduler.build();
             self.run = None;
@@ -161,6 +172,9 @@ impl Ingress {
         inner: &Inner,
         packet: &[u8],
     ) -> Result<(), DropReason> {
+        if self.is_expired(now) {
+            return Err(DropReason::ExpiredSession);
+        }
         if let Some(path) = self.pinned(now, inner, room_needed(packet)) {
             self.handle_pinned(now, inner, packet, path);
             return Ok(());
@@ -230,7 +244,8 @@ impl Ingress {
     /// Packets dropped after they had been taken, for one reason.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
         let queues = self.closed.as_ref().map_or(0, |closed| closed.drop_count(reason));
-        self.drops.get(reason) + queues
+        let repairs = if reason == DropReason::TooOldToRepair { self.rescue.given_up() } else { 0 };
+        self.drops.get(reason) + queues + repairs
     }
 
     /// Keeps what was sent just now, in case its path does not answer.
@@ -412,8 +427,28 @@ impl Ingress {
         that(&|path| room <= path.inner_max()).or_else(|| that(&|path| room <= path.inner_hoped()))
     }
 
+    /// Whether the session is too old to send under (spec K-6).
+    fn is_expired(&self, now: Instant) -> bool {
+        now >= self.session.made_at + self.reject_after
+    }
+
+    /// Wipes the keys of a session that is too old, for a bond that stays without one (spec K-6a).
+    pub fn forget_expired_keys(&mut self, now: Instant) {
+        if self.is_expired(now) {
+            self.session.secret = DirectionSecret::none();
+            for path in self.paths.values_mut() {
+                path.forget_key(self.session.secret.path_key(self.session.cipher, path.id));
+            }
+        }
+    }
+
     fn seal_data(&mut self, now: Instant, path: PathId, prefix: DataPrefix, packet: &[u8]) {
+        if self.is_expired(now) {
+            self.drops.count(DropReason::ExpiredSession);
+            return;
+        }
         let Some(path) = self.paths.get_mut(path) else { return };
+        path.leave_out_numbers(&mut self.rng);
         let length = packet.len() + DATA_OVERHEAD_BYTES;
         let bytes = path.route.ip_bytes(length);
         let queue_is_empty =
@@ -432,7 +467,12 @@ impl Ingress {
 
     /// Sends a control datagram over a path; without frames it is a mark.
     pub fn send_control(&mut self, now: Instant, path: PathId, frames: &[Frame]) {
+        if self.is_expired(now) {
+            self.drops.count(DropReason::ExpiredSession);
+            return;
+        }
         let Some(path) = self.paths.get_mut(path) else { return };
+        path.leave_out_numbers(&mut self.rng);
         if frames.iter().any(|frame| matches!(frame, Frame::Probe(_))) {
             path.await_answer(now);
         }

@@ -20,6 +20,7 @@ use sent::SentDatagrams;
 
 use crate::config::SocketId;
 use crate::congestion::ControllerConfig;
+use crate::rng::Rng;
 use crate::scheduler::PathView;
 use crate::seq::{PacketNumber, PathId};
 use crate::session::PathKey;
@@ -32,6 +33,9 @@ use crate::wire::sealed::DATA_OVERHEAD_BYTES;
 
 /// So many datagrams are not all lost by chance.
 const DATAGRAMS_BEYOND_CHANCE: u32 = 8;
+/// So many packet numbers are used, at least and at most, before one is left out.
+const LEAVE_OUT_MIN: u64 = 64;
+const LEAVE_OUT_MAX: u64 = 2048;
 /// Bytes of a UDP header.
 const UDP_HEADER_BYTES: u32 = 8;
 
@@ -106,6 +110,8 @@ pub struct SendPath {
     key: PathKey,
     session: SessionIndex,
     next_number: PacketNumber,
+    /// Which packet number is left out next; zero before that is known.
+    leave_out_at: PacketNumber,
     /// Number among all the path's datagrams of this epoch's packet number zero.
     epoch_base: u64,
     past: Option<PastEpoch>,
@@ -145,6 +151,7 @@ impl SendPath {
             key,
             session,
             next_number: PacketNumber(0),
+            leave_out_at: PacketNumber(0),
             epoch_base: 0,
             past: None,
         }
@@ -200,6 +207,26 @@ impl SendPath {
         self.key = key;
         self.epoch_base = self.sent.next_number();
         self.next_number = PacketNumber(0);
+        self.leave_out_at = PacketNumber(0);
+    }
+
+    /// Another key in place of one that is too old to be used.
+    pub fn forget_key(&mut self, key: PathKey) {
+        self.key = key;
+    }
+
+    /// Leaves a packet number out now and then, where acknowledgements decide how much is sent: who
+    /// acknowledges one acknowledges what never arrived (spec K-5, RFC 9000 section 21.4).
+    pub fn leave_out_numbers(&mut self, rng: &mut Rng) {
+        if self.congestion.is_none() || self.next_number < self.leave_out_at {
+            return;
+        }
+        if self.leave_out_at > PacketNumber(0) {
+            self.next_number = self.next_number.next();
+            self.sent.leave_out();
+        }
+        let after = LEAVE_OUT_MIN + rng.u64() % (LEAVE_OUT_MAX - LEAVE_OUT_MIN);
+        self.leave_out_at = PacketNumber(self.next_number.0 + after);
     }
 
     /// The session, packet number and key for the next datagram; the number is used up.

@@ -3,6 +3,7 @@
 mod cookie;
 mod handshake;
 mod keys;
+mod noise;
 #[cfg(feature = "simulation")]
 mod null_cipher;
 mod replay;

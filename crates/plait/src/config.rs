@@ -39,6 +39,7 @@ pub(crate) use prefix::Cidr;
 pub(crate) use quota::Quota;
 pub(crate) use quota::parse as parse_amount;
 
+use crate::daemon;
 use crate::steer::config::SteerConfig;
 use error::Conflict;
 
@@ -140,6 +141,12 @@ impl Config {
         self.peers.iter().any(|peer| peer.measure.unwrap_or(self.gateway.measure))
     }
 
+    /// The files that hold secrets.
+    pub(crate) fn key_files(&self) -> impl Iterator<Item = &Located<PathBuf>> {
+        let preshared = self.peers.iter().filter_map(|peer| peer.preshared_key_file.as_ref());
+        std::iter::once(&self.gateway.private_key_file).chain(preshared)
+    }
+
     /// Notes what does not go together in a line of the file.
     fn add(&self, problems: &Problems, line: usize, option: &str, conflict: Conflict) {
         let place = Place::Line(self.file.as_path().into(), line);
@@ -187,6 +194,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     check_paths(problems, &config);
     check_peers(problems, &config);
     check_addresses(problems, &config);
+    check_key_files(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -287,19 +295,26 @@ fn inner_address_warnings(config: &Config, warn: &mut impl FnMut(usize, &str, St
     }
 }
 
+/// As `ssh` does: a secret that others have read is none any more.
+fn check_key_files(problems: &Problems, config: &Config) {
+    if config.gateway.allow_open_key_files {
+        return;
+    }
+    // That there is no such user is told where it matters.
+    let user = daemon::user_of(config.gateway.user.as_ref()).ok().flatten();
+    for file in config.key_files() {
+        if let Err(problem) = key::check_secrecy(&file.value, user) {
+            let place = Place::Line(config.file.as_path().into(), file.line);
+            problems.add(&place, "key file", problem);
+        }
+    }
+}
+
 fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |line, option: &str, text: String, help: String| {
         warnings.push(Warning { line, option: option.into(), text, help });
     };
-    let secrets = config.peers.iter().filter_map(|peer| peer.preshared_key_file.as_ref());
-    for file in std::iter::once(&config.gateway.private_key_file).chain(secrets) {
-        if key::readable_by_others(&file.value) {
-            let path = file.value.display();
-            let text = format!("{path} is readable by every user of this machine");
-            warn(file.line, "key file", text, format!("chmod 600 {path}"));
-        }
-    }
     if config.gateway.addresses.is_empty() {
         let text = format!("{} will have no address", config.gateway.tun);
         let help = "add `address = [\"10.99.0.2/24\"]`, unless another program sets it".into();

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mio::Waker;
-use plait_net::rights::may_write;
+use plait_net::entry::Entry;
+use plait_net::rights::{UserId, effective_user, may_write};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -82,12 +82,17 @@ pub(crate) fn watch_signals<R: Send + 'static>(
 /// The control socket; its file goes with it.
 pub(crate) struct ControlSocket {
     path: PathBuf,
+    /// The socket's file itself.
+    entry: Entry,
     listener: UnixListener,
 }
 
 impl Drop for ControlSocket {
+    /// Whatever else has taken the file's place stays.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if self.entry.is_at(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -98,7 +103,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 ///
 /// # Errors
 /// What stands against it, with the remedy.
-pub(crate) fn probe(path: &Path, section: &str) -> Result<(), Advised> {
+pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<(), Advised> {
     let shown = path.display();
     let elsewhere = format!("set another `control_socket` under {section}");
     let bytes = path.as_os_str().len();
@@ -107,14 +112,7 @@ pub(crate) fn probe(path: &Path, section: &str) -> Result<(), Advised> {
             format!("{shown} has {bytes} bytes, a socket's path {SOCKET_PATH_BYTES_MAX} at most");
         return Err(Advised::new(message, elsewhere));
     }
-    match fs::symlink_metadata(path) {
-        Ok(there) if !there.file_type().is_socket() => {
-            let help = format!("remove it if it is of no use, or {elsewhere}");
-            return Err(Advised::new(format!("{shown} is there and is not a socket"), help));
-        }
-        _ => {}
-    }
-    if UnixStream::connect(path).is_ok() {
+    if check_place(path, section, user)? && UnixStream::connect(path).is_ok() {
         return Err(in_use(path, section));
     }
     match folder_problem(path) {
@@ -147,10 +145,12 @@ pub(crate) fn folder_problem(path: &Path) -> Option<String> {
 }
 
 impl ControlSocket {
-    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
-    /// `section` is where its path can be set, such as `[gateway]`.
-    pub(crate) fn open(path: &Path, section: &str) -> anyhow::Result<Self> {
-        if UnixStream::connect(path).is_ok() {
+    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced;
+    /// anything else stays. `section` is where its path can be set, such as `[gateway]`; `user` is
+    /// whom this process becomes, and whose socket may be left from an earlier run.
+    pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
+        let is_there = check_place(path, section, user)?;
+        if is_there && UnixStream::connect(path).is_ok() {
             return Err(in_use(path, section).into());
         }
         let unusable = |cause: io::Error| {
@@ -164,15 +164,13 @@ impl ControlSocket {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(unusable)?;
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(unusable(error).into());
-            }
-            _ => {}
+        if is_there {
+            fs::remove_file(path).map_err(unusable)?;
         }
         let listener = UnixListener::bind(path).map_err(unusable)?;
-        let socket = Self { path: path.to_owned(), listener };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(unusable)?;
+        let entry = Entry::open(path).map_err(unusable)?;
+        let socket = Self { path: path.to_owned(), entry, listener };
+        socket.entry.set_mode(0o600).map_err(unusable)?;
         Ok(socket)
     }
 
@@ -197,6 +195,25 @@ impl ControlSocket {
     }
 }
 
+/// Says whether a socket file stands at `path` that may be replaced, or nothing.
+///
+/// # Errors
+/// Something else stands there, or somebody else's socket.
+fn check_place(path: &Path, section: &str, user: Option<UserId>) -> Result<bool, Advised> {
+    let Ok(entry) = Entry::open(path) else { return Ok(false) };
+    let help = format!("remove it, or set another `control_socket` under {section}");
+    if !entry.is_socket() {
+        let message = format!("{} exists and is no socket", path.display());
+        return Err(Advised::new(message, help));
+    }
+    let owners = [Some(effective_user()), user.map(|user| user.uid)];
+    if !owners.contains(&Some(entry.uid())) {
+        let message = format!("{} belongs to user {}", path.display(), entry.uid());
+        return Err(Advised::new(message, help));
+    }
+    Ok(true)
+}
+
 /// Reads what a client asks.
 pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
@@ -208,20 +225,72 @@ pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
     use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("plait-control-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn error(path: &Path) -> String {
+        let Err(error) = ControlSocket::open(path, "[gateway]", None) else {
+            panic!("{} was taken", path.display());
+        };
+        let help = error.downcast_ref::<Advised>().map(Advised::help).unwrap_or_default();
+        format!("{error} ({help})")
+    }
+
+    /// Whatever stood at the path was deleted.
+    #[test]
+    fn regression_only_a_socket_is_replaced() {
+        let folder = folder("place");
+        let (file, link) = (folder.join("gateway.toml"), folder.join("link"));
+        fs::write(&file, "kept").unwrap();
+        let socket = folder.join("left.sock");
+        drop(UnixListener::bind(&socket).unwrap());
+        symlink(&socket, &link).unwrap();
+        for path in [&file, &link, &folder] {
+            let error = error(path);
+            assert!(error.contains("exists and is no socket (remove it, or set"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+        let taken = ControlSocket::open(&socket, "[gateway]", None).unwrap();
+        assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
+        let error = error(&socket);
+        assert!(error.contains("belongs to another running plait"), "{error}");
+        drop(taken);
+        assert!(!socket.exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn regression_what_took_the_sockets_place_stays() {
+        let folder = folder("drop");
+        let path = folder.join("a.sock");
+        let socket = ControlSocket::open(&path, "[gateway]", None).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "kept").unwrap();
+        drop(socket);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn what_stands_against_the_socket_is_told_and_left_alone() {
         let folder = std::env::temp_dir().join(format!("plait-probe-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let problem = |path: &Path| probe(path, "[gateway]").err().map(|error| error.to_string());
+        let problem = |path: &Path| probe(path, "[gateway]", None).err().map(|error| error.to_string());
         let free = folder.join("deep/er/free.sock");
         assert_eq!(problem(&free), None);
         assert!(!folder.join("deep").exists());
 
         let file = folder.join("file");
         fs::write(&file, "kept").unwrap();
-        assert!(problem(&file).unwrap().ends_with("is there and is not a socket"));
+        assert!(problem(&file).unwrap().ends_with("exists and is no socket"));
         assert!(problem(&file.join("x.sock")).unwrap().ends_with("file is not a folder"));
         assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
 

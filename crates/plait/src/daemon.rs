@@ -9,6 +9,7 @@ mod advertisements;
 mod driver;
 pub(crate) mod host;
 pub(crate) mod links;
+mod log_budget;
 mod measure;
 mod nat;
 mod operations;
@@ -17,6 +18,7 @@ mod pump;
 mod quota;
 mod reload;
 mod requests;
+mod sandbox;
 mod sockets;
 mod state;
 mod traffic;
@@ -42,6 +44,7 @@ use operations::Operations;
 pub(crate) use privileges::{CANNOT_BECOME_HELP, give_up, hand_over, user_of};
 use pump::Pump;
 use requests::Requests;
+pub(crate) use sandbox::{Files, enter_sandbox};
 pub(crate) use state::StateFile;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -61,7 +64,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
     let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
     let tun = host::open_tun(&config, &resolved.peers, mtu)?;
-    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
+    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);
@@ -73,7 +76,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     operations
         .set_up_host(&resolved.peers)
         .map_err(|error| Advised::new(error.to_string(), error.help()))?;
-    operations.give_up_rights(user)?;
+    let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, resolved.peers, host::random_generator()?);
     operations.tell_known_addresses(&mut endpoint);
     let mut pump = Pump::new(endpoint, tun);
@@ -91,7 +94,10 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
     }
-    let control = requests::serve(control, name.clone(), requests, measurements)?;
+    let control = {
+        let identity = requests::Identity { tun: name.clone(), sandbox };
+        requests::serve(control, identity, requests, measurements)?
+    };
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

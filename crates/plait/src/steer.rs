@@ -25,7 +25,7 @@ use plait_proto::steer::Node;
 
 use crate::advice::Advised;
 use crate::control::ControlSocket;
-use crate::daemon::{StateFile, forward, give_up, hand_over, undo, user_of};
+use crate::daemon::{Files, StateFile, enter_sandbox, forward, give_up, hand_over, undo, user_of};
 use config::SteerConfig;
 use driver::{Driver, Parts};
 use host::Host;
@@ -46,7 +46,7 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let user = user_of(config.node.user.as_ref())?;
     host::check_forwarding(&config)?;
-    let control = ControlSocket::open(&config.node.control_socket, "[node]")?;
+    let control = ControlSocket::open(&config.node.control_socket, "[node]", user)?;
     let tun = Tun::open(&config.node.tun, true)?;
     let host = Host::open(&config, &tun)?;
     let mut forwarding = Forwarding::set(&config)?;
@@ -58,6 +58,12 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
         hand_over(&config.node.control_socket, user);
     }
     give_up(user)?;
+    let files = Files {
+        read: vec![&config.file],
+        written: vec![&config.node.state_file, &config.node.control_socket],
+        nft: false,
+    };
+    enter_sandbox(config.node.sandbox, &files);
     let seed = host::random_u64().context("cannot read /dev/urandom")?;
     let pump = Pump::new(Node::new(config.node_config(), seed), tun);
     let (name, file) = (config.node.tun.clone(), config.file.clone());

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[path = "operations/rights.rs"]
+mod rights;
+
 /// Two gateways that reach each other over the loopback device: `a` listens, `b` has two links.
 const SETUP: &str = r#"
 set -u
@@ -67,6 +70,11 @@ host() { echo "$1: $(cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/a
 
 /// Runs a script after [`SETUP`]; gives what it prints. Nothing when there are no namespaces here.
 fn run(script: &str) -> Option<String> {
+    run_in(&["--user", "--map-root-user"], script)
+}
+
+/// The same, in these namespaces beside those of network and processes.
+fn run_in(namespaces: &[&str], script: &str) -> Option<String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("plait-operations-{}-{count}", std::process::id());
@@ -74,15 +82,8 @@ fn run(script: &str) -> Option<String> {
     fs::create_dir_all(&folder).unwrap();
     // With a namespace of process ids, nothing outlives the script.
     let output = Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-        ])
+        .args(namespaces)
+        .args(["--net", "--pid", "--fork", "--kill-child", "--mount-proc"])
         .args(["timeout", "60", "sh", "-c", &format!("echo ready\n{SETUP}\n{script}")])
         .env("PLAIT", env!("CARGO_BIN_EXE_plait"))
         .env_remove("RUST_LOG")
@@ -163,7 +164,7 @@ fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
         ping -c 1 -W 1 -I pb 10.99.0.77 >/dev/null
         status b --json
         grep -E 'ERROR|WARN|is made|is gone' b.log
-        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/$b/status
+        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs|^Seccomp:' /proc/$b/status
         kill $a $b; wait $a; echo "a $?"; wait $b; echo "b $?"
         ls
     "#;
@@ -181,6 +182,8 @@ fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
         has(&format!("{set}:\t0000000000003000"));
     }
     has("NoNewPrivs:\t1");
+    has("Seccomp:\t2");
+    has("\"sandbox\":[\"landlock\",\"seccomp\"]");
     has("a 0\nb 0\n");
     assert!(!text.contains(".sock\n"), "{text}");
 }

@@ -62,6 +62,18 @@ pub(crate) fn raise_ambient(capability: u32) -> io::Result<()> {
     prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as c_ulong, capability.into())
 }
 
+/// No core is dumped, and only root reads this process's memory or follows its calls.
+pub(crate) fn set_not_dumpable() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 0, 0)
+}
+
+/// Cores of this process, and of programs started from here, may have no bytes.
+pub(crate) fn forbid_cores() -> io::Result<()> {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives until the call returns.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }.into())
+}
+
 /// No program started from here gains rights by its file.
 pub(crate) fn set_no_new_privileges() -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)

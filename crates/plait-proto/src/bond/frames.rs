@@ -31,7 +31,9 @@ impl Bond {
         let id = header.path;
         let mut replies = Vec::new();
         if !self.paths.contains(id) {
-            replies.push(self.join(now, header, route)?);
+            let joined = self.join(now, header, route);
+            // What is refused leaves nothing behind.
+            replies.push(joined.inspect_err(|_| self.egress.remove_path(id))?);
         }
         let mut reports = Vec::new();
         let any_ack = frames.iter().any(|frame| matches!(frame, Frame::Ack(_)));
@@ -131,7 +133,7 @@ impl Bond {
         }
     }
 
-    fn handle_ack(&mut self, now: Instant, ack: Ack) {
+    pub(super) fn handle_ack(&mut self, now: Instant, ack: Ack) {
         let id = PathId((ack.index & 0xff) as u8);
         let outcome = self.ingress.handle_feedback(now, Feedback::Ack(ack));
         let Some(path) = self.ingress.path_mut(id) else { return };

@@ -82,7 +82,6 @@ impl Bond {
 
     /// Something came on a path that is gone: the peer does not know.
     pub(super) fn refuse_closed_path(&mut self, now: Instant, id: PathId) {
-        self.egress.remove_path(id);
         if !self.notices.holds(Notice::Closed(id)) {
             self.notices.add(now, Notice::Closed(id));
         }

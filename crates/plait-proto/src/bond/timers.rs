@@ -34,7 +34,8 @@ impl Bond {
         };
         let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
         let ingress = self.ingress.poll_timeout();
-        earlier(earlier(egress, control), earlier(ingress, self.notices_due()))
+        let sessions = self.egress.sessions_expire_at();
+        earlier(earlier(egress, control), earlier(earlier(ingress, self.notices_due()), sessions))
     }
 
     /// When the first of the paths has something due.
@@ -50,6 +51,7 @@ impl Bond {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.forget_expired_sessions(now);
         self.egress.handle_timeout(now);
         self.send_feedback(now);
         self.send_notices(now);
@@ -63,6 +65,17 @@ impl Bond {
         self.notice_silence(now);
         self.ingress.handle_timeout(now);
         self.control_due = self.find_control_due(now);
+    }
+
+    /// Keys that nothing may be opened or sealed with any more are wiped, also while the bond
+    /// sleeps (spec K-6, K-6a).
+    fn forget_expired_sessions(&mut self, now: Instant) {
+        for index in self.egress.forget_expired(now) {
+            self.events.push_back(BondEvent::SessionExpired(index));
+        }
+        if self.is_asleep() {
+            self.ingress.forget_expired_keys(now);
+        }
     }
 
     fn send_feedback(&mut self, now: Instant) {

@@ -36,6 +36,19 @@ impl Endpoint {
         peer.session.is_some_and(|session| now >= renewed_until(session)) && peer.is_asleep()
     }
 
+    /// When a bond that the peer asked for and never used is given up.
+    pub(super) fn rejects_unused_at(&self, unused: &Bond) -> Instant {
+        unused.session_made_at() + self.config.bond.rekey.reject_after
+    }
+
+    /// The peer never used the bond it asked for: its keys are too old.
+    pub(super) fn mind_next_bond(&mut self, now: Instant, at: usize) {
+        let unused = self.peers[at].next_bond.as_ref();
+        if unused.is_some_and(|next| now >= self.rejects_unused_at(&next.bond)) {
+            self.discard_next_bond(at);
+        }
+    }
+
     pub(super) fn mind_session(&mut self, now: Instant, at: usize) {
         let limits = self.config.bond.rekey;
         let peer = &self.peers[at];

@@ -1,6 +1,7 @@
 //! What the peer says about this side's packets.
 
 use super::{Ingress, Reported};
+use crate::drop_reason::DropReason;
 use crate::feedback::Feedback;
 use crate::path::sent::{AckOutcome, NumberRange};
 use crate::scheduler::{PathReport, View};
@@ -39,15 +40,20 @@ impl Ingress {
         let (base, next) = path.epoch_of(session)?;
         let largest = ack.largest.expand(next);
         if largest >= next {
+            self.drops.count(DropReason::ForgedAck);
             return None;
         }
         let mut above = largest.0 + 1;
-        let ranges = ack.ranges.iter().map_while(|range| {
+        let ranges = ack.ranges.iter().map_while(move |range| {
             let high = above.checked_sub(u64::from(range.gap) + 1)?;
             let low = (high + 1).checked_sub(u64::from(range.length))?;
             above = low;
             Some(NumberRange { low: base + low, high: base + high })
         });
+        if path.sent.names_left_out(ranges.clone()) {
+            self.drops.count(DropReason::ForgedAck);
+            return None;
+        }
         let mut late_by = Duration::ZERO;
         if let Some(elapsed) = path.sent.elapsed_of(now, base + largest.0) {
             late_by = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);

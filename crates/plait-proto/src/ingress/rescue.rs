@@ -27,6 +27,8 @@ pub(super) struct Rescue {
     bytes: u64,
     next_at: Option<Instant>,
     portion_bytes: u64,
+    /// Packets for which nobody waited any more.
+    given_up: u64,
 }
 
 impl Rescue {
@@ -69,7 +71,13 @@ impl Rescue {
     fn drop_old(&mut self, now: Instant) {
         while self.packets.front().is_some_and(|packet| now >= packet.taken_at + RESCUE_TIME) {
             self.take_front();
+            self.given_up += 1;
         }
+    }
+
+    /// Packets that became too old before they could be sent again, since the start.
+    pub(super) const fn given_up(&self) -> u64 {
+        self.given_up
     }
 
     fn take_front(&mut self) -> Option<KeptPacket> {
@@ -113,6 +121,7 @@ impl Rescue {
             if now < packet.taken_at + RESCUE_TIME {
                 return Some(packet);
             }
+            self.given_up += 1;
         }
         None
     }
@@ -186,6 +195,6 @@ mod tests {
         let now = Instant::ZERO + RESCUE_TIME;
         rescue.begin_portion(now, &[]);
         assert!(rescue.next(now).is_none());
-        assert_eq!(rescue.poll_timeout(), None);
+        assert_eq!((rescue.poll_timeout(), rescue.given_up()), (None, 3));
     }
 }

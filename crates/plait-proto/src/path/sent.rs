@@ -26,6 +26,8 @@ const LOST_REMEMBERED_TO_LEARN: Duration = Duration::from_millis(500);
 const SENDS_MAX: u8 = 4;
 /// A path that reorders by more is taken to lose.
 const REORDERING_MAX: Duration = Duration::from_millis(50);
+/// Numbers left out that are remembered.
+const LEFT_OUT_MAX: usize = 64;
 /// How long a delivery rate counts.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -135,6 +137,8 @@ pub struct SentDatagrams {
     newest_sent_at: Instant,
     rate: WindowedMax,
     large: LargeDatagrams,
+    /// The latest numbers that were left out, ascending.
+    left_out: VecDeque<u64>,
     /// Datagrams looked at one after the other because of acknowledgements, since the start: each
     /// at most twice, and one for each acknowledgement (docs/threat-model.md).
     slots_walked: u64,
@@ -185,6 +189,7 @@ impl Default for SentDatagrams {
             newest_sent_at: Instant::ZERO,
             rate: WindowedMax::default(),
             large: LargeDatagrams { above_bytes: u32::MAX, acked_below: 0, lost: 0 },
+            left_out: VecDeque::new(),
             slots_walked: 0,
         }
     }
@@ -248,6 +253,24 @@ impl SentDatagrams {
     /// Bytes of the packets that are kept.
     pub const fn kept_bytes(&self) -> u64 {
         self.keeper.bytes()
+    }
+
+    /// Notes a number that is left out: nobody ever receives it.
+    pub fn leave_out(&mut self) {
+        if self.left_out.len() == LEFT_OUT_MAX {
+            self.left_out.pop_front();
+        }
+        self.left_out.push_back(self.next_number());
+        self.sent_unacknowledged();
+    }
+
+    /// Whether any of these runs names a number that was left out.
+    pub fn names_left_out(&self, mut ranges: impl Iterator<Item = NumberRange>) -> bool {
+        !self.left_out.is_empty()
+            && ranges.any(|NumberRange { low, high }| {
+                let first = self.left_out.partition_point(|number| *number < low);
+                self.left_out.get(first).is_some_and(|number| *number <= high)
+            })
     }
 
     /// Notes a datagram that asks for no acknowledgement: it uses up a number and nothing else.

@@ -12,6 +12,7 @@ use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use blake2::{Blake2s256, Blake2sMac, Digest as _};
 use chacha20poly1305::aead::AeadInPlace as _;
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
 
 use super::keys::PublicKey;
 use crate::drop_reason::DropReason;
@@ -109,7 +110,8 @@ fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; MAC_BYTES] {
 }
 
 struct Secret {
-    key: [u8; 32],
+    /// In a box, so that moving it leaves no copy behind.
+    key: Box<Zeroizing<[u8; 32]>>,
     made_at: Instant,
 }
 
@@ -117,8 +119,8 @@ impl Secret {
     fn cookie(&self, source: SocketAddr) -> Cookie {
         let port = source.port().to_be_bytes();
         Cookie(match source.ip().to_canonical() {
-            IpAddr::V4(ip) => keyed(&self.key, &[&ip.octets(), &port]),
-            IpAddr::V6(ip) => keyed(&self.key, &[&ip.octets(), &port]),
+            IpAddr::V4(ip) => keyed(&self.key[..], &[&ip.octets(), &port]),
+            IpAddr::V6(ip) => keyed(&self.key[..], &[&ip.octets(), &port]),
         })
     }
 }
@@ -141,8 +143,8 @@ impl CookieSecrets {
     /// The cookie of an address. Randomness is used for a new secret, when one is due.
     pub fn cookie(&mut self, now: Instant, rng: &mut Rng, source: SocketAddr) -> Cookie {
         if self.current.as_ref().is_none_or(|secret| now >= secret.made_at + SECRET_TIME) {
-            let mut key = [0; 32];
-            rng.fill(&mut key);
+            let mut key = Box::new(Zeroizing::new([0; 32]));
+            rng.fill(&mut key[..]);
             self.previous = self.current.take();
             self.current = Some(Secret { key, made_at: now });
         }

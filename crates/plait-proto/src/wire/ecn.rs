@@ -70,16 +70,14 @@ impl Ecn {
         }
     }
 
-    /// What the inner field becomes where the tunnel ends; `None` when the packet must be dropped:
-    /// a router marked what a transport without ECN sent (RFC 6040 §4.2, figure 4; spec E-2).
-    const fn decapsulated(inner: Self, outer: Self) -> Option<Self> {
-        Some(match (inner, outer) {
-            (Self::NotEct, Self::Ce) => return None,
+    /// What the inner field becomes where the tunnel ends (RFC 6040 §4.2, figure 4; spec E-2).
+    const fn decapsulated(inner: Self, outer: Self) -> Self {
+        match (inner, outer) {
             (Self::NotEct, _) => Self::NotEct,
             (Self::Ce, _) | (_, Self::Ce) => Self::Ce,
             (Self::Ect0, Self::Ect1) => Self::Ect1,
             (inner, _) => inner,
-        })
+        }
     }
 }
 
@@ -96,22 +94,25 @@ pub fn mark(packet: &mut [u8]) -> bool {
     }
 }
 
-/// Brings what routers wrote into the outer header of a datagram on into the inner packet that it
-/// carried (RFC 6040 §4.2; spec E-2).
+/// Refuses a packet whose transport does not understand marks in a datagram that was marked (RFC
+/// 6040 §4.2; spec E-3).
 ///
 /// # Errors
-/// Why the packet must be dropped instead.
-pub fn decapsulate(packet: &mut [u8], outer: Ecn) -> Result<(), DropReason> {
-    // Nearly all datagrams arrive as they were sent.
+/// [`DropReason::MarkedNotEct`].
+pub fn check(packet: &[u8], outer: Ecn) -> Result<(), DropReason> {
+    let is_refused = outer == Ecn::Ce && Ecn::of(packet) == Ecn::NotEct;
+    if is_refused { Err(DropReason::MarkedNotEct) } else { Ok(()) }
+}
+
+/// Brings what routers wrote into the outer header of a datagram on into the inner packet that it
+/// carried and that [`check`] let pass (RFC 6040 §4.2; spec E-2).
+pub fn decapsulate(packet: &mut [u8], outer: Ecn) {
     let inner = Ecn::of(packet);
-    if inner == outer {
-        return Ok(());
-    }
-    let ecn = Ecn::decapsulated(inner, outer).ok_or(DropReason::MarkedNotEct)?;
+    let ecn = Ecn::decapsulated(inner, outer);
+    // Nearly all datagrams arrive as they were sent.
     if ecn != inner {
         ecn.write(packet);
     }
-    Ok(())
 }
 
 enum Version {
@@ -203,7 +204,10 @@ mod tests {
             (Ce, [Some(Ce), Some(Ce), Some(Ce), Some(Ce)]),
         ];
         for (inner, expected) in rows {
-            assert_eq!(outer.map(|outer| Ecn::decapsulated(inner, outer)), expected, "{inner:?}");
+            let mut packet = v4(0, [10, 0, 0, 1]);
+            inner.write(&mut packet);
+            let end = |outer| check(&packet, outer).ok().map(|()| Ecn::decapsulated(inner, outer));
+            assert_eq!(outer.map(end), expected, "{inner:?}");
         }
     }
 
@@ -211,13 +215,13 @@ mod tests {
     fn decapsulation_changes_the_inner_packet_or_refuses_it() {
         let address = [10, 0, 0, 1];
         let mut packet = v4(0xb8 | 2, address);
-        assert_eq!(decapsulate(&mut packet, Ecn::Ce), Ok(()));
+        decapsulate(&mut packet, Ecn::Ce);
         assert_eq!(packet, v4(0xb8 | 3, address), "and the checksum follows");
-        assert_eq!(decapsulate(&mut packet, Ecn::NotEct), Ok(()));
+        decapsulate(&mut packet, Ecn::NotEct);
         assert_eq!(packet, v4(0xb8 | 3, address), "a mark stays");
         let mut packet = v4(0xb8, address);
-        assert_eq!(decapsulate(&mut packet, Ecn::Ce), Err(DropReason::MarkedNotEct));
-        assert_eq!(decapsulate(&mut packet, Ecn::Ect0), Ok(()));
+        assert_eq!(check(&packet, Ecn::Ce), Err(DropReason::MarkedNotEct));
+        decapsulate(&mut packet, Ecn::Ect0);
         assert_eq!(packet, v4(0xb8, address), "what a transport does not understand stays outside");
     }
 

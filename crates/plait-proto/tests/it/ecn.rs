@@ -45,16 +45,41 @@ fn a_mark_on_the_way_reaches_the_inner_packet() {
     assert_eq!(status, 0, "control datagrams mind no mark");
 }
 
+/// Spec E-3: it is not acknowledged, and so counts as lost on its path.
 #[test]
-fn what_was_dropped_for_its_mark_holds_nothing_up() {
+fn what_was_dropped_for_its_mark_is_as_good_as_lost() {
     let mut world = World::connected(Setup::default());
     world.links[0].rewrites = Some(Ecn::Ce);
     let packets: Vec<_> = (0..20).map(|n| with(Ecn::NotEct, n)).collect();
     world.send(CUSTOMER, &packets);
-    world.run_for(Duration::from_millis(16));
+    world.run_for(Duration::from_millis(200));
     let delivered: Vec<_> = world.delivered[PROVIDER].iter().map(|p| number(p)).collect();
     assert_eq!(delivered, (0..20).filter(|n| n % 2 == 1).collect::<Vec<_>>());
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::MarkedNotEct), 10);
+    let status = world.sides[PROVIDER].status(world.now);
+    let received: Vec<u64> =
+        status.peers[0].paths.iter().map(|path| path.received_packets).collect();
+    assert_eq!(received, [0, 10]);
+}
+
+/// Spec E-2: control datagrams are sent Not-ECT; a router that marks them marks whatever passes.
+/// All its data was dropped and acknowledged, so that nothing showed it.
+#[test]
+fn regression_a_middlebox_that_marks_everything_is_no_black_hole() {
+    for links in [1, 2] {
+        let mut world = World::connected(Setup { links, ..Setup::default() });
+        world.links[0].rewrites = Some(Ecn::Ce);
+        for n in 0..500 {
+            world.send(CUSTOMER, &[with([Ecn::NotEct, Ecn::Ect0][n as usize % 2], n)]);
+            world.run_for(Duration::from_millis(10));
+        }
+        world.run_for(Duration::from_millis(100));
+        let delivered = &world.delivered[PROVIDER];
+        assert!(delivered.len() > 450, "{} of 500 over {links} links", delivered.len());
+        let late = delivered.iter().filter(|packet| number(packet) >= 250);
+        assert!(late.clone().all(|packet| Ecn::of(packet) != Ecn::Ce), "its marks mean nothing");
+        assert_eq!(late.count(), 250);
+    }
 }
 
 #[test]

@@ -188,7 +188,8 @@ const FREE: Sized = Sized { flow: 13, bytes: 507 };
 
 /// Packets that the queues dropped because their flows waited too long.
 fn told_to_slow_down(world: &World) -> usize {
-    world.sides[CUSTOMER].drop_count(DropReason::QueueDelay) as usize
+    let reasons = [DropReason::QueueDelay, DropReason::TooOldToRepair];
+    reasons.map(|reason| world.sides[CUSTOMER].drop_count(reason) as usize).iter().sum()
 }
 
 /// Sends `count` packets of each flow in turn, a burst of `burst` each millisecond.

@@ -53,6 +53,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return print_recipe(args);
     }
     up::start_log(args.verbose);
+    up::keep_memory_private();
     steer::run(SteerConfig::load(&args.config)?)?;
     Ok(Outcome::Good)
 }

@@ -39,6 +39,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     start_log(args.verbose);
+    keep_memory_private();
     let config = Config::load(&args.config)?;
     for warning in &config.warnings {
         let (file, line) = (config.file.display(), warning.line);
@@ -57,6 +58,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     daemon::run(config)?;
     Ok(Outcome::Good)
+}
+
+/// Keeps what is about to be read, and made, from core dumps and other processes.
+pub(super) fn keep_memory_private() {
+    if let Err(error) = plait_net::rights::keep_memory_private() {
+        log::warn!("secrets may land in core dumps: {error}");
+    }
 }
 
 /// Sends the log to stderr.

@@ -100,6 +100,16 @@ pub(crate) enum KeyProblem {
     Malformed(Malformed),
     #[error("cannot read the key file {}: {cause}", path.display())]
     File { path: PathBuf, cause: io::Error },
+    #[error(
+        "others than its owner may read or write the key file {} (mode {mode:o})",
+        path.display()
+    )]
+    Mode { path: PathBuf, mode: u32 },
+    #[error(
+        "the key file {} belongs to user {uid}, who can read it and replace it",
+        path.display()
+    )]
+    Owner { path: PathBuf, uid: u32 },
     #[error("the key file {} does not hold a key: {cause}", path.display())]
     FileContent { path: PathBuf, cause: Malformed },
 }
@@ -115,6 +125,15 @@ impl KeyProblem {
                 format!("make one: (umask 077; plait keygen > {})", path.display())
             }
             Self::File { .. } => "run plait as the file's owner, or as root".into(),
+            Self::Mode { path, .. } => format!(
+                "chmod 600 {}; who can read it by now knows the key (`allow_open_key_files = true` \
+                 under [gateway] lets it pass)",
+                path.display()
+            ),
+            Self::Owner { path, .. } => format!(
+                "chown root {}, or name its owner as `user` under [gateway]",
+                path.display()
+            ),
             Self::FileContent { path, .. } => {
                 format!("the file holds one line from `plait keygen`; look at {}", path.display())
             }

@@ -44,6 +44,10 @@ pub(crate) struct Gateway {
     pub(crate) state_file: PathBuf,
     /// Whom the daemon becomes once all is set up.
     pub(crate) user: Option<Located<String>>,
+    /// Whether the daemon puts files and system calls that it does not need out of its reach.
+    pub(crate) sandbox: bool,
+    /// Whether key files may be such as others can read or write.
+    pub(crate) allow_open_key_files: bool,
     /// Whether the host is made to forward packets while the gateway runs.
     pub(crate) forward: bool,
     /// Where inner addresses are hidden behind the host's own.
@@ -98,6 +102,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     };
     let user = section.parsed("user", user_name);
     let user = user.map(|user| Located::option(&section, "user", user));
+    let sandbox = section.boolean("sandbox").unwrap_or(true);
+    let allow_open_key_files = section.boolean("allow_open_key_files").unwrap_or(false);
     let forward = section.boolean("forward").unwrap_or(false);
     let nat = nat::read(&mut section);
     let measure = section.boolean("measure").unwrap_or(false);
@@ -118,6 +124,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         control_socket,
         state_file,
         user,
+        sandbox,
+        allow_open_key_files,
         forward,
         nat,
         measure,

@@ -220,10 +220,7 @@ fn an_endpoint_that_cannot_be_resolved_is_named_with_its_line() {
 
 #[test]
 fn what_looks_unintended_is_a_warning() {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
-    let key = folder.0.join("gateway.key");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     let text = format!(
         "[gateway]\nprivate_key_file = \"gateway.key\"\n[[path]]\ninterface = \"lo\"\n\
          [[peer]]\npublic_key = \"{}\"\nendpoint = \"192.0.2.1:1\"\nallowed_ips = \"10.0.0.7/8\"\n",
@@ -231,16 +228,36 @@ fn what_looks_unintended_is_a_warning() {
     );
     let config = folder.load(&text).unwrap();
     let found: Vec<_> = config.warnings.iter().map(|w| (w.line, w.text.as_str())).collect();
-    let readable = format!("{} is readable by every user of this machine", key.display());
     assert_eq!(
         found,
         [
             (1, "plait0 will have no address"),
-            (2, readable.as_str()),
             (3, "with a single path there is nothing to bond"),
             (8, "10.0.0.7/8 is taken as 10.0.0.0/8"),
         ]
     );
+}
+
+#[test]
+fn regression_a_key_file_that_others_can_read_is_refused_unless_allowed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    let key = folder.0.join("gateway.key");
+    for mode in [0o644, 0o640, 0o602] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        let errors = folder.load(&customer()).unwrap_err();
+        let text = errors.to_string();
+        let expected = format!(
+            "gw.toml:3: key file: others than its owner may read or write the key file {} (mode \
+             {mode:o})",
+            key.display()
+        );
+        assert!(text.contains(&expected), "{text}");
+        let help = errors.iter().next().unwrap().help();
+        assert!(help.starts_with(&format!("chmod 600 {};", key.display())), "{help}");
+        let allowed = customer().replacen("routes", "allow_open_key_files = true\nroutes", 1);
+        folder.load(&allowed).unwrap();
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use plait_net::udp::UdpSocket;
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::time::Instant;
 
+use super::host::refresh_generator;
 use super::links::{Change, Links};
 use super::operations::Operations;
 use super::pump::Pump;
@@ -99,6 +100,7 @@ impl Driver {
                 self.tun_ready = self.pump.read_tun(now)?;
             }
             self.run_due(now());
+            refresh_generator(&mut self.pump.endpoint);
         }
         let Pump { endpoint, traffic, .. } = &mut self.pump;
         self.host.operations.finish(now(), endpoint, traffic, &self.host.links);

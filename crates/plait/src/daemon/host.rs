@@ -1,16 +1,17 @@
 //! What a gateway needs of its host: sockets, the TUN device with addresses and routes, randomness.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::net::IpAddr;
 
 use anyhow::Context as _;
+use plait_net::machine::fill_random;
 use plait_net::netlink::{Netlink, NetlinkError, RouteInfo};
 use plait_net::tun::Tun;
 use plait_net::udp::{BindTo, UdpSocket};
 use plait_proto::config::{PeerConfig, Prefix};
+use plait_proto::endpoint::Endpoint;
 use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
+use zeroize::Zeroizing;
 
 use crate::advice::Advised;
 use crate::config::Config;
@@ -143,16 +144,33 @@ fn half(address: IpAddr) -> Prefix {
 
 /// A generator seeded by the operating system.
 pub(super) fn random_generator() -> anyhow::Result<Rng> {
-    let mut seed = [0; 32];
-    File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut seed))
-        .context("cannot read /dev/urandom")?;
-    Ok(Rng::from_seed(seed))
+    let mut result = Ok(());
+    let rng = Rng::seeded_by(|seed| result = fill_random(seed));
+    result.context("the kernel gives no random numbers")?;
+    Ok(rng)
+}
+
+/// Mixes new entropy into an endpoint's generator, if it drew secrets since the last time.
+pub(super) fn refresh_generator(endpoint: &mut Endpoint) {
+    if !endpoint.wants_entropy() {
+        return;
+    }
+    let mut entropy = Zeroizing::new([0; 32]);
+    match fill_random(&mut *entropy) {
+        Ok(()) => endpoint.mix_in(&entropy),
+        Err(error) => log::debug!("the kernel gives no random numbers: {error}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_generators_differ() {
+        let [mut a, mut b] = [random_generator().unwrap(), random_generator().unwrap()];
+        assert_ne!(a.u64(), b.u64());
+    }
 
     #[test]
     fn each_route_is_there_once_and_a_default_in_halves() {

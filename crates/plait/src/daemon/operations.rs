@@ -21,9 +21,10 @@ use super::nat::{self, HostError};
 use super::privileges;
 use super::quota::{Meter, month, spent_reason};
 use super::reload::{self, Reload};
+use super::sandbox::{Files, enter_sandbox};
 use super::state::StateFile;
 use super::traffic::Traffic;
-use crate::config::{Config, PathConfig, parse_key};
+use crate::config::{Config, Nat, PathConfig, parse_key};
 
 /// Quotas are counted this often.
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
@@ -66,14 +67,28 @@ impl Operations {
     }
 
     /// Gives up the rights that are not needed any more, and to the user what it must go on
-    /// writing.
-    pub(super) fn give_up_rights(&mut self, user: Option<UserId>) -> anyhow::Result<()> {
-        if let Some(user) = user {
+    /// writing; then enters the sandbox, whose parts that hold are returned.
+    pub(super) fn give_up_rights(
+        &mut self,
+        user: Option<UserId>,
+    ) -> anyhow::Result<Vec<&'static str>> {
+        let gateway = &self.config.gateway;
+        if user.is_some() || gateway.sandbox {
+            // Later its folder may be out of reach.
             self.file.create();
-            privileges::hand_over(&self.config.gateway.state_file, user);
-            privileges::hand_over(&self.config.gateway.control_socket, user);
         }
-        privileges::give_up(user)
+        if let Some(user) = user {
+            privileges::hand_over(&gateway.state_file, user);
+            privileges::hand_over(&gateway.control_socket, user);
+        }
+        privileges::give_up(user)?;
+        let keys = self.config.key_files().map(|file| file.value.as_path());
+        let files = Files {
+            read: keys.chain([self.config.file.as_path()]).collect(),
+            written: vec![&gateway.state_file, &gateway.control_socket],
+            nft: gateway.nat != Nat::Off,
+        };
+        Ok(enter_sandbox(gateway.sandbox, &files))
     }
 
     /// Tells the endpoint, before its start, where its peers were last reached, so that a gateway

@@ -12,9 +12,11 @@ use plait_net::udp::{Transmit, UdpPort};
 use plait_proto::config::SocketId;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::path::Route;
+use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 use plait_proto::wire::ecn::Ecn;
 
+use super::log_budget::{LogBudget, Verdict};
 use super::sockets::Sockets;
 use super::traffic::Traffic;
 
@@ -33,12 +35,14 @@ pub(super) struct Pump<T, U> {
     pub(super) sockets: Sockets<U>,
     pub(super) traffic: Traffic,
     batch: PacketBatch,
+    log_budget: LogBudget<PublicKey>,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
         let (sockets, batch) = (Sockets::default(), PacketBatch::new());
-        Self { endpoint, tun, sockets, traffic: Traffic::default(), batch }
+        let (traffic, log_budget) = (Traffic::default(), LogBudget::default());
+        Self { endpoint, tun, sockets, traffic, batch, log_budget }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -117,8 +121,45 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             log::debug!("writing to the TUN device: {error}");
         }
         while let Some(event) = self.endpoint.poll_event() {
-            tell(&event);
+            if self.may_tell(&event) {
+                tell(&event);
+            }
         }
+    }
+}
+
+impl<T, U> Pump<T, U> {
+    /// Whether the event's peer may cause another line of the log.
+    fn may_tell(&mut self, event: &Event) -> bool {
+        let peer = peer_of(event);
+        match self.log_budget.take(peer) {
+            Verdict::Write { left_out: 0 } => true,
+            Verdict::Write { left_out } => {
+                log::warn!("{peer}: {left_out} lines were left out");
+                true
+            }
+            Verdict::LeaveOut { is_first } => {
+                if is_first {
+                    log::warn!("{peer} causes too many lines: some are left out");
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Whom an event is about.
+fn peer_of(event: &Event) -> &PublicKey {
+    match event {
+        Event::BondUp(peer)
+        | Event::BondDown(peer)
+        | Event::BondStuck(peer)
+        | Event::PathUp(peer, _)
+        | Event::PathSilent(peer, _)
+        | Event::PathLossy(peer, _)
+        | Event::PathClosed(peer, _)
+        | Event::PathMoved(peer, _, _)
+        | Event::InnerMtu(peer, _) => peer,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::config::{Config, PathConfig, Resolved};
+use crate::config::{Config, Nat, PathConfig, Resolved};
 
 /// A configuration that was read again.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
         ("state_file", before.state_file != now.state_file),
         ("listen_port", port(before) != port(now)),
         ("user", user(before) != user(now)),
+        ("sandbox", before.sandbox != now.sandbox),
+        ("nat", is_nat_out_of_reach(old, new)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("routes", before.routes != now.routes),
@@ -67,6 +69,11 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
     names
 }
 
+/// A sandbox that was entered without NAT lets no program run, and NAT is one's work.
+fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
+    old.gateway.sandbox && old.gateway.nat == Nat::Off && new.gateway.nat != Nat::Off
+}
+
 /// Whether the listening socket is the one link before and not after, or the other way round.
 fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
     old.is_empty() != new.is_empty()
@@ -74,7 +81,12 @@ fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
 
 /// The new configuration, with what stays until a restart as it was.
 pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
+    let nat_waits = is_nat_out_of_reach(old, &new);
     let (before, now) = (&old.gateway, &mut new.gateway);
+    if nat_waits {
+        now.nat.clone_from(&before.nat);
+    }
+    now.sandbox = before.sandbox;
     now.tun.clone_from(&before.tun);
     now.control_socket.clone_from(&before.control_socket);
     now.state_file.clone_from(&before.state_file);
@@ -97,6 +109,6 @@ pub(super) fn host_differs(old: &Config, new: &Config) -> bool {
     let prefixes = |config: &Config| -> Vec<_> {
         config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value).collect()
     };
-    let any = new.gateway.forward || new.gateway.nat != crate::config::Nat::Off;
+    let any = new.gateway.forward || new.gateway.nat != Nat::Off;
     asked(old) != asked(new) || (any && prefixes(old) != prefixes(new))
 }

@@ -58,16 +58,25 @@ pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Resu
 /// Answers the gateway's clients. What is returned removes the socket's file.
 pub(super) fn serve(
     socket: ControlSocket,
-    tun: String,
+    identity: Identity,
     requests: Requests,
     measurements: Registry,
 ) -> anyhow::Result<ControlSocket> {
-    socket.answer_with(move |client| answer(client, &tun, &requests, &measurements))
+    socket.answer_with(move |client| answer(client, &identity, &requests, &measurements))
+}
+
+/// What a running gateway says of itself and never changes.
+#[derive(Serialize)]
+pub(super) struct Identity {
+    pub(super) tun: String,
+    /// The parts of the sandbox that hold.
+    pub(super) sandbox: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    tun: &'a str,
+    #[serde(flatten)]
+    identity: &'a Identity,
     uptime_s: u64,
     #[serde(flatten)]
     endpoint: EndpointStatus,
@@ -77,7 +86,7 @@ struct Answer<'a> {
 
 fn answer(
     client: UnixStream,
-    tun: &str,
+    identity: &Identity,
     requests: &Requests,
     measurements: &Registry,
 ) -> io::Result<()> {
@@ -92,7 +101,8 @@ fn answer(
     }
     let Some((endpoint, uptime, links)) = requests.ask(Request::Status) else { return Ok(()) };
     let measurements = measurements.status();
-    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint, links, measurements };
+    let uptime_s = uptime.as_secs();
+    let answer = Answer { identity, uptime_s, endpoint, links, measurements };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
 }

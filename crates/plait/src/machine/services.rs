@@ -35,7 +35,9 @@ pub(super) fn listen_port(place: &str, port: u16) -> Finding {
 pub(super) fn control_socket(config: &Config) -> Finding {
     let path = &config.gateway.control_socket;
     let subject = gateway_option(config, "control_socket");
-    match control::probe(path, "[gateway]") {
+    // A user that does not exist is told by itself.
+    let user = daemon::user_of(config.gateway.user.as_ref()).ok().flatten();
+    match control::probe(path, "[gateway]", user) {
         Ok(()) => Finding::ok(subject, format!("{} can be opened", path.display())),
         Err(error) => {
             let causes = std::error::Error::source(&error).map(|cause| format!(": {cause}"));

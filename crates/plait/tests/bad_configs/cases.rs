@@ -97,7 +97,8 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:4: [gateway] colour: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
-             control_socket, state_file, user, forward, nat, measure, \
+             control_socket, state_file, user, sandbox, \
+             allow_open_key_files, forward, nat, measure, \
              measure_port"
         ]
     ),
@@ -144,7 +145,8 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:4: [gateway] prot: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
-             control_socket, state_file, user, forward, nat, measure, \
+             control_socket, state_file, user, sandbox, \
+             allow_open_key_files, forward, nat, measure, \
              measure_port"
         ]
     ),

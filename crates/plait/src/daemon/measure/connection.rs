@@ -100,7 +100,10 @@ fn hold(
 ) -> Result<(), Fault> {
     let holding = registry.open(source, seconds, random_token()?)?;
     Message::Welcome { token: holding.session.token() }.write(stream)?;
-    log::info!("{source} measures, for up to {seconds} s");
+    let is_told = registry.may_tell(&holding.session);
+    if is_told {
+        log::info!("{source} measures, for up to {seconds} s");
+    }
     stream.set_read_timeout(Some(HOLD_CALL_TIME))?;
     while holding.session.is_alive() {
         match stream.read(&mut [0; 64]) {
@@ -111,7 +114,9 @@ fn hold(
             Err(_) => break,
         }
     }
-    log::info!("{source} measures no more");
+    if is_told {
+        log::info!("{source} measures no more");
+    }
     Ok(())
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct NodeSection {
     pub(crate) state_file: PathBuf,
     /// Whom the node becomes once all is set up.
     pub(crate) user: Option<Located<String>>,
+    /// Whether the daemon puts files and system calls that it does not need out of its reach.
+    pub(crate) sandbox: bool,
     /// Whether the host is made to forward packets while the node runs.
     pub(crate) forward: bool,
     /// Which attachment gets how much.
@@ -67,6 +69,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> NodeSection {
             None => Path::new("/var/lib/plait").join(format!("{tun}.json")),
         },
         user: user.map(|user| Located::option(&section, "user", user)),
+        sandbox: section.boolean("sandbox").unwrap_or(true),
         forward: section.boolean("forward").unwrap_or(false),
         policy: section.parsed("policy", policy).unwrap_or_default(),
         granularity: section

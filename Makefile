@@ -5,12 +5,14 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help demo test check verify bench build release fmt fmt-check lint unit unit-here \
-	docs deny fuzz setup clean-lab
+	docs vectors deny deny-if-there fuzz setup clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LAB := $(TARGET)/debug/plait-lab
 SECONDS_EACH ?= 60
+HERE := --lib --bins --test tidy --test dependencies --test bad_configs --test commands \
+	--test link_properties --test seeded
 say = @printf '\n== %s\n' "$(1)"
 
 help: ## List the targets
@@ -21,7 +23,7 @@ demo: setup build ## Bond a DSL and an LTE link on this machine; tables, and a p
 	@mkdir -p out
 	@$(LAB) demo --html out/demo.html $(ARGS)
 
-test: setup fmt-check lint unit docs build ## All checks and tests, then a short demo; what CI runs
+test: setup fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
 	$(call say,A short demo: the whole way through two gateways)
 	@if why=$$($(LAB) selftest list 2>&1 >/dev/null); then \
 		$(LAB) demo --short; \
@@ -42,11 +44,11 @@ bench: setup release ## Measure what this machine can carry
 
 build:
 	$(call say,Build the gateway and the lab)
-	@cargo build --locked --quiet --workspace --bins
+	@scripts/cargo build --locked --workspace --bins
 
 release:
 	$(call say,Build the gateway and the lab for speed)
-	@cargo build --locked --quiet --release --workspace --bins
+	@scripts/cargo build --locked --release --workspace --bins
 
 fmt: ## Format the code
 	@cargo fmt --all
@@ -57,21 +59,34 @@ fmt-check:
 
 lint:
 	$(call say,Lints)
-	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	@scripts/cargo clippy --locked --workspace --all-targets -- -D warnings
 
 unit:
 	$(call say,Tests: units, properties, parsers on random bytes, house rules, namespaces)
+	@scripts/cargo test --locked --workspace --no-run
 	@cargo test --locked --quiet --workspace
 
 unit-here:
 	$(call say,Tests that need no namespaces)
-	@cargo test --locked --quiet --workspace --lib --bins \
-		--test tidy --test bad_configs --test commands --test link_properties --test seeded
+	@scripts/cargo test --locked --workspace --no-run $(HERE)
+	@cargo test --locked --quiet --workspace $(HERE)
+
+vectors: ## Check the test vectors with a second implementation, in Python
+	$(call say,Test vectors of docs/spec: a second implementation makes and opens each message)
+	@for python in python3 /usr/bin/python3; do \
+		if $$python -c 'import cryptography' 2>/dev/null; then break; fi; \
+	done; \
+	$$python docs/spec/verify_vectors.py
 
 docs:
 	$(call say,Documentation)
-	@RUSTDOCFLAGS='-D warnings' cargo doc --locked --quiet --workspace --no-deps \
+	@RUSTDOCFLAGS='-D warnings' scripts/cargo doc --locked --workspace --no-deps \
 		--document-private-items
+
+# Licences, bans and sources are checked by a test: docs/decisions/0012-dependencies.md.
+deny-if-there:
+	@if cargo deny --version >/dev/null 2>&1; then $(MAKE) deny; else \
+		echo 'SKIPPED: advisories of dependencies; cargo-deny is missing'; fi
 
 deny: ## Check licences and advisories of dependencies
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; else \

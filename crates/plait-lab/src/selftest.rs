@@ -15,6 +15,7 @@ mod ping;
 mod scenario;
 mod steer;
 mod survive;
+mod trust;
 
 pub(crate) use ping::ping;
 
@@ -56,6 +57,8 @@ const TESTS: &[(&str, Test)] = &[
     ("measure-refused", measure::says_why_it_cannot_measure),
     ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
     ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
+    ("set-ups", trust::check_and_up_agree),
+    ("router-advertisements", trust::forwarding_keeps_router_advertisements),
     ("steer-colocated", steer::colocated),
     ("steer-beside", steer::beside),
     ("steer-ipv6", steer::ipv6),

@@ -23,7 +23,7 @@ mod resequencing;
 mod simulated;
 mod speed;
 pub(crate) mod survive;
-mod trust;
+pub(crate) mod trust;
 
 /// How a promise is to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -203,6 +203,11 @@ const PROMISES: &[Promise] = &[
         name: "trust.3",
         claim: "no authentic datagram costs a gateway much more than an ordinary one",
         check: trust::hostile_work::check,
+    },
+    Promise {
+        name: "trust.5",
+        claim: "plait check and plait up agree on every set-up, and say what makes a bond useless",
+        check: trust::set_ups::check_all,
     },
 ];
 

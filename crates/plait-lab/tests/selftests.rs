@@ -89,6 +89,8 @@ tests! { selftest_of_plait:
     a_download_survives_hostile_datagrams => "hostile",
     sigterm_leaves_nothing => "sigterm-leaves-nothing",
     bad_config_leaves_nothing => "bad-config-leaves-nothing",
+    regression_check_finds_what_up_fails_at_and_what_makes_a_bond_useless => "set-ups",
+    regression_forwarding_keeps_router_advertisements => "router-advertisements",
     a_client_downloads_over_both_attachments => "steer-colocated",
     a_client_downloads_over_a_routed_attachment => "steer-beside",
     a_client_downloads_over_ipv6 => "steer-ipv6",

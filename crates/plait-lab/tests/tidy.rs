@@ -215,19 +215,48 @@ fn section_of<'a>(map: &'a str, crate_name: &str) -> Option<&'a str> {
     None
 }
 
-/// Clauses cited as in `spec W-12`, `spec H-1 to H-3` and `[W-12]`.
+/// Clauses cited as in `spec W-12`, `Spec P-5c:`, `spec H-1 to H-3` and `[W-12]`.
 fn cited_clauses(line: &str) -> Vec<String> {
-    let after_spec = line.find("spec ").map(|start| &line[start..]);
+    let after_spec = ["spec ", "Spec "].iter().filter_map(|word| line.find(word)).min();
+    let after_spec = after_spec.map(|start| &line[start..]);
     let words = after_spec.into_iter().flat_map(|rest| rest.split([' ', ',', ')', ';', ':', '.']));
     let bracketed = line.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(w, _)| w);
     words.chain(bracketed).filter(|word| is_clause(word)).map(str::to_owned).collect()
 }
 
-/// One capital letter, a hyphen, a number.
+/// One capital letter, a hyphen, a number; perhaps a small letter, as in `P-5c`.
 fn is_clause(word: &str) -> bool {
     let Some((letter, number)) = word.split_once('-') else { return false };
     let capital = letter.len() == 1 && letter.bytes().all(|b| b.is_ascii_uppercase());
+    let number = number.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(number);
     capital && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The clauses that tests name: in the comment above a test, or in one inside it. A module's
+/// comment names none, because it does not say which test shows what.
+fn tested_clauses(text: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_comment = |line: &&&str| {
+        let line = line.trim_start();
+        line.starts_with("//") && !line.starts_with("//!")
+    };
+    let is_attribute = |line: &&str| line.trim_start().starts_with("#[");
+    let mut found = BTreeSet::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.trim() == "#[test]") {
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+        let above = lines[..at].iter().rev();
+        let above = above.take_while(|line| is_comment(line) || is_attribute(line));
+        let inside = lines[at..].iter().take_while(|line| **line != end);
+        let comments = above.chain(inside).filter(is_comment);
+        found.extend(comments.flat_map(|line| cited_clauses(line)));
+    }
+    found
+}
+
+/// Every clause of the specification is shown by a test that names it.
+fn clauses_without_a_test(defined: &BTreeSet<String>, tested: &BTreeSet<String>) -> Vec<String> {
+    let missing = defined.difference(tested);
+    missing.map(|clause| format!("no test names clause {clause} (\"spec {clause}\")")).collect()
 }
 
 /// The clauses that a page of the specification defines: each begins its line, perhaps in bold or
@@ -281,7 +310,7 @@ impl Tree {
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
-    const ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "yml", "json"];
+    const ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "py", "yml", "json"];
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .expect("the folder exists")
         .map(|entry| entry.expect("the folder can be read").path())
@@ -302,7 +331,8 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
     }
 }
 
-const TEXT: &[&str] = &[".rs", ".md", ".toml", ".sh", "Makefile", ".ci/run", "scripts/setup"];
+const TEXT: &[&str] =
+    &[".rs", ".md", ".toml", ".sh", ".py", "Makefile", ".ci/run", "scripts/setup"];
 
 #[test]
 fn files_and_functions_are_short() {
@@ -379,6 +409,18 @@ fn citations_of_the_specification_resolve() {
     tree.check(&[".rs", ".md"], |name, text| {
         if name == this_file { Vec::new() } else { citations(text, &clauses) }
     });
+}
+
+#[test]
+fn every_clause_of_the_specification_is_named_by_a_test() {
+    let tree = Tree::read();
+    let pages = tree.with_ending(&[".md"]).filter(|(name, _)| name.starts_with("docs/spec/"));
+    let defined = pages.flat_map(|(_, text)| defined_clauses(text)).collect();
+    let this_file = "crates/plait-lab/tests/tidy.rs";
+    let tests = tree.with_ending(&[".rs"]).filter(|(name, _)| *name != this_file);
+    let tested = tests.flat_map(|(_, text)| tested_clauses(text)).collect();
+    let missing = clauses_without_a_test(&defined, &tested);
+    assert!(missing.is_empty(), "\n{}\n", missing.join("\n"));
 }
 
 // Each rule can fail.
@@ -460,4 +502,25 @@ fn a_citation_of_no_clause_is_found() {
     assert_eq!(citations("as said (spec W-1 to W-2), and [H-3]", &clauses).len(), 0);
     assert_eq!(citations("as said (spec W-1 to W-9)", &clauses).len(), 1);
     assert_eq!(citations("as said in [K-4]", &clauses).len(), 1);
+}
+
+#[test]
+fn lettered_clauses_are_read() {
+    let clauses = defined_clauses("- **P-5c** Text.\n- **P-5** Text.\n- **P-5cd** Text.\n");
+    assert_eq!(clauses.iter().collect::<Vec<_>>(), ["P-5", "P-5c"]);
+    assert_eq!(cited_clauses("as said (spec P-5c, P-5)"), ["P-5c", "P-5"]);
+    assert_eq!(citations("as said (spec P-5b)", &clauses).len(), 1);
+    assert_eq!(citations("/// Spec P-5a: text", &clauses).len(), 1);
+}
+
+#[test]
+fn a_clause_that_no_test_names_is_found() {
+    let text = "//! Spec W-1.\n/// Spec W-2: code.\nfn code() {}\n\n/// Spec W-3.\n#[test]\n\
+                fn a() {\n    // spec W-4, W-5\n    code(); // spec W-6\n}\n\n// spec W-7\n\
+                /// Spec W-8a: text.\n    #[cfg(unix)]\n    #[test]\n    fn b() {\n    }\n";
+    let tested = tested_clauses(text);
+    assert_eq!(tested.iter().collect::<Vec<_>>(), ["W-3", "W-4", "W-5", "W-7", "W-8a"]);
+    let defined = ["W-1", "W-3", "W-8a"].map(str::to_owned).into();
+    let missing = clauses_without_a_test(&defined, &tested);
+    assert_eq!(missing, ["no test names clause W-1 (\"spec W-1\")"]);
 }

@@ -1,5 +1,7 @@
-//! ICMP echo over raw sockets (RFC 792, RFC 4443 section 4): whether an address answers, and how
-//! soon. Needs CAP_NET_RAW.
+//! ICMP over raw sockets (RFC 792, RFC 4443): echo, which tells whether an address answers and how
+//! soon; and [`errors`], which tell why it does not. Needs CAP_NET_RAW.
+
+pub mod errors;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -8,13 +8,16 @@
 pub mod batch;
 pub mod checksum;
 pub mod clock;
+pub mod entry;
 pub mod icmp;
 pub mod machine;
 pub mod memory;
 pub mod netlink;
 pub mod netns;
 pub mod rights;
+pub mod sandbox;
 pub mod tcp;
+pub mod terminal;
 pub mod tun;
 pub mod udp;
 

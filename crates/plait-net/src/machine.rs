@@ -1,5 +1,6 @@
 //! Facts about this machine that decide what plait can do here. Looks only, changes nothing.
 
+use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -75,6 +76,20 @@ impl Machine {
     }
 }
 
+/// Fills `bytes` from the kernel's generator (getrandom(2)).
+///
+/// # Errors
+/// The kernel has none.
+pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
+    sys::process::fill_random(bytes)
+}
+
+/// Whether an interface has this name, or has it as an alternative one, in the calling thread's
+/// network namespace.
+pub fn is_interface_name(name: &str) -> bool {
+    CString::new(name).is_ok_and(|name| sys::process::has_interface(&name))
+}
+
 fn tun_device() -> TunDevice {
     match fs::metadata(TUN_DEVICE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => TunDevice::Missing,
@@ -110,7 +125,7 @@ fn user_namespaces(read: impl Fn(&str) -> Option<u64>) -> UserNamespaces {
 }
 
 /// Whether `capability` is in the effective set of a /proc/PID/status text.
-fn has_capability(status: &str, capability: u32) -> bool {
+pub(crate) fn has_capability(status: &str, capability: u32) -> bool {
     status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))

@@ -3,6 +3,7 @@
 //! Acts in the network namespace of the thread that opened it, also when used from another.
 
 mod interfaces;
+mod lookup;
 mod monitor;
 pub mod policy;
 mod request;
@@ -19,6 +20,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 pub use self::interfaces::Interface;
+pub use self::lookup::{Packet, Way};
 pub use self::monitor::Monitor;
 use self::request::Connection;
 
@@ -122,13 +124,9 @@ impl Netlink {
 
     /// The unicast routes of the table `main`, both families.
     pub fn routes(&mut self) -> Result<Vec<RouteInfo>, NetlinkError> {
-        let request = RouteNetlinkMessage::GetRoute(RouteMessage::default());
-        let answers = self.dump("list the routes", request)?;
-        let routes = answers.into_iter().filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewRoute(route) => route_info(&route),
-            _ => None,
-        });
-        Ok(routes.collect())
+        let routes = self.route_messages()?;
+        let unicast = routes.iter().filter(|route| route.header.kind == RouteType::Unicast);
+        Ok(unicast.filter_map(route_info).collect())
     }
 
     /// Switches the interface on.
@@ -186,24 +184,23 @@ impl Netlink {
         prefix: u8,
         metric: Option<u32>,
     ) -> Result<(), NetlinkError> {
-        let mut message = RouteMessage::default();
-        message.header = RouteHeader {
-            address_family: family(destination),
-            destination_prefix_length: prefix,
-            table: RouteHeader::RT_TABLE_MAIN,
-            protocol: RouteProtocol::Static,
-            scope: if destination.is_ipv4() { RouteScope::Link } else { RouteScope::Universe },
-            kind: RouteType::Unicast,
-            ..RouteHeader::default()
-        };
-        message.attributes = vec![RouteAttribute::Oif(index)];
-        if prefix > 0 {
-            message.attributes.push(RouteAttribute::Destination(destination.into()));
-        }
-        message.attributes.extend(metric.map(RouteAttribute::Priority));
         let action = format!("add a route to {destination}/{prefix} through interface {index}");
-        let request = RouteNetlinkMessage::NewRoute(message);
+        let request = RouteNetlinkMessage::NewRoute(route(index, destination, prefix, metric));
         self.change(action, request, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Removes a route that [`Self::add_route`] added.
+    pub fn remove_route(
+        &mut self,
+        index: u32,
+        destination: IpAddr,
+        prefix: u8,
+        metric: Option<u32>,
+    ) -> Result<(), NetlinkError> {
+        let action =
+            format!("remove the route to {destination}/{prefix} through interface {index}");
+        let request = RouteNetlinkMessage::DelRoute(route(index, destination, prefix, metric));
+        self.change(action, request, 0)
     }
 
     fn dump(
@@ -214,6 +211,14 @@ impl Netlink {
         self.connection
             .dump(request)
             .map_err(|source| NetlinkError { action: action.to_owned(), source })
+    }
+
+    fn ask(
+        &mut self,
+        action: String,
+        request: RouteNetlinkMessage,
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        self.connection.ask(request).map_err(|source| NetlinkError { action, source })
     }
 
     fn change(
@@ -234,6 +239,26 @@ fn link_message(index: u32) -> LinkMessage {
     let mut link = LinkMessage::default();
     link.header.index = index;
     link
+}
+
+/// A route of the table `main` into an interface.
+fn route(index: u32, destination: IpAddr, prefix: u8, metric: Option<u32>) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header = RouteHeader {
+        address_family: family(destination),
+        destination_prefix_length: prefix,
+        table: RouteHeader::RT_TABLE_MAIN,
+        protocol: RouteProtocol::Static,
+        scope: if destination.is_ipv4() { RouteScope::Link } else { RouteScope::Universe },
+        kind: RouteType::Unicast,
+        ..RouteHeader::default()
+    };
+    message.attributes = vec![RouteAttribute::Oif(index)];
+    if prefix > 0 {
+        message.attributes.push(RouteAttribute::Destination(destination.into()));
+    }
+    message.attributes.extend(metric.map(RouteAttribute::Priority));
+    message
 }
 
 fn link_info(link: LinkMessage) -> LinkInfo {
@@ -272,6 +297,7 @@ fn address_info(message: &AddressMessage) -> Option<(u32, IpAddr, u8)> {
     Some((message.header.index, address, message.header.prefix_len))
 }
 
+/// `None` for a route of another table.
 fn route_info(message: &RouteMessage) -> Option<RouteInfo> {
     let header = &message.header;
     let unspecified = match header.address_family {
@@ -297,9 +323,7 @@ fn route_info(message: &RouteMessage) -> Option<RouteInfo> {
             _ => {}
         }
     }
-    let wanted =
-        table == u32::from(RouteHeader::RT_TABLE_MAIN) && header.kind == RouteType::Unicast;
-    wanted.then_some(info)
+    (table == u32::from(RouteHeader::RT_TABLE_MAIN)).then_some(info)
 }
 
 fn ip(address: &RouteAddress) -> Option<IpAddr> {

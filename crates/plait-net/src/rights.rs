@@ -1,7 +1,11 @@
 //! Giving up rights that are not needed any more (capabilities(7)).
 
+mod ask;
+
 use std::io;
 
+pub use self::ask::{CannotBecome, can_become, may_write};
+use crate::sys::process;
 use crate::sys::rights as sys;
 
 /// Setting up network devices, addresses, routes, packet filters; large socket buffers.
@@ -20,6 +24,21 @@ pub struct UserId {
     pub uid: u32,
     /// Its one group.
     pub gid: u32,
+}
+
+/// As whom this process acts.
+pub fn effective_user() -> u32 {
+    process::effective_uid()
+}
+
+/// Keeps this process's memory from core dumps and from other processes of the same user. Call it
+/// before there are secrets. Becoming another user leaves it so.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_memory_private() -> io::Result<()> {
+    sys::set_not_dumpable()?;
+    sys::forbid_cores()
 }
 
 /// What is left.

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code, reason = "the one place of the workspace for system calls")]
 
+pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod rights;
 pub(crate) mod socket;

@@ -66,6 +66,9 @@ pub trait UdpPort {
     /// # Errors
     /// The kernel's.
     fn recv(&mut self, sink: &mut dyn FnMut(ReceivedMeta, &mut [u8])) -> io::Result<usize>;
+
+    /// What happened so far: of a send that failed, how much left nevertheless.
+    fn counters(&self) -> UdpCounters;
 }
 
 /// What happened on a socket since it was opened.
@@ -75,8 +78,12 @@ pub struct UdpCounters {
     pub sends: u64,
     /// Datagrams sent.
     pub sent_datagrams: u64,
+    /// Payload bytes of the datagrams sent.
+    pub sent_bytes: u64,
     /// Buffers received.
     pub received_buffers: u64,
+    /// Datagrams received.
+    pub received_datagrams: u64,
     /// Sends with segmentation offload that the kernel refused; they were sent singly.
     pub refused_segmentation: u64,
     /// Datagrams longer than the interface's MTU: lost.
@@ -124,11 +131,6 @@ impl UdpSocket {
     /// The kernel's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(plain(self.socket.local_addr()?))
-    }
-
-    /// What happened so far.
-    pub fn counters(&self) -> UdpCounters {
-        self.counters
     }
 
     /// Datagrams that one system call carries; 1 when the kernel or device segments nothing.
@@ -187,10 +189,15 @@ impl UdpPort for UdpSocket {
                 stride: meta.stride.max(1),
                 ecn: meta.ecn.map_or(0, |codepoint| codepoint as u8),
             };
+            self.counters.received_datagrams += meta.len.div_ceil(received.stride) as u64;
             sink(received, &mut buffer[..meta.len]);
         }
         self.counters.received_buffers += count as u64;
         Ok(count)
+    }
+
+    fn counters(&self) -> UdpCounters {
+        self.counters
     }
 }
 

@@ -16,7 +16,7 @@ use plait_net::batch::PacketBatch;
 use plait_net::icmp::EchoSocket;
 use plait_net::machine::{Machine, TunDevice};
 use plait_net::netlink::policy::{Action, Family, Rule, Selector, TableRoute};
-use plait_net::netlink::{Monitor, Netlink, RouteInfo};
+use plait_net::netlink::{Monitor, Netlink, Packet, RouteInfo, Way};
 use plait_net::netns::NetNs;
 use plait_net::tun::coalesce::Candidate;
 use plait_net::tun::{Offload, Tun, TunCounters, TunError, TunPort};
@@ -364,6 +364,7 @@ fn fragmentation_needed(packet: &[u8], mtu: u16) -> Vec<u8> {
     ip
 }
 
+/// Spec M-1.
 #[test]
 fn what_icmp_says_of_sizes_changes_nothing() {
     run("what_icmp_says_of_sizes_changes_nothing", || {
@@ -472,6 +473,52 @@ fn check_netlink() {
     assert!(twice.to_string().contains("10.8.0.1/24"), "{twice}");
     let absent = netlink.set_up(9999).unwrap_err();
     assert_eq!((absent.errno(), absent.is_permission_denied()), (Some(libc::ENODEV), false));
+}
+
+#[test]
+fn ways_are_looked_up_without_what_the_kernel_would_merely_try() {
+    run("ways_are_looked_up_without_what_the_kernel_would_merely_try", || {
+        NetNs::anonymous().unwrap().run_in(check_ways).unwrap();
+    });
+}
+
+fn check_ways() {
+    let mut netlink = Netlink::open().unwrap();
+    assert!(netlink.may_change().unwrap());
+    let [near, far] = ["pnear", "pfar"].map(|name| {
+        let tun = Tun::open(name, true).unwrap();
+        let index = netlink.link(name).unwrap().unwrap().index;
+        netlink.set_up(index).unwrap();
+        (tun, index)
+    });
+    let address = |text: &str| -> IpAddr { text.parse().unwrap() };
+    for (index, own) in [(near.1, "10.8.0.1"), (far.1, "10.9.0.1")] {
+        netlink.add_address(index, address(own), 24).unwrap();
+    }
+    netlink.add_address(near.1, address("fd08::1"), 64).unwrap();
+    netlink.add_route(near.1, address("0.0.0.0"), 0, Some(5)).unwrap();
+    let mut way = |to: &str, interface: Option<u32>, source: Option<&str>| {
+        let (destination, source) = (address(to), source.map(address));
+        netlink.way(&Packet { destination, source, interface }).unwrap()
+    };
+    let over = |index, prefix| Some(Way { index: Some(index), prefix, in_main: true });
+    assert_eq!(way("192.0.2.1", None, None), over(near.1, 0));
+    assert_eq!(way("192.0.2.1", Some(near.1), Some("10.8.0.1")), over(near.1, 0));
+    assert_eq!(way("192.0.2.1", Some(far.1), None), None, "the kernel would try it on the wire");
+    assert_eq!(way("10.9.0.7", Some(far.1), None), over(far.1, 24));
+    assert_eq!(way("10.9.0.1", None, None).map(|way| way.in_main), Some(false), "table local");
+    assert_eq!(way("2001:db8::1", None, None), None);
+    assert_eq!(way("fd08::2", Some(near.1), None), over(near.1, 64));
+    assert_eq!(netlink.advertised_defaults().unwrap(), []);
+    let metric = Some(5);
+    let default = RouteInfo {
+        destination: address("0.0.0.0"),
+        prefix: 0,
+        gateway: None,
+        index: Some(near.1),
+        metric,
+    };
+    assert!(netlink.routes_of_any_kind().unwrap().contains(&default));
 }
 
 #[test]

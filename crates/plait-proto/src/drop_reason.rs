@@ -21,6 +21,19 @@ macro_rules! drop_reasons {
                     $(Self::$variant => $name,)+
                 }
             }
+
+            /// What it means, in a sentence or two.
+            pub fn meaning(self) -> &'static str {
+                let text = match self {
+                    $(Self::$variant => concat!($($doc),+),)+
+                };
+                text.trim_start()
+            }
+
+            /// The reason of that name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.name() == name)
+            }
         }
     };
 }
@@ -81,6 +94,9 @@ drop_reasons! {
     MarkedNotEct => "marked-not-ect",
     /// No peer's allowed_ips hold the inner destination.
     NoPeer => "no-peer",
+    /// Multicast or broadcast of the host, such as the kernel's own router solicitations on every
+    /// device with IPv6: harmless, and for no peer.
+    HostMulticast => "host-multicast",
     /// The peer has no session yet, and the waiting room is full or the packet waited too long.
     NoSession => "no-session",
     /// No path can carry the packet now.

@@ -8,7 +8,9 @@
 //! [`Endpoint::poll_deliver`], [`Endpoint::poll_event`]; drain them, in this order, after every
 //! batch of inputs, then ask for the timeout. `now` never goes backwards.
 
+mod contact;
 mod cookies;
+mod entropy;
 mod handshakes;
 mod limits;
 mod links;
@@ -25,6 +27,7 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+pub use contact::Contact;
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
 
@@ -181,7 +184,8 @@ impl Endpoint {
 
     fn route_packet(&mut self, now: Instant, packet: &[u8]) -> Result<(), DropReason> {
         let inner = Inner::read(packet).ok_or(DropReason::BadInnerPacket)?;
-        let at = self.routes.peer_of(inner.destination).ok_or(DropReason::NoPeer)?;
+        let at = self.routes.peer_of(inner.destination);
+        let at = at.ok_or_else(|| contact::no_peer(inner.destination))?;
         if self.peers[at].attempts.next_at.is_some() {
             self.hasten(now, at);
         }
@@ -575,6 +579,9 @@ impl Endpoint {
             drops,
         };
         self.tell_standby_reasons(&mut status);
+        for (peer, told) in self.peers.iter().zip(&mut status.peers) {
+            told.attempts = self.attempts_of(now, peer);
+        }
         status
     }
 

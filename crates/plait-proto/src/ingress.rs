@@ -22,6 +22,7 @@ use closed_loop::ClosedLoop;
 use pins::Pins;
 pub use pins::{PIN_TIME, PINS_MAX, PinError};
 use rescue::Rescue;
+use zeroize::Zeroize as _;
 
 use crate::config::BondConfig;
 use crate::drop_reason::{DropCounters, DropReason};
@@ -435,7 +436,7 @@ impl Ingress {
     /// Wipes the keys of a session that is too old, for a bond that stays without one (spec K-6a).
     pub fn forget_expired_keys(&mut self, now: Instant) {
         if self.is_expired(now) {
-            self.session.secret = DirectionSecret::none();
+            self.session.secret.zeroize();
             for path in self.paths.values_mut() {
                 path.forget_key(self.session.secret.path_key(self.session.cipher, path.id));
             }
@@ -654,11 +655,6 @@ fn seal<const PREFIX_BYTES: usize>(
 ) {
     let id = path.id;
     let (session, number, key) = path.take_number();
-    let header = Header { kind, session, path: id, number: number.truncate() }.to_bytes();
-    out.extend_from_slice(&header);
-    let text_at = out.len();
-    out.extend_from_slice(prefix);
-    out.extend_from_slice(body);
-    let tag = key.seal(number, &header, &mut out[text_at..]);
-    out.extend_from_slice(&tag);
+    let header = Header { kind, session, path: id, number: number.truncate() };
+    key.seal_datagram(number, header, prefix, body, out);
 }

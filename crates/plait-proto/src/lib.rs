@@ -31,4 +31,5 @@ pub mod steer;
 pub mod time;
 pub mod units;
 mod window_set;
+mod wipe;
 pub mod wire;

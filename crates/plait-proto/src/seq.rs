@@ -100,6 +100,7 @@ fn expand(low: u64, bits: u32, expected: u64) -> u64 {
 mod tests {
     use super::*;
 
+    /// Spec W-7.
     #[test]
     fn expansion_takes_the_nearest_number() {
         for (full, expected) in [
@@ -117,6 +118,7 @@ mod tests {
         );
     }
 
+    /// Spec W-7.
     #[test]
     fn expansion_never_goes_below_zero() {
         assert_eq!(TruncatedBondSeq(0x00ff_ffff).expand(BondSeq(1)), BondSeq(0x00ff_ffff));

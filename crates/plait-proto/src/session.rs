@@ -3,9 +3,12 @@
 mod cookie;
 mod handshake;
 mod keys;
+mod noise;
 #[cfg(feature = "simulation")]
 mod null_cipher;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 pub use cookie::{Cookie, CookieSecrets};
 pub use handshake::{

@@ -119,6 +119,31 @@ pub struct BacklogStatus {
     pub copied_bytes: u64,
 }
 
+/// Attempts to make a session with a peer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AttemptsStatus {
+    /// Attempts since the peer was last reached, or since the first link came.
+    pub count: u64,
+    /// Milliseconds since the first of them.
+    pub since_ms: u64,
+    /// Milliseconds since the last one.
+    pub last_ms_ago: u64,
+    /// Milliseconds until the next one; `None` when the peer is called no more.
+    pub next_in_ms: Option<u64>,
+    /// Where the last one went; empty when there is no link to send it over.
+    pub asked: Vec<AskedStatus>,
+}
+
+/// Where an attempt went.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AskedStatus {
+    /// The link's name; empty for one that is gone, and for the listening socket of a gateway with
+    /// configured paths.
+    pub link: String,
+    /// The peer's address.
+    pub remote: String,
+}
+
 /// The bond with one peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeerStatus {
@@ -151,6 +176,9 @@ pub struct PeerStatus {
     pub inner_delivered_bytes: u64,
     /// What waits at the ingress for a path with room; `None` in an open loop.
     pub backlog: Option<BacklogStatus>,
+    /// Attempts to reach the peer that are under way.
+    #[serde(default)]
+    pub attempts: Option<AttemptsStatus>,
     /// The paths, cheapest first.
     pub paths: Vec<PathStatus>,
     /// What waited at the egress, how long, and why it was released.
@@ -174,6 +202,7 @@ impl PeerStatus {
             inner_delivered_packets: 0,
             inner_delivered_bytes: 0,
             backlog: None,
+            attempts: None,
             paths: Vec::new(),
             resequencer: ResequencerStats::default(),
         }

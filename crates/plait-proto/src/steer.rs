@@ -24,6 +24,7 @@ mod config;
 mod flows;
 mod packet;
 mod policy;
+mod probe_key;
 mod prober;
 mod reload;
 mod status;
@@ -33,6 +34,7 @@ pub use config::{
     ProbeConfig, UnknownClient,
 };
 pub use policy::{NoPolicy, Policy};
+pub use probe_key::{PROBE_BYTES, ProbeKey};
 pub use status::{
     AttachmentState, AttachmentStatus, ClientCounters, ClientStatus, NodeStatus, ProbeCounters,
     SteerDrop,

@@ -61,6 +61,7 @@ impl Kind {
 mod tests {
     use super::*;
 
+    /// Spec W-1.
     #[test]
     fn kinds_survive_their_first_byte() {
         let sealed = [Kind::Data, Kind::Control];

@@ -6,6 +6,7 @@ mod format;
 mod keygen;
 mod measure;
 mod pubkey;
+mod reload;
 mod status;
 mod steer;
 mod up;
@@ -36,6 +37,7 @@ Examples:
   plait pubkey < gateway.key                print the public key for the other gateway
   plait check gateway.toml                  is the configuration sound, is the machine ready?
   plait up gateway.toml                     run the gateway in the foreground
+  plait reload                              have it read its configuration again
   plait status                              show its peers, paths and counters
   plait watch                               the same live, with rates and a minute of history
   plait measure                             what each link gives, and the bond of them
@@ -64,6 +66,7 @@ enum Command {
     Pubkey(pubkey::Args),
     Check(check::Args),
     Up(up::Args),
+    Reload(reload::Args),
     Status(status::Args),
     Watch(watch::Args),
     Measure(measure::Args),
@@ -81,6 +84,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Pubkey(args) => pubkey::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Reload(args) => reload::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Measure(args) => measure::run(&args),

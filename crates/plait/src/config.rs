@@ -25,19 +25,20 @@ use std::path::{Path, PathBuf};
 
 use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
-pub(crate) use convert::Resolved;
-pub(crate) use error::Unreadable;
-pub(crate) use gateway::{Gateway, PathConfig, interface_name, user_name};
+pub(crate) use error::{Unreadable, ValueProblem};
+pub(crate) use gateway::{Gateway, PathConfig, device_name, interface_name, user_name};
 pub(crate) use key::parse as parse_key;
 pub(crate) use located::{Located, line_of};
 pub(crate) use nat::Nat;
-pub(crate) use peer::Peer;
+pub(crate) use peer::{Endpoint, Peer};
 pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
+pub(crate) use prefix::Cidr;
 #[cfg(test)]
 pub(crate) use quota::Quota;
 pub(crate) use quota::parse as parse_amount;
 
+use crate::daemon;
 use crate::steer::config::SteerConfig;
 use error::Conflict;
 
@@ -118,13 +119,31 @@ impl Config {
     /// The largest inner packet in bytes: what the file says, or what fits a link of 1500 bytes.
     /// `any_ipv6` tells whether any endpoint of a peer is an IPv6 address.
     pub(crate) fn inner_mtu(&self, any_ipv6: bool) -> u16 {
-        let overhead = if any_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES };
-        self.gateway.mtu.unwrap_or(LINK_MTU_BYTES - overhead)
+        self.gateway.mtu.unwrap_or(LINK_MTU_BYTES - Self::overhead_bytes(any_ipv6))
+    }
+
+    /// What an outer packet has around the inner one, in bytes.
+    pub(crate) fn overhead_bytes(is_ipv6: bool) -> u16 {
+        if is_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES }
+    }
+
+    /// Whether one of the paths may use an interface with these addresses.
+    pub(crate) fn may_use(&self, interface: &str, addresses: &[IpAddr]) -> bool {
+        self.paths.iter().any(|path| {
+            let has = |wanted: &Located<IpAddr>| addresses.contains(&wanted.value);
+            path.takes_interface(interface) && path.address.as_ref().is_none_or(has)
+        })
     }
 
     /// Whether any peer may measure the bond with this gateway.
     pub(crate) fn serves_measurements(&self) -> bool {
         self.peers.iter().any(|peer| peer.measure.unwrap_or(self.gateway.measure))
+    }
+
+    /// The files that hold secrets.
+    pub(crate) fn key_files(&self) -> impl Iterator<Item = &Located<PathBuf>> {
+        let preshared = self.peers.iter().filter_map(|peer| peer.preshared_key_file.as_ref());
+        std::iter::once(&self.gateway.private_key_file).chain(preshared)
     }
 
     /// Notes what does not go together in a line of the file.
@@ -174,6 +193,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     check_paths(problems, &config);
     check_peers(problems, &config);
     check_addresses(problems, &config);
+    check_key_files(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -229,7 +249,7 @@ fn check_peers(problems: &Problems, config: &Config) {
     }
 }
 
-/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes.
+/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes. And a device has each address once.
 fn check_addresses(problems: &Problems, config: &Config) {
     let add = |line, option, conflict| config.add(problems, line, option, conflict);
     const IPV6_MTU_MIN: u16 = 1280;
@@ -244,6 +264,49 @@ fn check_addresses(problems: &Problems, config: &Config) {
     if let Some(mtu) = config.gateway.mtu.filter(|mtu| *mtu < IPV6_MTU_MIN && any_ipv6) {
         add(config.gateway.line, "[gateway] mtu", Conflict::MtuTooSmallForIpv6 { mtu });
     }
+    let addresses = &config.gateway.addresses;
+    for (i, Cidr { address, .. }) in addresses.iter().enumerate() {
+        if addresses[..i].iter().any(|other| other.address == *address) {
+            let problem = Conflict::SameAddress { address: *address };
+            add(config.gateway.line, "[gateway] address", problem);
+        }
+    }
+}
+
+/// Inner addresses that a device can have, and with which it is of no use.
+fn inner_address_warnings(config: &Config, warn: &mut impl FnMut(usize, &str, String, String)) {
+    const ADDRESS: &str = "[gateway] address";
+    let line = config.gateway.line;
+    for own in &config.gateway.addresses {
+        let is_for_none = own.address.is_ipv4() && own.length < 31 && !own.is_host();
+        if is_for_none {
+            let text = format!("{own} is the address of the whole network, not of one host in it");
+            warn(line, ADDRESS, text, "write a host's address, as in \"10.99.0.2/24\"".into());
+        }
+        for prefix in config.peers.iter().flat_map(|peer| &peer.allowed_ips) {
+            let Cidr { address, length } = prefix.value;
+            if address == own.address && length == if address.is_ipv4() { 32 } else { 128 } {
+                let text = format!("{address} is this gateway's own inner address too");
+                let help = "give each gateway its own inner address".into();
+                warn(prefix.line, "[[peer]] allowed_ips", text, help);
+            }
+        }
+    }
+}
+
+/// As `ssh` does: a secret that others have read is none any more.
+fn check_key_files(problems: &Problems, config: &Config) {
+    if config.gateway.allow_open_key_files {
+        return;
+    }
+    // That there is no such user is told where it matters.
+    let user = daemon::user_of(config.gateway.user.as_ref()).ok().flatten();
+    for file in config.key_files() {
+        if let Err(problem) = key::check_secrecy(&file.value, user) {
+            let place = Place::Line(config.file.as_path().into(), file.line);
+            problems.add(&place, "key file", problem);
+        }
+    }
 }
 
 fn warnings(config: &Config) -> Vec<Warning> {
@@ -251,19 +314,12 @@ fn warnings(config: &Config) -> Vec<Warning> {
     let mut warn = |line, option: &str, text: String, help: String| {
         warnings.push(Warning { line, option: option.into(), text, help });
     };
-    let secrets = config.peers.iter().filter_map(|peer| peer.preshared_key_file.as_ref());
-    for file in std::iter::once(&config.gateway.private_key_file).chain(secrets) {
-        if key::readable_by_others(&file.value) {
-            let path = file.value.display();
-            let text = format!("{path} is readable by every user of this machine");
-            warn(file.line, "key file", text, format!("chmod 600 {path}"));
-        }
-    }
     if config.gateway.addresses.is_empty() {
         let text = format!("{} will have no address", config.gateway.tun);
         let help = "add `address = [\"10.99.0.2/24\"]`, unless another program sets it".into();
         warn(config.gateway.line, "[gateway] address", text, help);
     }
+    inner_address_warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();

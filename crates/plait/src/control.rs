@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +12,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mio::Waker;
+use plait_net::entry::Entry;
+use plait_net::rights::{UserId, effective_user, may_write};
+use plait_net::terminal::Terminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -57,19 +59,32 @@ impl<R> Requests<R> {
 
 /// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They are
 /// called on the thread of the signals, so that reading a configuration may take its time.
+///
+/// A program that was started from a terminal ends with it. There SIGHUP says that the terminal is
+/// gone; a service has none.
 pub(crate) fn watch_signals<R: Send + 'static>(
     requests: Requests<R>,
-    stop: impl Fn() -> R + Send + 'static,
-    reload: impl Fn() -> Option<R> + Send + 'static,
+    stop: fn() -> R,
+    reload: impl Fn() -> Result<R, String> + Send + 'static,
 ) -> anyhow::Result<()> {
+    let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
+    let has_terminal = terminal.is_some();
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    if let Some(terminal) = terminal {
+        let requests = requests.clone();
+        end_with(terminal, move || {
+            requests.send(stop());
+        })?;
+    }
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             for signal in signals.forever() {
-                let request = if signal == SIGHUP { reload() } else { Some(stop()) };
-                if let Some(request) = request {
+                let reloads = signal == SIGHUP && !has_terminal;
+                // What is wrong with a configuration is in the log.
+                let request = if reloads { reload() } else { Ok(stop()) };
+                if let Ok(request) = request {
                     requests.send(request);
                 }
             }
@@ -78,26 +93,112 @@ pub(crate) fn watch_signals<R: Send + 'static>(
     Ok(())
 }
 
+/// Calls `end` when the terminal is gone, from a thread of its own.
+pub(crate) fn end_with(
+    terminal: Terminal,
+    end: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<()> {
+    thread::Builder::new()
+        .name("terminal".into())
+        .spawn(move || match terminal.wait_for_end() {
+            Ok(()) => {
+                log::info!("the terminal is gone: the program ends with it");
+                end();
+            }
+            Err(error) => log::warn!("the terminal is not watched: {error}"),
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Carries out the request `reload` of a client of the control socket: the answer for it.
+pub(crate) fn reload_for_client<R>(
+    requests: &Requests<R>,
+    reload: impl Fn() -> Result<R, String>,
+) -> serde_json::Value {
+    let done = reload().and_then(|request| {
+        let was_sent = requests.send(request);
+        was_sent.then_some(()).ok_or_else(|| "it is ending".to_owned())
+    });
+    match done {
+        Ok(()) => serde_json::json!({ "ok": true }),
+        Err(error) => serde_json::json!({ "error": error }),
+    }
+}
+
 /// The control socket; its file goes with it.
 pub(crate) struct ControlSocket {
     path: PathBuf,
+    /// The socket's file itself.
+    entry: Entry,
     listener: UnixListener,
 }
 
 impl Drop for ControlSocket {
+    /// Whatever else has taken the file's place stays.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if self.entry.is_at(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
+/// The longest path of a socket in bytes (unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Whether [`ControlSocket::open`] would get its socket at `path`; nothing is changed.
+///
+/// # Errors
+/// What stands against it, with the remedy.
+pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<(), Advised> {
+    let shown = path.display();
+    let elsewhere = format!("set another `control_socket` under {section}");
+    let bytes = path.as_os_str().len();
+    if bytes > SOCKET_PATH_BYTES_MAX {
+        let message =
+            format!("{shown} has {bytes} bytes, a socket's path {SOCKET_PATH_BYTES_MAX} at most");
+        return Err(Advised::new(message, elsewhere));
+    }
+    if check_place(path, section, user)? && UnixStream::connect(path).is_ok() {
+        return Err(in_use(path, section));
+    }
+    match folder_problem(path) {
+        None => Ok(()),
+        Some(problem) => {
+            let help = format!("run plait as root, or {elsewhere}, in a folder it may write");
+            Err(Advised::new(format!("{shown} cannot be made: {problem}"), help))
+        }
+    }
+}
+
+fn in_use(path: &Path, section: &str) -> Advised {
+    let message = format!("{} belongs to another running plait", path.display());
+    let help = format!("stop that one, or set another `control_socket` under {section}");
+    Advised::new(message, help)
+}
+
+/// Why a file cannot be made at `path`, in folders that are made on the way; nothing is changed.
+pub(crate) fn folder_problem(path: &Path) -> Option<String> {
+    let here = Path::new(".");
+    let folders = path.ancestors().skip(1);
+    let nearest = folders
+        .map(|folder| if folder.as_os_str().is_empty() { here } else { folder })
+        .find(|folder| fs::symlink_metadata(folder).is_ok())?;
+    let shown = nearest.display();
+    if !nearest.is_dir() {
+        return Some(format!("{shown} is not a folder"));
+    }
+    (!may_write(nearest)).then(|| format!("plait may not write in {shown}"))
+}
+
 impl ControlSocket {
-    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced.
-    /// `section` is where its path can be set, such as `[gateway]`.
-    pub(crate) fn open(path: &Path, section: &str) -> anyhow::Result<Self> {
-        if UnixStream::connect(path).is_ok() {
-            let message = format!("{} belongs to another running plait", path.display());
-            let help = format!("stop that one, or set another `control_socket` under {section}");
-            return Err(Advised::new(message, help).into());
+    /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced;
+    /// anything else stays. `section` is where its path can be set, such as `[gateway]`; `user` is
+    /// whom this process becomes, and whose socket may be left from an earlier run.
+    pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
+        let is_there = check_place(path, section, user)?;
+        if is_there && UnixStream::connect(path).is_ok() {
+            return Err(in_use(path, section).into());
         }
         let unusable = |cause: io::Error| {
             let message = format!("cannot open the control socket {}", path.display());
@@ -110,15 +211,13 @@ impl ControlSocket {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(unusable)?;
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(unusable(error).into());
-            }
-            _ => {}
+        if is_there {
+            fs::remove_file(path).map_err(unusable)?;
         }
         let listener = UnixListener::bind(path).map_err(unusable)?;
-        let socket = Self { path: path.to_owned(), listener };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(unusable)?;
+        let entry = Entry::open(path).map_err(unusable)?;
+        let socket = Self { path: path.to_owned(), entry, listener };
+        socket.entry.set_mode(0o600).map_err(unusable)?;
         Ok(socket)
     }
 
@@ -143,6 +242,25 @@ impl ControlSocket {
     }
 }
 
+/// Says whether a socket file stands at `path` that may be replaced, or nothing.
+///
+/// # Errors
+/// Something else stands there, or somebody else's socket.
+fn check_place(path: &Path, section: &str, user: Option<UserId>) -> Result<bool, Advised> {
+    let Ok(entry) = Entry::open(path) else { return Ok(false) };
+    let help = format!("remove it, or set another `control_socket` under {section}");
+    if !entry.is_socket() {
+        let message = format!("{} exists and is no socket", path.display());
+        return Err(Advised::new(message, help));
+    }
+    let owners = [Some(effective_user()), user.map(|user| user.uid)];
+    if !owners.contains(&Some(entry.uid())) {
+        let message = format!("{} belongs to user {}", path.display(), entry.uid());
+        return Err(Advised::new(message, help));
+    }
+    Ok(true)
+}
+
 /// Reads what a client asks.
 pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
@@ -150,4 +268,88 @@ pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(io::Read::take(client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("plait-control-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn error(path: &Path) -> String {
+        let Err(error) = ControlSocket::open(path, "[gateway]", None) else {
+            panic!("{} was taken", path.display());
+        };
+        let help = error.downcast_ref::<Advised>().map(Advised::help).unwrap_or_default();
+        format!("{error} ({help})")
+    }
+
+    /// Whatever stood at the path was deleted.
+    #[test]
+    fn regression_only_a_socket_is_replaced() {
+        let folder = folder("place");
+        let (file, link) = (folder.join("gateway.toml"), folder.join("link"));
+        fs::write(&file, "kept").unwrap();
+        let socket = folder.join("left.sock");
+        drop(UnixListener::bind(&socket).unwrap());
+        symlink(&socket, &link).unwrap();
+        for path in [&file, &link, &folder] {
+            let error = error(path);
+            assert!(error.contains("exists and is no socket (remove it, or set"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+        let taken = ControlSocket::open(&socket, "[gateway]", None).unwrap();
+        assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
+        let error = error(&socket);
+        assert!(error.contains("belongs to another running plait"), "{error}");
+        drop(taken);
+        assert!(!socket.exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn regression_what_took_the_sockets_place_stays() {
+        let folder = folder("drop");
+        let path = folder.join("a.sock");
+        let socket = ControlSocket::open(&path, "[gateway]", None).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "kept").unwrap();
+        drop(socket);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_stands_against_the_socket_is_told_and_left_alone() {
+        let folder = std::env::temp_dir().join(format!("plait-probe-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let problem =
+            |path: &Path| probe(path, "[gateway]", None).err().map(|error| error.to_string());
+        let free = folder.join("deep/er/free.sock");
+        assert_eq!(problem(&free), None);
+        assert!(!folder.join("deep").exists());
+
+        let file = folder.join("file");
+        fs::write(&file, "kept").unwrap();
+        assert!(problem(&file).unwrap().ends_with("exists and is no socket"));
+        assert!(problem(&file.join("x.sock")).unwrap().ends_with("file is not a folder"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+
+        let socket = folder.join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        assert!(problem(&socket).unwrap().ends_with("belongs to another running plait"));
+        drop(listener);
+        assert_eq!(problem(&socket), None, "nobody listens any more");
+
+        let long = folder.join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        assert!(problem(&long).unwrap().contains("107 at most"));
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

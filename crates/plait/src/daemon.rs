@@ -5,21 +5,29 @@
 //! the control socket's file with its guard, forwarding and NAT with [`Operations`]. So an error
 //! half way leaves nothing behind.
 
+mod advertisements;
 mod driver;
-mod host;
-mod links;
+pub(crate) mod host;
+pub(crate) mod links;
+mod log_budget;
 mod measure;
 mod nat;
 mod operations;
+mod ports;
 mod privileges;
 mod pump;
 mod quota;
+mod reach;
 mod reload;
 mod requests;
+mod routes;
+mod sandbox;
 mod sockets;
 mod state;
+mod teller;
 mod traffic;
 
+use std::net::SocketAddr;
 use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
@@ -27,18 +35,25 @@ use plait_net::clock::{Clock, realtime_since_epoch, set_timer_slack};
 use plait_net::netlink::Monitor;
 use plait_proto::endpoint::Endpoint;
 
-use crate::advice::Advised;
 use crate::config::Config;
 use crate::control::ControlSocket;
 use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
-pub(crate) use nat::{FORWARD_IPV4, FORWARD_IPV6, HostError, forward, nft_exists, undo};
+pub(crate) use nat::{
+    FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, undo,
+};
 use operations::Operations;
-pub(crate) use privileges::{give_up, hand_over, user_of};
+pub(crate) use ports::{SocketStatus, TunStatus};
+pub(crate) use privileges::{CANNOT_BECOME_HELP, give_up, hand_over, user_of};
 use pump::Pump;
+pub(crate) use reach::{ContactStatus, attempts_text};
+use reach::{Names, Reach};
+pub(crate) use reload::log_errors;
 use requests::Requests;
+use routes::Routes;
+pub(crate) use sandbox::{Files, enter_sandbox};
 pub(crate) use state::StateFile;
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -50,15 +65,17 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 ///
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
-    let resolved = config.resolve()?;
     let user = user_of(config.gateway.user.as_ref())?;
-    let mtu = resolved.inner_mtu;
+    let names = Names::resolved(&config);
+    let peers = names.peers(&config);
+    let endpoints = || peers.iter().flat_map(|peer| &peer.endpoints);
+    let mtu = config.inner_mtu(endpoints().any(SocketAddr::is_ipv6));
     let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
     let listening = host::open_listening_socket(&config)?;
-    let endpoints = resolved.peers.iter().flat_map(|peer| &peer.endpoints);
-    let mut links = Links::new(&config, endpoints, u16::from(listening.is_some()))?;
-    let tun = host::open_tun(&config, &resolved.peers, mtu)?;
-    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]")?;
+    let mut links = Links::new(&config, endpoints(), u16::from(listening.is_some()))?;
+    let tun = host::open_tun(&config, mtu)?;
+    let routes = Routes::new(tun.name())?;
+    let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
     let measuring = measure::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);
@@ -66,12 +83,12 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let started_at = realtime_since_epoch() - clock.elapsed();
     let link = config.listening_link(driver::LISTENING).into_iter().collect();
     let endpoint_config = config.endpoint(link, mtu, started_at);
-    let mut operations = Operations::new(config, measurements.clone());
-    operations
-        .set_up_host(&resolved.peers)
-        .map_err(|error| Advised::new(error.to_string(), error.help()))?;
-    operations.give_up_rights(user)?;
-    let mut endpoint = Endpoint::new(endpoint_config, resolved.peers, host::random_generator()?);
+    let serves = measuring.is_some();
+    let mut operations =
+        Operations::new(config, peers.clone(), routes, measurements.clone(), serves);
+    operations.set_up_host()?;
+    let sandbox = operations.give_up_rights(user)?;
+    let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);
     operations.tell_known_addresses(&mut endpoint);
     let mut pump = Pump::new(endpoint, tun);
     if let Some(socket) = listening {
@@ -80,15 +97,20 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let monitor = Monitor::open()?;
     let first_links = links.start()?;
     let (sender, receiver) = channel();
-    let host = Host { links, monitor, operations };
+    let reach = Reach::new(names);
+    let host = Host { links, monitor, operations, reach };
     let (mut driver, waker) =
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);
-    requests::watch_signals(requests.clone(), config_file)?;
+    driver.start_threads(requests.clone())?;
+    requests::watch_signals(requests.clone(), config_file.clone())?;
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
     }
-    let control = requests::serve(control, name.clone(), requests, measurements)?;
+    let control = {
+        let identity = requests::Identity { tun: name.clone(), sandbox };
+        requests::serve(control, identity, config_file, requests, measurements)?
+    };
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }

@@ -21,11 +21,11 @@ use anyhow::Context as _;
 use plait_net::clock::{Clock, set_timer_slack};
 use plait_net::netlink::Monitor;
 use plait_net::tun::Tun;
-use plait_proto::steer::Node;
+use plait_proto::steer::{Node, ProbeKey};
 
 use crate::advice::Advised;
 use crate::control::ControlSocket;
-use crate::daemon::{StateFile, forward, give_up, hand_over, undo, user_of};
+use crate::daemon::{Files, StateFile, enter_sandbox, forward, give_up, hand_over, undo, user_of};
 use config::SteerConfig;
 use driver::{Driver, Parts};
 use host::Host;
@@ -46,11 +46,12 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let user = user_of(config.node.user.as_ref())?;
     host::check_forwarding(&config)?;
-    let control = ControlSocket::open(&config.node.control_socket, "[node]")?;
+    let control = ControlSocket::open(&config.node.control_socket, "[node]", user)?;
     let tun = Tun::open(&config.node.tun, true)?;
     let host = Host::open(&config, &tun)?;
     let mut forwarding = Forwarding::set(&config)?;
-    let probes = Probes::open(host::random_u64().context("cannot read /dev/urandom")?)
+    let identifier = u16::from_ne_bytes(random_bytes()?);
+    let probes = Probes::open(identifier, ProbeKey::from_bytes(random_bytes()?))
         .context("cannot open a socket for probes")?;
     if let Some(user) = user {
         forwarding.file.create();
@@ -58,7 +59,13 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
         hand_over(&config.node.control_socket, user);
     }
     give_up(user)?;
-    let seed = host::random_u64().context("cannot read /dev/urandom")?;
+    let files = Files {
+        read: vec![&config.file],
+        written: vec![&config.node.state_file, &config.node.control_socket],
+        nft: false,
+    };
+    enter_sandbox(config.node.sandbox, &files);
+    let seed = u64::from_ne_bytes(random_bytes()?);
     let pump = Pump::new(Node::new(config.node_config(), seed), tun);
     let (name, file) = (config.node.tun.clone(), config.file.clone());
     let (monitor, clock) = (Monitor::open()?, Clock::start());
@@ -67,8 +74,8 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let (mut driver, waker) =
         Driver::new(parts, receiver).context("cannot watch the node's sockets")?;
     let requests = Requests::new(sender, waker);
-    requests::watch_signals(requests.clone(), file)?;
-    let control = control.answer_with(move |client| requests::answer(client, &requests))?;
+    requests::watch_signals(requests.clone(), file.clone())?;
+    let control = control.answer_with(move |client| requests::answer(client, &requests, &file))?;
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
         log::debug!("timers stay coarse: {error}");
     }
@@ -78,6 +85,10 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     drop(driver);
     log::info!("{name} is down");
     result
+}
+
+fn random_bytes<const N: usize>() -> anyhow::Result<[u8; N]> {
+    host::random_bytes().context("cannot read /dev/urandom")
 }
 
 /// The host's forwarding, as the configuration asks for it; put back when it is dropped.
@@ -92,7 +103,7 @@ impl Forwarding {
         let mut forwarding = Self { file };
         if config.node.forward {
             let [any_v4, any_v6] = host::families(config);
-            forward(&mut forwarding.file, any_v4, any_v6)
+            forward(&mut forwarding.file, any_v4, any_v6, &[])
                 .map_err(|error| Advised::new(error.to_string(), error.help()))?;
         }
         Ok(forwarding)

@@ -229,6 +229,7 @@ fn peer(state: &str) -> PeerStatus {
     let lte = PathStatus { standby: true, ..lte };
     PeerStatus {
         backlog: None,
+        attempts: None,
         public_key: BOB_PUBLIC.into(),
         state: state.into(),
         trouble: None,
@@ -288,7 +289,7 @@ peer {BOB_PUBLIC}  up
     given up 2; late: dropped 0, delivered 0; duplicates 0
 
 drops
-  bad-tag             4
+  bad-tag             4  The datagram does not authenticate.
 "
     );
     assert_eq!(text(&output.stdout), expected);

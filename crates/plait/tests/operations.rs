@@ -3,104 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+#[path = "operations/reload.rs"]
+mod reload;
+#[path = "operations/setup.rs"]
+mod setup;
+#[path = "operations/terminal.rs"]
+mod terminal;
+#[path = "operations/unanswered.rs"]
+mod unanswered;
 
-/// Two gateways that reach each other over the loopback device: `a` listens, `b` has two links.
-const SETUP: &str = r#"
-set -u
-PATH=$PATH:/usr/sbin:/sbin
-ip link set lo up
-(umask 077; $PLAIT keygen > a.key; $PLAIT keygen > b.key)
-cat > a.toml <<END
-[gateway]
-private_key_file = "a.key"
-address = "10.99.0.1/24"
-listen_port = 7788
-tun = "pa"
-control_socket = "a.sock"
-state_file = "plait/a.json"
-[[peer]]
-public_key = "$($PLAIT pubkey < b.key)"
-allowed_ips = ["10.99.0.2/32", "fd99::2/128"]
-END
-cat > b.toml <<END
-[gateway]
-private_key_file = "b.key"
-address = "10.99.0.2/24"
-tun = "pb"
-control_socket = "b.sock"
-state_file = "plait/b.json"
-[[path]]
-name = "one"
-interface = "lo"
-[[path]]
-name = "two"
-interface = "lo"
-[scheduler]
-algorithm = "round-robin"
-[[peer]]
-public_key = "$($PLAIT pubkey < a.key)"
-endpoint = "127.0.0.1:7788"
-allowed_ips = ["10.99.0.1/32"]
-END
-# Tries a command for a while.
-until_true() {
-    tries=0
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries + 1))
-        [ $tries -lt 200 ] || { echo "never: $*"; cat *.log; exit 1; }
-        sleep 0.05
-    done
-}
-status() { $PLAIT status --socket $1.sock "$2"; }
-answers() { status $1 --json | grep -q uptime; }
-# Two paths, then two links.
-paths_up() { [ "$(status b --json | grep -o '"state":"up","reason"' | wc -l)" = 4 ]; }
-start() { $PLAIT up $1.toml 2>>$1.log & until_true answers $1; }
-logged() { grep -q "$2" $1.log; }
-host() { echo "$1: $(cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding |
-    tr '\n' ' ')$(nft list tables)"; }
-"#;
+#[path = "operations/rights.rs"]
+mod rights;
 
-/// Runs a script after [`SETUP`]; gives what it prints. Nothing when there are no namespaces here.
-fn run(script: &str) -> Option<String> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("plait-operations-{}-{count}", std::process::id());
-    let folder: PathBuf = std::env::temp_dir().join(name);
-    fs::create_dir_all(&folder).unwrap();
-    // With a namespace of process ids, nothing outlives the script.
-    let output = Command::new("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-        ])
-        .args(["timeout", "60", "sh", "-c", &format!("echo ready\n{SETUP}\n{script}")])
-        .env("PLAIT", env!("CARGO_BIN_EXE_plait"))
-        .env_remove("RUST_LOG")
-        .current_dir(&folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let _ = fs::remove_dir_all(&folder);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let Some(text) = text.strip_prefix("ready\n") else {
-        let required = std::env::var_os("PLAIT_REQUIRE_NETNS").is_some_and(|value| value == "1");
-        assert!(!required, "no namespaces here: {errors}");
-        eprintln!("skipped: no namespaces here: {errors}");
-        return None;
-    };
-    Some(format!("{text}{errors}"))
-}
+use setup::{run, run_in};
 
 #[test]
 fn forwarding_and_nat_are_undone_at_exit_and_after_a_crash() {
@@ -163,7 +78,7 @@ fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
         ping -c 1 -W 1 -I pb 10.99.0.77 >/dev/null
         status b --json
         grep -E 'ERROR|WARN|is made|is gone' b.log
-        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/$b/status
+        grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs|^Seccomp:' /proc/$b/status
         kill $a $b; wait $a; echo "a $?"; wait $b; echo "b $?"
         ls
     "#;
@@ -181,6 +96,8 @@ fn sighup_takes_a_sound_configuration_and_keeps_the_bond() {
         has(&format!("{set}:\t0000000000003000"));
     }
     has("NoNewPrivs:\t1");
+    has("Seccomp:\t2");
+    has("\"sandbox\":[\"landlock\",\"seccomp\"]");
     has("a 0\nb 0\n");
     assert!(!text.contains(".sock\n"), "{text}");
 }

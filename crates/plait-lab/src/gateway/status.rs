@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use plait_proto::resequencer::ResequencerStats;
 use serde::Deserialize;
 
 /// A gateway.
@@ -62,6 +63,18 @@ impl Status {
     /// Inner packets given to the host, over all peers.
     pub(crate) fn inner_delivered_packets(&self) -> u64 {
         self.peers.iter().map(|peer| peer.inner_delivered_packets).sum()
+    }
+
+    /// Inner packets that came out of datagrams taken for genuine, over all peers: those given to
+    /// the host, those that wait, late ones and second copies.
+    pub(crate) fn opened_packets(&self) -> Result<u64> {
+        let of_peer = |peer: &PeerView| -> Result<u64> {
+            let stats: ResequencerStats = serde_json::from_value(peer.resequencer.clone())
+                .context("unknown form of the resequencer's counters")?;
+            let late = stats.late_dropped + stats.late_delivered;
+            Ok(stats.at_once + stats.waited + late + stats.duplicates)
+        };
+        self.peers.iter().map(of_peer).sum()
     }
 
     /// Drops of every kind.

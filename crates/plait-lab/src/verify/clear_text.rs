@@ -1,9 +1,9 @@
 //! bond.5: what an eavesdropper on the links sees, and what a forger achieves.
 
 use std::net::{IpAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use plait_net::netns::NetNs;
 
 use super::packet::holds;
@@ -14,9 +14,11 @@ use crate::output::Progress;
 use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology, inner_v4};
 
 mod forge;
+mod host;
 mod seen;
 
 use forge::{FORGED_PER_KIND, forge};
+use host::{Host, numbered};
 use seen::Seen;
 
 const MARKER: &[u8] = b"this-text-must-never-be-seen-on-a-link";
@@ -31,6 +33,8 @@ const LISTENING: Duration = Duration::from_secs(5);
 const FORGING: Duration = Duration::from_secs(20);
 /// Time in which the last datagrams arrive.
 const SETTLE: Duration = Duration::from_secs(1);
+/// What links lost is sent again, and that may be lost as well; by then all of it has come.
+const REST_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let mut progress = Progress::new(2, LISTENING + FORGING);
@@ -46,11 +50,18 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = seen.figures(arrived);
     let _step = progress.step("forging datagrams", FORGING);
     for way in [Way::Up, Way::Down] {
-        figures.extend(forge(&topology, &mut bond, &seen, way, "seen")?);
+        let mut host = host_behind(&topology, way)?;
+        figures.extend(forge(&topology, &mut bond, &seen, way, "seen", &mut host)?);
     }
-    let lost = capture_lost(&topology)?;
+    let mut host = host_behind(&topology, Way::Up)?;
+    let lost = capture_lost(&topology, &mut host)?;
     bond.wait_until_up(setup.paths.len())?;
-    figures.extend(forge(&topology, &mut bond, &lost, Way::Up, "lost")?);
+    wait_until_at_rest(&mut bond)?;
+    figures.push(Figure::count(
+        "lost ones that their gateway sent again before any was forged",
+        host.deliveries().genuine,
+    ));
+    figures.extend(forge(&topology, &mut bond, &lost, Way::Up, "lost", &mut host)?);
     bond.stop()?;
     figures.push(marker_is_seen_without_plait(&topology)?);
     Ok(figures)
@@ -62,19 +73,45 @@ fn capture(topology: &Topology) {
     }
 }
 
+/// The host to which the inner packets of one direction go.
+fn host_behind(topology: &Topology, way: Way) -> Result<Host> {
+    match way {
+        Way::Up => Host::new(&topology.server, SERVER_V4.into()),
+        Way::Down => Host::new(&topology.customer().netns, inner_v4(2).into()),
+    }
+}
+
 /// Captures datagrams that the links lose: the gateway has not seen their packet numbers, so that
 /// only their tags can tell a forgery of them.
-fn capture_lost(topology: &Topology) -> Result<Seen> {
+fn capture_lost(topology: &Topology, host: &mut Host) -> Result<Seen> {
     let customer = topology.customer();
     let sender = customer.netns.run_in(|| UdpSocket::bind((inner_v4(2), 0)))??;
     capture(topology);
     customer.links.iter().for_each(|link| link.emulator.set_cut(true));
-    for _ in 0..FORGED_PER_KIND {
-        sender.send_to(MARKER, (SERVER_V4, MARKER_PORT))?;
+    let numbers = 0..FORGED_PER_KIND as u32;
+    host.expect(numbers.clone());
+    for number in numbers {
+        sender.send_to(&numbered(number), (SERVER_V4, MARKER_PORT))?;
     }
     std::thread::sleep(TRANSMISSION);
     customer.links.iter().for_each(|link| link.emulator.set_cut(false));
     Ok(Seen::on(topology))
+}
+
+/// Waits until the provider takes no inner packet for a while: the customer sends again what its
+/// links lost, and that must not be taken for what is forged.
+fn wait_until_at_rest(bond: &mut Bond<'_>) -> Result<()> {
+    let deadline = Instant::now() + REST_WITHIN;
+    let mut before = bond.provider_status()?.opened_packets()?;
+    while Instant::now() < deadline {
+        std::thread::sleep(SETTLE);
+        let now = bond.provider_status()?.opened_packets()?;
+        if now == before {
+            return Ok(());
+        }
+        before = now;
+    }
+    bail!("inner packets still come {} s after the last was sent", REST_WITHIN.as_secs())
 }
 
 /// Sends marked datagrams both ways through the bond and counts those that arrive.

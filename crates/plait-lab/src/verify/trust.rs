@@ -1,4 +1,5 @@
-//! trust.*: what peers, strangers and faults of one's own may not do.
+//! trust.*: what customers, strangers and mistakes can do to a gateway.
 
 pub(super) mod hostile_work;
 pub(super) mod neighbour;
+pub(crate) mod set_ups;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::udp::{ReceivedMeta, Transmit, UdpPort};
+use crate::udp::{ReceivedMeta, Transmit, UdpCounters, UdpPort};
 
 /// Buffers that wait at one port at most.
 const QUEUE_BUFFERS_MAX: usize = 4096;
@@ -46,7 +46,12 @@ impl MemoryNetwork {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         state.ports.insert(address, Port::default());
-        Ok(MemoryUdp { network: self.clone(), address })
+        Ok(MemoryUdp {
+            network: self.clone(),
+            address,
+            counters: UdpCounters::default(),
+            refusal: None,
+        })
     }
 
     /// Cuts the port at `address` off, or plugs it in again. While it is cut, what it sends and
@@ -73,12 +78,19 @@ impl MemoryNetwork {
 pub struct MemoryUdp {
     network: MemoryNetwork,
     address: SocketAddr,
+    counters: UdpCounters,
+    refusal: Option<i32>,
 }
 
 impl MemoryUdp {
     /// The port's address.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Makes every send fail with this error number of the kernel, or succeed again.
+    pub fn refuse_sends(&mut self, errno: Option<i32>) {
+        self.refusal = errno;
     }
 }
 
@@ -90,6 +102,9 @@ impl Drop for MemoryUdp {
 
 impl UdpPort for MemoryUdp {
     fn send(&mut self, transmit: &Transmit<'_>) -> io::Result<()> {
+        if let Some(errno) = self.refusal {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
         let mut state = self.network.lock();
         let stride = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         let cut = state.ports.get(&self.address).is_none_or(|port| port.cut);
@@ -100,6 +115,9 @@ impl UdpPort for MemoryUdp {
             stride,
             ecn: transmit.ecn & 3,
         };
+        self.counters.sends += 1;
+        self.counters.sent_datagrams += transmit.contents.len().div_ceil(stride).max(1) as u64;
+        self.counters.sent_bytes += transmit.contents.len() as u64;
         match state.ports.get_mut(&transmit.destination) {
             Some(port) if !cut && !port.cut && port.waiting.len() < QUEUE_BUFFERS_MAX => {
                 port.waiting.push_back((meta, transmit.contents.to_vec()));
@@ -120,10 +138,17 @@ impl UdpPort for MemoryUdp {
             port.waiting.drain(..count).collect()
         };
         let count = buffers.len();
+        self.counters.received_buffers += count as u64;
+        let datagrams = buffers.iter().map(|(meta, bytes)| bytes.len().div_ceil(meta.stride));
+        self.counters.received_datagrams += datagrams.sum::<usize>() as u64;
         for (meta, mut contents) in buffers {
             sink(meta, &mut contents);
         }
         Ok(count)
+    }
+
+    fn counters(&self) -> UdpCounters {
+        self.counters
     }
 }
 

@@ -52,6 +52,18 @@ impl Connection {
         Err(io::Error::other("the table kept changing while it was read: try again"))
     }
 
+    /// Asks for something that is no table.
+    pub(super) fn ask(
+        &mut self,
+        request: RouteNetlinkMessage,
+    ) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.send(request, NLM_F_REQUEST | NLM_F_ACK)?;
+        match self.receive()? {
+            Answer::Done(messages) => Ok(messages),
+            Answer::Interrupted => unreachable!("invariant: only a dump can be interrupted"),
+        }
+    }
+
     /// Asks for a change and waits until it is made.
     pub(super) fn change(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.send(request, NLM_F_REQUEST | NLM_F_ACK | flags)?;

@@ -29,6 +29,23 @@ pub(crate) fn set_realtime_priority() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Fills `bytes` from the kernel's generator.
+pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        // SAFETY: the kernel writes at most as many bytes as the slice has.
+        let result = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match usize::try_from(result) {
+            Ok(written) => rest = &mut rest[written..],
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
 /// The effective user id.
 pub(crate) fn effective_uid() -> u32 {
     // SAFETY: `geteuid` has no arguments and cannot fail.
@@ -44,4 +61,10 @@ pub(crate) fn kernel_release() -> String {
     assert_eq!(result, 0, "invariant: uname fails only for a bad pointer");
     // SAFETY: `uname` ends each field with a zero byte.
     unsafe { CStr::from_ptr(name.release.as_ptr()) }.to_string_lossy().into_owned()
+}
+
+/// Whether an interface of the calling thread's network namespace has this name, of whatever kind.
+pub(crate) fn has_interface(name: &CStr) -> bool {
+    // SAFETY: the name ends in a zero byte and lives until the call returns.
+    unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
 }

@@ -1,5 +1,6 @@
 //! Calls that give rights up for good.
 
+use std::ffi::CStr;
 use std::io;
 
 use libc::{c_int, c_ulong};
@@ -61,6 +62,18 @@ pub(crate) fn raise_ambient(capability: u32) -> io::Result<()> {
     prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as c_ulong, capability.into())
 }
 
+/// No core is dumped, and only root reads this process's memory or follows its calls.
+pub(crate) fn set_not_dumpable() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 0, 0)
+}
+
+/// Cores of this process, and of programs started from here, may have no bytes.
+pub(crate) fn forbid_cores() -> io::Result<()> {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives until the call returns.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }.into())
+}
+
 /// No program started from here gains rights by its file.
 pub(crate) fn set_no_new_privileges() -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)
@@ -75,4 +88,11 @@ pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
     check(unsafe { libc::setgid(gid) }.into())?;
     // SAFETY: takes its argument by value.
     check(unsafe { libc::setuid(uid) }.into())
+}
+
+/// Whether the effective user may write the file or folder, by access(2).
+pub(crate) fn may_write(path: &CStr) -> bool {
+    let flags = libc::AT_EACCESS;
+    // SAFETY: the path ends in a zero byte and lives until the call returns.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, flags) == 0 }
 }

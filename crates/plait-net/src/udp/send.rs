@@ -56,6 +56,7 @@ impl Sender {
                 Ok(()) => {
                     counters.sends += 1;
                     counters.sent_datagrams += call.len().div_ceil(segment_size) as u64;
+                    counters.sent_bytes += call.len() as u64;
                 }
                 Err(error) if several && is_refusal(&error) => {
                     counters.refused_segmentation += 1;
@@ -99,6 +100,7 @@ fn send_singly(
             Ok(()) => {
                 counters.sends += 1;
                 counters.sent_datagrams += 1;
+                counters.sent_bytes += datagram.len() as u64;
             }
             Err(error) if is_too_long(&error) => {
                 counters.too_long_datagrams += 1;

@@ -140,6 +140,7 @@ mod tests {
         loss
     }
 
+    /// Spec P-5b: a thirty-third.
     #[test]
     fn a_bad_link_shows_and_a_good_one_does_not() {
         assert!(fed(20, 0).is_lossy(false));
@@ -148,11 +149,13 @@ mod tests {
         assert!((fed(20, 0).ratio() - 0.2).abs() < 1e-9);
     }
 
+    /// Spec P-5b: while the round-trip time shows no queue.
     #[test]
     fn what_a_full_queue_drops_is_not_the_links_loss() {
         assert!(!fed(20, 40).is_lossy(false));
     }
 
+    /// Spec P-5b: in each of three periods.
     #[test]
     fn a_short_burst_of_losses_is_forgiven() {
         let mut loss = fed(0, 0);

@@ -112,17 +112,20 @@ mod tests {
         None
     }
 
+    /// Spec P-5b: after 2 s, by 20 probes that are all answered.
     #[test]
     fn a_healed_path_comes_back_within_three_seconds() {
         let back = back_after(&mut LossCheck::default(), Instant::ZERO, 0).unwrap();
         assert!(back < Duration::from_secs(3), "{back:?}");
     }
 
+    /// Spec P-5b: used again only when all are answered.
     #[test]
     fn a_lossy_path_stays_out() {
         assert_eq!(back_after(&mut LossCheck::default(), Instant::ZERO, 7), None);
     }
 
+    /// Spec P-5b.
     #[test]
     fn a_path_that_relapses_waits_longer() {
         let mut check = LossCheck::default();

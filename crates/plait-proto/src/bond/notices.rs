@@ -76,6 +76,7 @@ impl Notices {
 mod tests {
     use super::*;
 
+    /// Spec P-8, C-3: at once, after 250 ms and after another second.
     #[test]
     fn a_notice_is_told_three_times() {
         let mut notices = Notices::default();

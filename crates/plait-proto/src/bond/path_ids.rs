@@ -71,6 +71,7 @@ impl PathIds {
 mod tests {
     use super::*;
 
+    /// Spec K-5: no path id twice in an epoch.
     #[test]
     fn an_epoch_has_each_id_of_a_parity_once() {
         for (parity, first) in [(PathIdParity::Even, 0), (PathIdParity::Odd, 1)] {
@@ -82,6 +83,7 @@ mod tests {
         }
     }
 
+    /// Spec P-10.
     #[test]
     fn ids_run_short_while_a_bond_can_still_be_filled() {
         let mut ids = PathIds::new(PathIdParity::Even);
@@ -94,6 +96,7 @@ mod tests {
         assert!(ids.run_short());
     }
 
+    /// Spec P-8.
     #[test]
     fn an_id_joins_once() {
         let mut ids = PathIds::new(PathIdParity::Even);

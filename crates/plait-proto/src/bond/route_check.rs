@@ -91,6 +91,7 @@ mod tests {
         Route { socket: SocketId(0), remote: SocketAddr::from(([10, 0, 0, last], 1)), local: None }
     }
 
+    /// Spec P-9: for a round trip, at least 20 ms.
     #[test]
     fn one_candidate_is_asked_at_a_time() {
         let mut checks = RouteChecks::default();
@@ -107,6 +108,7 @@ mod tests {
         assert_eq!(checks.confirm(ID, 9, &route(3)), None, "once is enough");
     }
 
+    /// Spec P-9: a path stays on the link of the side that opened it.
     #[test]
     fn what_counts_as_another_route() {
         let to = |last: u8| Some([10, 0, 1, last].into());

@@ -148,6 +148,7 @@ mod tests {
         assert!(silence.answered(ms(1400)));
     }
 
+    /// Spec P-5: silent less than 30 s before, it must answer for 0.2, 0.4 … s.
     #[test]
     fn a_path_that_flaps_is_held_longer_each_time() {
         let mut silence = Silence::default();
@@ -164,6 +165,7 @@ mod tests {
         assert!(silence.answered(ms(60_100)), "long ago is forgotten");
     }
 
+    /// Spec P-5: without a gap.
     #[test]
     fn a_missed_answer_begins_the_hold_anew() {
         let mut silence = Silence::default();
@@ -175,6 +177,7 @@ mod tests {
         assert!(silence.answered(ms(1100)));
     }
 
+    /// Spec P-5: after 50 ms, 100 ms … 0.8 s.
     #[test]
     fn probes_of_a_silent_path_grow_rare_and_rarer_without_traffic() {
         let mut silence = Silence::default();

@@ -5,12 +5,29 @@ use core::net::SocketAddr;
 use super::Bond;
 use super::path_mtu::remark;
 use crate::path::congestion::PathCongestion;
+use crate::seq::PathId;
 use crate::stats::{PathState, PathStatus, PeerStatus};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use crate::wire::control::Discards;
 
 impl Bond {
+    /// Whether nothing comes back over one of its paths.
+    pub fn has_silent_path(&self) -> bool {
+        self.ingress.paths().any(|path| path.state == PathState::Silent)
+    }
+
+    /// The peer's addresses at which it answers.
+    pub fn remotes_up(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let up = self.ingress.paths().filter(|path| path.state == PathState::Up);
+        up.map(|path| path.route.remote)
+    }
+
+    /// The name of a path's link, as its owner configured it.
+    pub fn path_name(&self, id: PathId) -> Option<&str> {
+        self.ingress.path(id).map(|path| path.info.name.as_str())
+    }
+
     /// Fills in what the bond knows of itself.
     pub fn status(&mut self, now: Instant, public_key: String) -> PeerStatus {
         let weights = self.ingress.weights(now);
@@ -71,6 +88,7 @@ impl Bond {
             cipher: Some(self.cipher.name().to_owned()),
             inner_mtu_bytes: Some(self.inner_mtu()),
             backlog: self.ingress.backlog_status(),
+            attempts: None,
             inner_sent_packets: self.ingress.sent_packets,
             inner_sent_bytes: self.ingress.sent_bytes,
             inner_delivered_packets: self.egress.delivered_packets,

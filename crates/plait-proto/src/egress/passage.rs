@@ -128,6 +128,7 @@ mod tests {
         passage
     }
 
+    /// Spec R-3.
     #[test]
     fn three_later_datagrams_confirm() {
         let mut passage = passage();
@@ -140,6 +141,7 @@ mod tests {
         assert_eq!(passage.all_passed(), Some(BondSeq(5)));
     }
 
+    /// Spec R-3: an eighth of the round-trip time.
     #[test]
     fn time_confirms_too() {
         let mut passage = passage();
@@ -154,6 +156,7 @@ mod tests {
         assert_eq!(passage.poll_timeout(), None);
     }
 
+    /// Spec P-5a: 200 ms more.
     #[test]
     fn a_dead_path_leaves_when_its_packets_had_time_to_come_another_way() {
         let mut passage = passage();
@@ -168,6 +171,7 @@ mod tests {
         assert_eq!(passage.all_passed(), Some(BondSeq(10)));
     }
 
+    /// Spec R-3: every live path.
     #[test]
     fn the_slowest_live_path_decides() {
         let mut passage = passage();

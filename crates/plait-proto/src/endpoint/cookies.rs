@@ -62,6 +62,10 @@ impl AskedRoutes {
         Some(self.0.swap_remove(at))
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.0.iter()
+    }
+
     fn contains(&self, route: &Route) -> bool {
         self.0.iter().any(|known| is_same(known, route))
     }

@@ -54,6 +54,7 @@ impl Endpoint {
         let only_called = !peer.is_sought() && peer.bond.is_none();
         peer.initiated_at = Some(now);
         peer.attempts.state = Some(state);
+        peer.attempts.sent += u64::from(asked.iter().next().is_some());
         peer.attempts.asked = asked;
         peer.attempts.schedule(now, only_called);
     }

@@ -190,6 +190,7 @@ mod tests {
         times_ms.filter(|at| take(Instant::from_millis(*at))).count()
     }
 
+    /// Spec H-11: 5 at once and 20 a second.
     #[test]
     fn a_burst_and_then_the_rate() {
         let mut bucket = Bucket::default();
@@ -201,6 +202,7 @@ mod tests {
         assert_eq!(taken([9000; 50].into_iter(), &mut take), 5, "full again");
     }
 
+    /// Spec H-10.
     #[test]
     fn all_messages_share_the_endpoints_limit() {
         let mut guard = Guard::new(HandshakeLimits { per_second: 10, burst: 3 });
@@ -242,6 +244,7 @@ mod tests {
         assert_eq!(guard.reached.len(), REACHED_MAX, "the other one was reached there too");
     }
 
+    /// Spec H-11.
     #[test]
     fn ipv6_sources_are_counted_by_64_bits() {
         let now = Instant::from_millis(5);

@@ -67,6 +67,8 @@ pub(super) struct Attempts {
     /// Where its initiation went.
     pub(super) asked: AskedRoutes,
     pub(super) count: usize,
+    /// How many went out over any link, whatever became of the waiting times.
+    pub(super) sent: u64,
     /// They are for another bond, although there is one.
     pub(super) wants_another: bool,
     /// When the first of them began.

@@ -192,6 +192,7 @@ fn a_standing_queue_drops_more_and_more() {
     assert_eq!((queue.counters().marked, queue.counters().dropped_full), (0, 0));
 }
 
+/// Spec E-4.
 #[test]
 fn packets_that_understand_it_are_marked_instead() {
     let mut bytes = packet(1, 0, PACKET_BYTES);

@@ -188,6 +188,7 @@ mod tests {
         assert_eq!(rescue.poll_timeout(), None);
     }
 
+    /// Spec P-5a: for up to a second after it was taken from the host.
     #[test]
     fn nobody_waits_for_what_is_too_old() {
         let mut rescue = Rescue::default();

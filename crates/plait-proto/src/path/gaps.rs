@@ -1,11 +1,15 @@
 //! Attributes lost bond sequence numbers to paths.
 //!
 //! A gap in the bond sequence says that a packet is lost, not where; a gap in the packet numbers of
-//! a path says where, but counts control datagrams too. So every lost bond sequence number is laid
+//! a path says where, but counts control datagrams too, and numbers that were left out. So every lost bond sequence number is laid
 //! on a path whose packet numbers have a gap that explains no loss yet (002: the global number
 //! detects, the local one attributes).
 
 use crate::seq::{PacketNumber, PathId};
+
+/// A gap that explains no loss while so many numbers arrive never will: it is a control datagram's,
+/// or was left out (spec K-5).
+const GAP_NUMBERS_MAX: u64 = 8192;
 
 #[derive(Debug)]
 struct PathGaps {
@@ -15,13 +19,42 @@ struct PathGaps {
     received: u64,
     lost: u64,
     late: u64,
+    /// Gaps that will explain no loss any more.
+    written_off: u64,
+    /// Those without a loss when the last stretch of [`GAP_NUMBERS_MAX`] began, and where it ends.
+    open_before: u64,
+    stretch_ends: u64,
 }
 
 impl PathGaps {
+    fn new(path: PathId) -> Self {
+        Self {
+            path,
+            next: 0,
+            received: 0,
+            lost: 0,
+            late: 0,
+            written_off: 0,
+            open_before: 0,
+            stretch_ends: GAP_NUMBERS_MAX,
+        }
+    }
+
     /// Missing packet numbers that explain no loss yet. Packets that were attributed and came late
     /// have left the gaps, so they no longer use one up.
     fn unattributed(&self) -> u64 {
-        (self.next - self.received).saturating_sub(self.lost - self.late)
+        (self.next - self.received).saturating_sub(self.lost - self.late + self.written_off)
+    }
+
+    /// Writes off what was open all through a stretch.
+    fn age(&mut self) {
+        if self.next < self.stretch_ends {
+            return;
+        }
+        let open = self.unattributed();
+        self.written_off += open.min(self.open_before);
+        self.open_before = self.unattributed();
+        self.stretch_ends = self.next + GAP_NUMBERS_MAX;
     }
 }
 
@@ -65,6 +98,7 @@ impl PathGapCounter {
         gaps.next = gaps.next.max(number.0 + 1);
         // A number given twice would make more received than sent.
         gaps.received = (gaps.received + 1).min(gaps.next);
+        gaps.age();
         if opens_gap && self.unplaced > 0 {
             self.attribute(0);
         }
@@ -72,7 +106,7 @@ impl PathGapCounter {
 
     fn entry(&mut self, path: PathId) -> &mut PathGaps {
         let index = self.paths.iter().position(|gaps| gaps.path == path).unwrap_or_else(|| {
-            self.paths.push(PathGaps { path, next: 0, received: 0, lost: 0, late: 0 });
+            self.paths.push(PathGaps::new(path));
             self.paths.len() - 1
         });
         &mut self.paths[index]
@@ -197,6 +231,21 @@ mod tests {
         assert_eq!(gaps.unplaced(), 1, "the one gap left explains the loss that stayed");
         receive(&mut gaps, A, [5]);
         assert_eq!((gaps.loss(A).lost, gaps.unplaced()), (3, 0), "a new gap explains another");
+    }
+
+    /// A path whose sender leaves numbers out must not take the losses of another.
+    #[test]
+    fn gaps_that_explain_nothing_for_long_are_written_off() {
+        let mut gaps = PathGapCounter::new();
+        receive(&mut gaps, A, (0..40_000).filter(|number| number % 1000 != 7));
+        receive(&mut gaps, B, (0..100).chain(104..200));
+        gaps.attribute(4);
+        let lost = [A, B].map(|path| gaps.loss(path).lost);
+        assert!(lost[1] >= 1 && lost.iter().sum::<u64>() == 4, "{lost:?}");
+        receive(&mut gaps, A, 40_000..80_000);
+        receive(&mut gaps, B, [210]);
+        gaps.attribute(10);
+        assert_eq!([A, B].map(|path| gaps.loss(path).lost), [lost[0], 14 - lost[0]]);
     }
 
     #[test]

@@ -220,6 +220,7 @@ mod tests {
         timeout.as_micros().div_ceil(1000) as u64
     }
 
+    /// Spec W-6: only differences mean anything.
     #[test]
     fn the_timeout_is_the_spread_plus_margin_whatever_the_clocks_offset() {
         for offset in [0, 1, 30_000, 65_535, 1 << 40] {
@@ -233,6 +234,7 @@ mod tests {
         }
     }
 
+    /// Spec W-6: modulo 2^16.
     #[test]
     fn laps_of_the_stamp_do_not_show() {
         let mut spread = DelaySpread::new(MIN, MAX);
@@ -308,6 +310,7 @@ mod tests {
         assert_eq!(spread.timeout(Instant::from_millis(120_400)), None);
     }
 
+    /// Spec R-2: the adaptive timeout lies between its bounds.
     #[test]
     fn the_bounds_hold() {
         let mut spread = DelaySpread::new(Duration::from_millis(8), Duration::from_millis(40));

@@ -86,6 +86,7 @@ fn packets_in_order_go_on_at_once() {
     assert_eq!(case.resequencer.expected_next(), BondSeq(5));
 }
 
+/// Spec R-1.
 #[test]
 fn a_packet_waits_for_its_predecessor() {
     let mut case = Case::paper();
@@ -116,6 +117,7 @@ fn lanes_do_not_wait_for_each_other() {
     assert_eq!(case.take_out(), [0, 2, 4, 1, 3]);
 }
 
+/// Spec R-1.
 #[test]
 fn unordered_packets_never_wait() {
     let mut case = Case::paper();
@@ -145,6 +147,7 @@ fn a_predecessor_before_the_start_is_resolved() {
     assert_eq!(before, Inserted::LateDropped);
 }
 
+/// Spec R-2.
 #[test]
 fn a_packet_that_waited_the_timeout_gives_up_all_below() {
     let mut case = Case::paper();
@@ -187,6 +190,7 @@ fn a_gap_that_nobody_waits_for_is_given_up_too() {
     assert_eq!(case.resequencer.poll_timeout(), None);
 }
 
+/// Spec R-4.
 #[test]
 fn what_was_given_up_counts_as_late_once() {
     let mut case = Case::paper();
@@ -200,6 +204,7 @@ fn what_was_given_up_counts_as_late_once() {
     assert_eq!(lost, NewlyLost { lost: 1, recovered: vec![(OTHER, 1)] });
 }
 
+/// Spec R-4: delivered, as configured.
 #[test]
 fn late_packets_go_on_once_where_so_configured() {
     let late = LatePolicy::Deliver;
@@ -212,6 +217,7 @@ fn late_packets_go_on_once_where_so_configured() {
     assert_eq!(case.take_out(), [1, 0]);
 }
 
+/// Spec R-6.
 #[test]
 fn duplicates_are_dropped_wherever_the_first_copy_is() {
     let mut case = Case::paper();
@@ -237,6 +243,7 @@ fn older_than_the_history_is_dropped_even_where_late_packets_go_on() {
     assert_eq!(case.insert(2, 0), Inserted::Duplicate);
 }
 
+/// Spec R-3.
 #[test]
 fn known_lost_releases_at_once_where_so_configured() {
     let mut case = Case::new(ResequencerConfig::default());

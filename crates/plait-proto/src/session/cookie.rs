@@ -12,6 +12,7 @@ use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use blake2::{Blake2s256, Blake2sMac, Digest as _};
 use chacha20poly1305::aead::AeadInPlace as _;
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
 
 use super::keys::PublicKey;
 use crate::drop_reason::DropReason;
@@ -39,6 +40,11 @@ impl fmt::Debug for Cookie {
 }
 
 impl Cookie {
+    #[cfg(test)]
+    pub(super) const fn as_bytes(&self) -> &[u8; COOKIE_BYTES] {
+        &self.0
+    }
+
     /// It may be shown for so long.
     pub const USE_TIME: Duration = Duration::from_secs(120);
 
@@ -61,13 +67,24 @@ impl Cookie {
         receiver: SessionIndex,
         mac1: &[u8],
     ) -> [u8; COOKIE_REPLY_BYTES] {
+        let mut nonce = XNonce::default();
+        rng.fill(&mut nonce);
+        self.seal_with(&nonce, own, receiver, mac1)
+    }
+
+    pub(super) fn seal_with(
+        &self,
+        nonce: &XNonce,
+        own: &PublicKey,
+        receiver: SessionIndex,
+        mac1: &[u8],
+    ) -> [u8; COOKIE_REPLY_BYTES] {
         let mut reply = CookieReply::frame(receiver);
-        rng.fill(&mut reply[CookieReply::NONCE]);
-        let nonce = XNonce::clone_from_slice(&reply[CookieReply::NONCE]);
+        reply[CookieReply::NONCE].copy_from_slice(nonce);
         let (cookie, tag) = reply[CookieReply::SEALED].split_at_mut(COOKIE_BYTES);
         cookie.copy_from_slice(&self.0);
         let made = cipher(own)
-            .encrypt_in_place_detached(&nonce, mac1, cookie)
+            .encrypt_in_place_detached(nonce, mac1, cookie)
             .expect("a cookie is shorter than the cipher's longest text");
         tag.copy_from_slice(&made);
         reply
@@ -109,7 +126,8 @@ fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; MAC_BYTES] {
 }
 
 struct Secret {
-    key: [u8; 32],
+    /// In a box, so that moving it leaves no copy behind.
+    key: Box<Zeroizing<[u8; 32]>>,
     made_at: Instant,
 }
 
@@ -117,8 +135,8 @@ impl Secret {
     fn cookie(&self, source: SocketAddr) -> Cookie {
         let port = source.port().to_be_bytes();
         Cookie(match source.ip().to_canonical() {
-            IpAddr::V4(ip) => keyed(&self.key, &[&ip.octets(), &port]),
-            IpAddr::V6(ip) => keyed(&self.key, &[&ip.octets(), &port]),
+            IpAddr::V4(ip) => keyed(&self.key[..], &[&ip.octets(), &port]),
+            IpAddr::V6(ip) => keyed(&self.key[..], &[&ip.octets(), &port]),
         })
     }
 }
@@ -138,11 +156,18 @@ impl fmt::Debug for CookieSecrets {
 }
 
 impl CookieSecrets {
+    /// Makes cookies from a known secret, for messages that are known byte by byte.
+    #[cfg(test)]
+    pub(super) fn fixed(key: [u8; 32]) -> Self {
+        let key = Box::new(Zeroizing::new(key));
+        Self { current: Some(Secret { key, made_at: Instant::ZERO }), previous: None }
+    }
+
     /// The cookie of an address. Randomness is used for a new secret, when one is due.
     pub fn cookie(&mut self, now: Instant, rng: &mut Rng, source: SocketAddr) -> Cookie {
         if self.current.as_ref().is_none_or(|secret| now >= secret.made_at + SECRET_TIME) {
-            let mut key = [0; 32];
-            rng.fill(&mut key);
+            let mut key = Box::new(Zeroizing::new([0; 32]));
+            rng.fill(&mut key[..]);
             self.previous = self.current.take();
             self.current = Some(Secret { key, made_at: now });
         }
@@ -190,6 +215,7 @@ mod tests {
         secrets.accept(Instant::from_millis(seconds * 1000), address(source), before, mac2)
     }
 
+    /// Spec H-10, H-6.
     #[test]
     fn a_cookie_is_of_one_address_and_port_and_covers_the_message() {
         let (mut rng, mut secrets) = (Rng::from_seed([1; 32]), CookieSecrets::default());
@@ -213,6 +239,7 @@ mod tests {
         assert!(accepts(&secrets, 1, "192.0.2.1:5", &with_mac2(&cookie)));
     }
 
+    /// Spec H-10: accepted until its secret is 245 s old.
     #[test]
     fn a_cookie_is_good_for_its_time_whenever_it_was_given() {
         let source = "192.0.2.1:5";
@@ -240,6 +267,7 @@ mod tests {
         assert!(!accepts(&secrets, 241, "192.0.2.1:5", &message));
     }
 
+    /// Spec H-10.
     #[test]
     fn a_reply_is_of_one_giver_and_answers_one_message() {
         let mut rng = Rng::from_seed([1; 32]);

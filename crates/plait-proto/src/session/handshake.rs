@@ -8,13 +8,9 @@ use core::ops::Range;
 use blake2::digest::consts::U16;
 use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use blake2::{Blake2s256, Blake2sMac, Digest as _};
-use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
-use snow::resolvers::{CryptoResolver, DefaultResolver};
-use snow::types::{Cipher as NoiseCipher, Dh, Hash, Random};
-use snow::{Builder, HandshakeState};
-use zeroize::Zeroize as _;
 
 use super::keys::{Cipher, DirectionSecret, PresharedKey, PrivateKey, PublicKey};
+use super::noise::Noise;
 use crate::drop_reason::DropReason;
 use crate::rng::Rng;
 use crate::seq::BondIncarnation;
@@ -24,7 +20,6 @@ use crate::wire::handshake::{
     RESPONSE_PAYLOAD_BYTES, Response, SessionIndex,
 };
 
-const PROTOCOL: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"plait 1";
 /// Its handshakes fail with every end that has another prologue, which is every gateway's.
 #[cfg(feature = "simulation")]
@@ -170,16 +165,6 @@ impl Identity {
         Self { sealing: Sealing::Null, ..Self::new(private) }
     }
 
-    fn builder<'a>(&'a self, rng: &mut Rng, prologue: &'a [u8]) -> Builder<'a> {
-        let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
-        let mut seed = [0; 32];
-        rng.fill(&mut seed);
-        Builder::with_resolver(params, Box::new(SeededResolver { seed }))
-            .local_private_key(self.private.as_bytes())
-            .and_then(|builder| builder.prologue(prologue))
-            .expect("each builder option is set once")
-    }
-
     /// The initiator's index is part of the prologue, so that nobody can change it unnoticed.
     fn initiation_prologue(&self, initiator: SessionIndex) -> Vec<u8> {
         [self.sealing.prologue(), &initiator.wire().to_be_bytes()].concat()
@@ -196,12 +181,7 @@ impl Identity {
         hello: Hello,
     ) -> InitiatorState {
         let prologue = self.initiation_prologue(local);
-        let mut noise = self
-            .builder(rng, &prologue)
-            .psk(2, psk.as_bytes())
-            .and_then(|builder| builder.remote_public_key(peer.as_bytes()))
-            .and_then(Builder::build_initiator)
-            .expect("keys have the lengths the protocol asks for");
+        let mut noise = Noise::initiator(rng, &self.private, &prologue, peer, psk);
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         payload[..12].copy_from_slice(&timestamp.0);
         hello.write(&mut payload[12..]);
@@ -232,12 +212,7 @@ impl Identity {
     ) -> Result<ResponderState, DropReason> {
         let remote = Initiation::sender(message).ok_or(DropReason::BadHandshake)?;
         let prologue = self.initiation_prologue(remote);
-        let mut noise = self
-            .builder(rng, &prologue)
-            // The peer, and with it the key, is known only after the first message is read.
-            .psk(2, &[0; 32])
-            .and_then(Builder::build_responder)
-            .expect("keys have the lengths the protocol asks for");
+        let mut noise = Noise::responder(rng, &self.private, &prologue);
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         let read = noise
             .read_message(&message[Initiation::NOISE], &mut payload)
@@ -263,7 +238,7 @@ impl Identity {
         local: SessionIndex,
         hello: &Hello,
     ) -> Result<(Established, [u8; RESPONSE_BYTES]), DropReason> {
-        state.noise.set_psk(2, psk.as_bytes()).map_err(|_| DropReason::BadHandshake)?;
+        state.noise.set_psk(psk);
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         payload[..4].copy_from_slice(&local.wire().to_be_bytes());
         hello.write(&mut payload[4..]);
@@ -274,7 +249,7 @@ impl Identity {
             .map_err(|_| DropReason::BadHandshake)?;
         let mac1 = mac1(&mac1_key(&state.peer), &message[..Response::MAC1.start]);
         message[Response::MAC1].copy_from_slice(&mac1);
-        let (from_initiator, from_responder) = split(&mut state.noise);
+        let (from_initiator, from_responder) = state.noise.split();
         let established = Established {
             send: from_responder,
             receive: from_initiator,
@@ -297,7 +272,7 @@ impl Identity {
         psk: &PresharedKey,
         newest: Timestamp,
     ) -> Result<[u8; RESPONSE_BYTES], DropReason> {
-        state.noise.set_psk(2, psk.as_bytes()).map_err(|_| DropReason::BadHandshake)?;
+        state.noise.set_psk(psk);
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         payload[..12].copy_from_slice(&newest.0);
         let mut message = Response::refusal(state.remote);
@@ -344,7 +319,7 @@ impl Identity {
         let (index, hello) = payload.split_first_chunk::<4>().ok_or(DropReason::BadHandshake)?;
         let hello = hello.try_into().ok().and_then(Hello::read).ok_or(DropReason::BadHandshake)?;
         let remote = SessionIndex::read(index).ok_or(DropReason::BadHandshake)?;
-        let (from_initiator, from_responder) = split(&mut state.noise);
+        let (from_initiator, from_responder) = state.noise.split();
         Ok(Established {
             send: from_initiator,
             receive: from_responder,
@@ -379,7 +354,7 @@ pub enum Finished {
 /// A handshake this side began.
 #[derive(Debug)]
 pub struct InitiatorState {
-    noise: HandshakeState,
+    noise: Noise,
     /// The initiation, to be sent, and sent again over other paths.
     pub message: [u8; INITIATION_BYTES],
     /// The index this side chose.
@@ -391,7 +366,7 @@ pub struct InitiatorState {
 /// An initiation of which it is known who sent it.
 #[derive(Debug)]
 pub struct ResponderState {
-    noise: HandshakeState,
+    noise: Noise,
     remote: SessionIndex,
     /// Who sent it.
     pub peer: PublicKey,
@@ -399,15 +374,6 @@ pub struct ResponderState {
     pub hello: Hello,
     /// When it was made, by its sender's clock.
     pub timestamp: Timestamp,
-}
-
-/// The secrets of the initiator's and of the responder's direction (spec K-1).
-fn split(noise: &mut HandshakeState) -> (DirectionSecret, DirectionSecret) {
-    let mut halves = noise.dangerously_get_raw_split();
-    let secrets = (DirectionSecret::from_split(&halves.0), DirectionSecret::from_split(&halves.1));
-    halves.0.zeroize();
-    halves.1.zeroize();
-    secrets
 }
 
 fn mac1_key(responder: &PublicKey) -> [u8; 32] {
@@ -421,38 +387,6 @@ fn mac1(key: &[u8; 32], message: &[u8]) -> [u8; MAC_BYTES] {
     mac.finalize_fixed().into()
 }
 
-/// snow's primitives with the owner's randomness in place of the operating system's.
-struct SeededResolver {
-    seed: [u8; 32],
-}
-
-impl CryptoResolver for SeededResolver {
-    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(NoiseRng(Rng::from_seed(self.seed))))
-    }
-
-    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
-    }
-
-    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
-    }
-
-    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn NoiseCipher>> {
-        DefaultResolver.resolve_cipher(choice)
-    }
-}
-
-struct NoiseRng(Rng);
-
-impl Random for NoiseRng {
-    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), snow::Error> {
-        self.0.fill(out);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -461,6 +395,7 @@ mod tests {
         Timestamp::from_unix(Duration::new(seconds, nanos))
     }
 
+    /// Spec H-5: timestamps only ever grow.
     #[test]
     fn the_next_timestamp_is_greater() {
         assert_eq!(timestamp(7, 8).next(), timestamp(7, 9));
@@ -503,6 +438,7 @@ mod tests {
         }
     }
 
+    /// Spec H-12.
     #[test]
     fn a_refusal_tells_the_initiator_the_newest_timestamp() {
         let mut pair = Pair::new();

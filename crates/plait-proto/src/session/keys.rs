@@ -11,13 +11,17 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use blake2::Blake2sMac;
 use blake2::digest::consts::U32;
 use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::noise;
 #[cfg(feature = "simulation")]
 use super::null_cipher::NullKey;
 use crate::seq::{PacketNumber, PathId};
+use crate::wipe::on_wiped_stack;
+use crate::wire::sealed::Header;
+
+/// More than deriving a path's key uses.
+const STACK_BYTES: usize = 8 << 10;
 
 /// Bytes an AEAD adds.
 pub const TAG_BYTES: usize = 16;
@@ -131,13 +135,7 @@ impl PresharedKey {
 impl PrivateKey {
     /// The public key that belongs to this private key.
     pub fn public_key(&self) -> PublicKey {
-        let mut dh = DefaultResolver
-            .resolve_dh(&DHChoice::Curve25519)
-            .expect("snow is built with the feature use-curve25519");
-        dh.set(&self.0);
-        let mut public = [0; 32];
-        public.copy_from_slice(dh.pubkey());
-        PublicKey(public)
+        PublicKey(noise::public_key(&self.0))
     }
 }
 
@@ -197,6 +195,25 @@ impl fmt::Debug for PathKey {
 pub struct Unauthentic;
 
 impl PathKey {
+    /// Puts a sealed datagram at the end of `out`: header, then `prefix` and `body` encrypted, then
+    /// the tag (spec W-2).
+    pub fn seal_datagram(
+        &self,
+        number: PacketNumber,
+        header: Header,
+        prefix: &[u8],
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let header = header.to_bytes();
+        out.extend_from_slice(&header);
+        let text_at = out.len();
+        out.extend_from_slice(prefix);
+        out.extend_from_slice(body);
+        let tag = self.seal(number, &header, &mut out[text_at..]);
+        out.extend_from_slice(&tag);
+    }
+
     /// Encrypts `text` in place and returns the tag.
     pub fn seal(&self, number: PacketNumber, aad: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
         match &self.0 {
@@ -237,9 +254,9 @@ fn nonce(number: PacketNumber) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// One direction's secret of a session, from which the path keys are derived. Zeroed when dropped.
-#[derive(Zeroize, ZeroizeOnDrop)]
-pub struct DirectionSecret([u8; 32]);
+/// One direction's secret of a session, from which the path keys are derived. Zeroed when dropped;
+/// in a box, so that moving it leaves no copy behind.
+pub struct DirectionSecret(Box<Zeroizing<[u8; 32]>>);
 
 impl fmt::Debug for DirectionSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -247,33 +264,50 @@ impl fmt::Debug for DirectionSecret {
     }
 }
 
-impl DirectionSecret {
-    /// The secret of no session, in place of one that is to be forgotten.
-    pub(crate) const fn none() -> Self {
-        Self([0; 32])
+impl Zeroize for DirectionSecret {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
     }
+}
 
+impl ZeroizeOnDrop for DirectionSecret {}
+
+impl DirectionSecret {
     /// One half of the handshake's raw split.
-    pub(super) const fn from_split(half: &[u8; 32]) -> Self {
-        Self(*half)
+    pub(super) fn from_split(half: &[u8; 32]) -> Self {
+        let mut secret = Box::new(Zeroizing::new([0; 32]));
+        secret.copy_from_slice(half);
+        Self(secret)
     }
 
     /// The path's key (spec K-2): BLAKE2s, keyed with this direction's half of the split, over a
     /// label, the cipher and the path id. The split is the epoch's own, so the epoch needs no
     /// number here.
     pub fn path_key(&self, cipher: Cipher, path: PathId) -> PathKey {
-        let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0)
+        on_wiped_stack::<STACK_BYTES, _>(|| {
+            let key = self.path_key_bytes(cipher, path);
+            PathKey(match cipher {
+                Cipher::Aes256Gcm => aead(&AES_256_GCM, &key),
+                Cipher::ChaCha20Poly1305 => aead(&CHACHA20_POLY1305, &key),
+                #[cfg(feature = "simulation")]
+                Cipher::Null => Sealing::Null(NullKey::new(&key)),
+            })
+        })
+    }
+
+    pub(super) fn path_key_bytes(&self, cipher: Cipher, path: PathId) -> Zeroizing<[u8; 32]> {
+        let mut mac = Blake2sMac::<U32>::new_from_slice(&self.0[..])
             .expect("BLAKE2s takes keys of up to 32 bytes");
         mac.update(b"plait 1 path key");
         mac.update(&[cipher as u8, path.0]);
         let mut key = Zeroizing::new([0; 32]);
         key.copy_from_slice(&mac.finalize_fixed());
-        PathKey(match cipher {
-            Cipher::Aes256Gcm => aead(&AES_256_GCM, &key),
-            Cipher::ChaCha20Poly1305 => aead(&CHACHA20_POLY1305, &key),
-            #[cfg(feature = "simulation")]
-            Cipher::Null => Sealing::Null(NullKey::new(&key)),
-        })
+        key
+    }
+
+    #[cfg(test)]
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
@@ -304,6 +338,7 @@ mod tests {
         assert_eq!(private.public_key().to_string(), public);
     }
 
+    /// Spec K-2, K-4: the key by path and cipher, the nonce by number, the clear part with it.
     #[test]
     fn keys_differ_by_path_and_cipher() {
         let secret = DirectionSecret::from_split(&[1; 32]);

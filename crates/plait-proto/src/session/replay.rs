@@ -157,6 +157,7 @@ mod tests {
 
     use super::*;
 
+    /// Spec K-8.
     #[test]
     fn each_number_passes_once() {
         let mut window = ReplayWindow::new();
@@ -169,6 +170,7 @@ mod tests {
         assert_eq!((window.highest(), window.received_count()), (Some(5), 5));
     }
 
+    /// Spec K-8.
     #[test]
     fn numbers_below_the_window_are_too_old() {
         let mut window = ReplayWindow::new();
@@ -179,6 +181,7 @@ mod tests {
         assert_eq!(window.check(10_000 - WINDOW_BITS_MIN + WORD_BITS), Ok(()));
     }
 
+    /// Spec K-8: from 1024 to 65536.
     #[test]
     fn the_window_grows_with_the_rate_and_is_bounded() {
         let mut slow = ReplayWindow::new();

@@ -376,6 +376,7 @@ mod tests {
             let _ = Frame::read_all(&bytes);
         }
 
+        /// Spec C-11: so many zero bytes.
         #[test]
         fn padding_is_zero(padding in 1_u16..1500, at: prop::sample::Index, byte in 1_u8..) {
             let mut bytes = Vec::new();
@@ -386,6 +387,7 @@ mod tests {
             prop_assert_eq!(Frame::read_all(&bytes), None);
         }
 
+        /// Spec C-1: a frame that does not parse.
         #[test]
         fn a_cut_frame_is_refused(frame in frame(), cut in 1_usize..2000) {
             let mut bytes = Vec::new();

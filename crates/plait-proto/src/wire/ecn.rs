@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(packet, v6(0b1011_1011), "DSCP and flow label stay");
     }
 
+    /// Spec E-4.
     #[test]
     fn only_ect_packets_are_marked() {
         for (field, marked) in [(0, false), (1, true), (2, true), (3, true)] {
@@ -193,6 +194,7 @@ mod tests {
     }
 
     /// RFC 6040 §4.2, figure 4, row by row; columns are the outer field.
+    /// Spec E-2.
     #[test]
     fn a_tunnel_ends_by_the_table_of_rfc_6040() {
         use Ecn::{Ce, Ect0, Ect1, NotEct};
@@ -226,6 +228,7 @@ mod tests {
     }
 
     proptest! {
+        /// Spec E-2: the IPv4 header checksum.
         #[test]
         fn the_header_checksum_stays_right(
             class in any::<u8>(), source in any::<[u8; 4]>(), to in 0..4usize,

@@ -147,6 +147,7 @@ mod tests {
         (packet, at)
     }
 
+    /// Spec M-5.
     #[test]
     fn a_syn_is_held_to_the_mtu() {
         for (v6, mss) in [(false, 1360), (true, 1340)] {
@@ -158,6 +159,7 @@ mod tests {
         }
     }
 
+    /// Spec M-5: nothing else changes.
     #[test]
     fn what_is_no_syn_stays_as_it_is() {
         let whole = syn(false, &[2, 4, 5, 0xb4], b"").0;
@@ -187,6 +189,7 @@ mod tests {
     }
 
     proptest! {
+        /// Spec M-5.
         #[test]
         fn the_checksum_stays_right(
             v6: bool,

@@ -69,6 +69,7 @@ fn shows_cookie(datagram: &Captured) -> bool {
     datagram.bytes[datagram.bytes.len() - 16..] != [0; 16]
 }
 
+/// Spec H-10, H-11: a cookie reply of 61 bytes for each beyond the limit, and who shows it gets in.
 #[test]
 fn a_bond_is_made_under_attack() {
     let mut world = World::connected(Setup::default());
@@ -89,6 +90,7 @@ fn a_bond_is_made_under_attack() {
     assert!(world.astray.iter().all(|(_, bytes)| bytes.len() == 61));
 }
 
+/// Spec H-11: kept for further initiations over that path.
 #[test]
 fn the_cookie_serves_the_next_handshake_too() {
     let mut bond = bond_config(Algorithm::RoundRobin, Order::Bond);
@@ -105,6 +107,7 @@ fn the_cookie_serves_the_next_handshake_too() {
     assert_eq!(of_kind(&world.captured, COOKIE_REPLY, CUSTOMER).len(), asked);
 }
 
+/// Spec H-11: an initiation without a response forgets all cookies of the peer.
 #[test]
 fn cookies_of_a_peer_that_started_again_are_forgotten() {
     let mut world = World::new(Setup { links: 1, ..Setup::default() });
@@ -121,6 +124,7 @@ fn cookies_of_a_peer_that_started_again_are_forgotten() {
     assert!(!world.delivered[PROVIDER].is_empty(), "the bond is back");
 }
 
+/// Spec H-10: responses are answered with cookie replies as initiations are.
 #[test]
 fn an_initiator_under_load_asks_too() {
     let mut world = World::new(Setup::default());
@@ -132,6 +136,7 @@ fn an_initiator_under_load_asks_too() {
     assert!(responses.iter().any(|datagram| shows_cookie(datagram)));
 }
 
+/// Spec H-11: once for every path the message went over.
 #[test]
 fn a_forged_or_repeated_cookie_reply_has_no_effect() {
     let mut world = World::new(Setup { links: 1, ..Setup::default() });
@@ -159,6 +164,7 @@ fn a_forged_or_repeated_cookie_reply_has_no_effect() {
     assert_eq!(world.paths_up(CUSTOMER), 1);
 }
 
+/// Spec H-11, H-6: 5 at once from one address; a foreign cookie is dropped without an answer.
 #[test]
 fn a_source_that_shows_its_cookie_is_limited() {
     let mut world = World::connected(Setup::default());

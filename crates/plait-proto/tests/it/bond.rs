@@ -44,6 +44,7 @@ fn round_robin_uses_both_paths() {
     assert_eq!(sent, [500, 500]);
 }
 
+/// Spec R-1: a packet waits for its predecessor in its lane.
 #[test]
 fn flows_keep_their_order_without_waiting_for_each_other() {
     let bond = bond_config(Algorithm::RoundRobin, Order::Flow);
@@ -59,6 +60,7 @@ fn flows_keep_their_order_without_waiting_for_each_other() {
     assert!(!numbers(&world, PROVIDER).is_sorted());
 }
 
+/// Spec R-1: packets that wait for nothing are given at once.
 #[test]
 fn unordered_packets_never_wait() {
     let bond = bond_config(Algorithm::RoundRobin, Order::None);
@@ -102,6 +104,7 @@ fn losses_are_reported_to_the_path_that_lost() {
     assert!(reported[1].abs_diff(lost) <= 2, "{reported:?} of {lost}");
 }
 
+/// Spec R-5.
 #[test]
 fn a_spoofed_inner_source_is_dropped_and_counted() {
     let mut world = World::connected(Setup::default());
@@ -134,6 +137,7 @@ fn what_has_no_peer_or_is_no_packet_is_counted() {
     assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::BadInnerPacket), 1);
 }
 
+/// Spec P-4: probes at the keepalive interval.
 #[test]
 fn an_idle_bond_is_nearly_silent() {
     let mut world = World::connected(Setup::default());
@@ -145,6 +149,7 @@ fn an_idle_bond_is_nearly_silent() {
     assert!(sent <= 2 * 2 * 2 * 4 + 8, "{sent} datagrams in 100 s");
 }
 
+/// Spec C-8.
 #[test]
 fn a_farewell_ends_the_bond() {
     let mut world = World::connected(Setup::default());

@@ -8,6 +8,7 @@ use crate::harness::{CUSTOMER, PROVIDER, Setup, World, packet};
 
 const REFUSAL_BYTES: usize = 104;
 
+/// Spec H-12: the initiator takes a greater timestamp and begins anew at once.
 #[test]
 fn a_clock_that_was_set_back_costs_one_round_trip() {
     let mut world = World::new(Setup::default());
@@ -24,6 +25,7 @@ fn a_clock_that_was_set_back_costs_one_round_trip() {
     assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::StaleTimestamp), 1);
 }
 
+/// Spec H-12: it takes only greater ones from then on.
 #[test]
 fn a_session_is_renewed_after_the_clock_was_set_back() {
     let mut world = World::new(Setup::default());
@@ -36,6 +38,7 @@ fn a_session_is_renewed_after_the_clock_was_set_back() {
     assert_eq!(told, 1, "the customer does not forget what it was told");
 }
 
+/// Spec H-5, H-12: stale, and refused at most once in 250 ms.
 #[test]
 fn a_replayed_old_initiation_gets_few_answers_and_has_no_effect() {
     let mut world = World::connected(Setup::default());
@@ -61,6 +64,7 @@ fn a_replayed_old_initiation_gets_few_answers_and_has_no_effect() {
     assert_eq!(before.peers[0].handshakes, after.peers[0].handshakes);
 }
 
+/// Spec H-12.
 #[test]
 fn a_refusal_is_of_use_to_its_initiation_only() {
     let mut world = World::new(Setup { links: 1, ..Setup::default() });

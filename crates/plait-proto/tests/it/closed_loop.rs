@@ -57,6 +57,7 @@ fn a_burst_waits_at_the_ingress() {
     assert!(arrived.iter().copied().eq(0..1000), "{} arrived", arrived.len());
 }
 
+/// Spec: what is sent again is waited for, and comes in order.
 #[test]
 fn what_a_link_loses_is_sent_again() {
     let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));

@@ -28,6 +28,7 @@ fn through(rewrites: Option<Ecn>, fields: &[Ecn]) -> (World, Vec<(u32, Ecn)>) {
 
 const FIELDS: [Ecn; 4] = [Ecn::Ect0, Ecn::NotEct, Ecn::Ect1, Ecn::Ce];
 
+/// Spec E-1, E-2: outside what is inside, and inside it stays.
 #[test]
 fn fields_come_through_links_that_leave_them_alone() {
     let (world, delivered) = through(None, &FIELDS);
@@ -35,6 +36,7 @@ fn fields_come_through_links_that_leave_them_alone() {
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::MarkedNotEct), 0);
 }
 
+/// Spec E-2, E-3.
 #[test]
 fn a_mark_on_the_way_reaches_the_inner_packet() {
     let (world, delivered) = through(Some(Ecn::Ce), &FIELDS);
@@ -82,12 +84,14 @@ fn regression_a_middlebox_that_marks_everything_is_no_black_hole() {
     }
 }
 
+/// Spec E-2: Not-ECT outside leaves the inner field.
 #[test]
 fn links_that_clear_the_field_lose_no_mark_of_before() {
     let (_, delivered) = through(Some(Ecn::NotEct), &FIELDS);
     assert_eq!(delivered, [(0, Ecn::Ect0), (1, Ecn::NotEct), (2, Ecn::Ect1), (3, Ecn::Ce)]);
 }
 
+/// Spec E-1.
 #[test]
 fn a_run_ends_where_the_field_changes() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });

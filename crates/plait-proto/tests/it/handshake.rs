@@ -19,6 +19,7 @@ fn ipv6_outside() {
     World::connected(Setup { ipv6: true, ..Setup::default() });
 }
 
+/// Spec H-8: the initiation goes over every path that may work.
 #[test]
 fn each_path_alone_starts_the_bond() {
     for alone in 0..3 {
@@ -45,6 +46,7 @@ fn a_link_that_comes_later_joins() {
     assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
 }
 
+/// Spec H-5, H-8: the same initiation over two paths, the same response over both.
 #[test]
 fn a_copy_of_the_initiation_gets_the_same_response() {
     let mut world = World::new(Setup::default());
@@ -60,6 +62,7 @@ fn a_copy_of_the_initiation_gets_the_same_response() {
     assert_eq!(responses[0], responses[1]);
 }
 
+/// Spec H-1: the preshared key is part of the handshake.
 #[test]
 fn another_preshared_key_is_refused() {
     let psk = [PresharedKey::from_bytes([1; 32]), PresharedKey::from_bytes([2; 32])];
@@ -69,6 +72,7 @@ fn another_preshared_key_is_refused() {
     assert!(world.sides[CUSTOMER].drop_count(DropReason::BadHandshake) > 0);
 }
 
+/// Spec H-5.
 #[test]
 fn a_replayed_initiation_is_stale() {
     let mut world = World::connected(Setup::default());

@@ -49,6 +49,7 @@ fn missing(world: &World, side: usize, count: u32) -> usize {
     seen.iter().filter(|seen| !**seen).count()
 }
 
+/// Spec P-5, P-5a: silent at both sides; what was in flight is sent again.
 #[test]
 fn a_link_cut_silently_under_load_costs_neither_packets_nor_time() {
     for (order, cut) in [(Order::Flow, 0), (Order::Flow, 1), (Order::Bond, 1)] {
@@ -99,6 +100,7 @@ fn of_pings_on_an_idle_bond_at_most_three_stay_without_an_answer() {
     }
 }
 
+/// Spec P-5: a silent path is probed, and used again when it answers.
 #[test]
 fn a_healed_path_is_used_again_within_three_seconds() {
     let mut world = World::connected(Setup::default());
@@ -111,6 +113,7 @@ fn a_healed_path_is_used_again_within_three_seconds() {
     }
 }
 
+/// Spec P-5a: who finds it silent says so.
 #[test]
 fn a_link_dead_in_one_direction_is_left_out_by_both_sides() {
     let mut world = World::connected(Setup::default());
@@ -121,6 +124,7 @@ fn a_link_dead_in_one_direction_is_left_out_by_both_sides() {
     assert_eq!(state(&mut world, PROVIDER, 1), PathState::Silent);
 }
 
+/// Spec P-5: after repeated silence, only when it has answered for longer.
 #[test]
 fn a_path_that_flaps_is_trusted_less_each_time() {
     let mut world = World::connected(Setup::default());
@@ -139,6 +143,7 @@ fn a_path_that_flaps_is_trusted_less_each_time() {
     assert!(down[5] > down[0] + 300, "{down:?}");
 }
 
+/// Spec P-5b.
 #[test]
 fn a_lossy_path_is_left_out_and_taken_back_when_it_has_healed() {
     let mut world = World::connected(Setup::default());
@@ -154,6 +159,7 @@ fn a_lossy_path_is_left_out_and_taken_back_when_it_has_healed() {
     assert_eq!(state(&mut world, CUSTOMER, 1), PathState::Up);
 }
 
+/// Spec P-5b: only while another path is up.
 #[test]
 fn the_last_path_stays_in_use_however_lossy() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });
@@ -163,6 +169,7 @@ fn the_last_path_stays_in_use_however_lossy() {
 }
 
 /// As a load beyond the link's rate does that minds no loss: answers are lost with the rest.
+/// Spec P-5: longer while the path still brings something.
 #[test]
 fn the_last_path_is_not_silent_while_it_brings_half_of_what_is_sent() {
     let bond = bond_config(Algorithm::MinRtt, Order::Flow);
@@ -182,6 +189,7 @@ fn the_last_path_is_not_silent_while_it_brings_half_of_what_is_sent() {
     assert_eq!(silent_ms, 0);
 }
 
+/// Spec P-5d.
 #[test]
 fn a_standby_path_carries_data_only_when_no_other_does() {
     let mut world = World::connected(Setup { standby: vec![1], ..Setup::default() });
@@ -194,6 +202,7 @@ fn a_standby_path_carries_data_only_when_no_other_does() {
     assert!(path(&mut world, PROVIDER, 1).sent_packets > 1000);
 }
 
+/// Spec P-5c: it sleeps, and is woken by more than a trickle.
 #[test]
 fn a_metered_path_sleeps_while_the_bond_is_idle_and_is_checked_before_use() {
     let mut world = World::connected(Setup { metered: vec![1], ..Setup::default() });
@@ -214,6 +223,7 @@ fn a_metered_path_sleeps_while_the_bond_is_idle_and_is_checked_before_use() {
     }
 }
 
+/// Spec P-5c: PATH_DEAD over another path makes its owner challenge it.
 #[test]
 fn regression_a_sleeping_path_whose_nat_forgot_it_is_woken_by_its_owner() {
     let mut world = World::connected(Setup { metered: vec![1], ..Setup::default() });
@@ -231,6 +241,7 @@ fn regression_a_sleeping_path_whose_nat_forgot_it_is_woken_by_its_owner() {
     assert_eq!(missing(&world, CUSTOMER, 2000), 0);
 }
 
+/// Spec P-5c: when no other path is up.
 #[test]
 fn a_sleeping_path_is_woken_when_the_other_dies() {
     let mut world = World::connected(Setup { metered: vec![1], ..Setup::default() });
@@ -244,6 +255,7 @@ fn a_sleeping_path_is_woken_when_the_other_dies() {
     assert!(missing(&world, PROVIDER, 100) <= 3);
 }
 
+/// Spec P-5: up to the keepalive interval while the bond is idle.
 #[test]
 fn probes_of_a_dead_path_grow_rare_without_traffic() {
     let mut world = World::connected(Setup::default());

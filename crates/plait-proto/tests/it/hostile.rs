@@ -28,6 +28,7 @@ fn world_with_held_datagrams() -> (World, Vec<Captured>) {
     (world, held.into_values().collect())
 }
 
+/// Spec W-2, W-8, H-6: the clear part is authenticated too; macs that do not fit get no answer.
 #[test]
 fn every_flipped_bit_is_dropped_and_counted() {
     let (mut world, held) = world_with_held_datagrams();
@@ -70,6 +71,7 @@ fn a_forged_response_does_not_spoil_the_handshake() {
     assert_eq!(world.paths_up(CUSTOMER), 1);
 }
 
+/// Spec K-8, H-5: a repeated initiation alone gets an answer, the one it got before.
 #[test]
 fn every_replayed_datagram_is_dropped() {
     let (mut world, _) = world_with_held_datagrams();
@@ -97,6 +99,7 @@ fn cut_datagrams_are_dropped() {
     }
 }
 
+/// Spec W-1: other types and versions.
 #[test]
 fn oversized_and_unknown_datagrams_are_dropped() {
     let mut world = World::connected(Setup::default());
@@ -111,6 +114,7 @@ fn oversized_and_unknown_datagrams_are_dropped() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
+    /// Spec W-8: what cannot be authenticated has no effect.
     #[test]
     fn random_datagrams_have_no_effect(
         datagrams in vec((0_u8..6, vec(any::<u8>(), 0..300)), 1..200)

@@ -66,6 +66,7 @@ fn links_come_and_go_in_any_order_from_none() {
     }
 }
 
+/// Spec P-8: a bond without paths stays.
 #[test]
 fn the_bond_outlives_its_last_link() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });
@@ -94,6 +95,7 @@ fn a_new_link_finds_a_peer_that_was_restarted_meanwhile() {
     assert!(carries(&mut world, 1));
 }
 
+/// Spec P-8: beginning when a path is up.
 #[test]
 fn a_removal_is_told_even_if_nobody_could_hear_it_at_first() {
     let mut world = World::connected(Setup::default());
@@ -106,6 +108,7 @@ fn a_removal_is_told_even_if_nobody_could_hear_it_at_first() {
     assert_eq!(left.iter().map(|path| path.name.as_str()).collect::<Vec<_>>(), ["link0"]);
 }
 
+/// Spec P-10: a new session brings new ids.
 #[test]
 fn links_that_come_and_go_for_a_year_never_run_out_of_path_ids() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });
@@ -121,6 +124,7 @@ fn links_that_come_and_go_for_a_year_never_run_out_of_path_ids() {
     assert_eq!(world.sides[PROVIDER].drop_count(DropReason::Replayed), 0);
 }
 
+/// Spec C-3: again when the first telling was lost.
 #[test]
 fn a_changed_link_is_told() {
     let mut world = World::connected(Setup::default());
@@ -138,6 +142,7 @@ fn a_changed_link_is_told() {
     }
 }
 
+/// Spec P-9.
 #[test]
 fn a_path_follows_its_nat_within_about_a_round_trip_under_load() {
     for links in [1, 2] {
@@ -163,6 +168,7 @@ fn begun_at_once() -> World {
     World::connected(Setup { both_seek: true, ..Setup::default() })
 }
 
+/// Spec P-9: two sessions made at one time, used in either order.
 #[test]
 fn regression_a_path_follows_its_nat_after_both_sides_began_at_once() {
     let mut world = begun_at_once();
@@ -219,6 +225,7 @@ fn withheld(world: &mut World) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Spec P-9: the route before stays in use until the new address has answered.
 #[test]
 fn a_withheld_datagram_from_a_spoofed_source_does_not_move_the_path() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });
@@ -242,6 +249,7 @@ fn a_withheld_datagram_from_a_spoofed_source_does_not_move_the_path() {
     assert_eq!(paths(&mut world, PROVIDER)[0].remote, remote);
 }
 
+/// Spec P-9: the answer comes from where it was asked.
 #[test]
 fn an_answer_from_elsewhere_than_asked_does_not_move_the_path() {
     let mut world = World::connected(Setup { links: 1, ..Setup::default() });
@@ -256,6 +264,7 @@ fn an_answer_from_elsewhere_than_asked_does_not_move_the_path() {
     assert!(carries(&mut world, 77));
 }
 
+/// Spec P-8: an id that was closed opens nothing.
 #[test]
 fn a_straggler_does_not_open_its_closed_path_again() {
     let mut world = World::connected(Setup::default());

@@ -2,6 +2,8 @@
 
 mod attack;
 mod bond;
+mod by_hand;
+mod clauses;
 mod clock;
 mod clones;
 mod closed_loop;

@@ -72,6 +72,7 @@ fn the_full_size_is_known_as_soon_as_a_path_is_up() {
     }
 }
 
+/// Spec M-3: a base, then sizes between.
 #[test]
 fn a_smaller_link_is_found_while_data_flows() {
     let mut world = one_link(1412, false);
@@ -85,6 +86,7 @@ fn a_smaller_link_is_found_while_data_flows() {
     assert_whole(&mut world);
 }
 
+/// Spec M-3: lost large datagrams ask for a confirmation; after ten minutes a larger size.
 #[test]
 fn a_link_that_shrinks_and_grows_is_followed() {
     let mut world = one_link(1500, false);
@@ -114,6 +116,7 @@ fn one_way_data_into_a_black_hole_is_noticed() {
     assert!(arrived.contains(&7), "{arrived:?}");
 }
 
+/// Spec M-4: an inner packet goes only over paths that carry it.
 #[test]
 fn a_link_below_1280_carries_small_packets_only() {
     let mut world = World::new(Setup::default());
@@ -132,6 +135,7 @@ fn a_link_below_1280_carries_small_packets_only() {
     assert_eq!(after - before, 50, "small packets use both links");
 }
 
+/// Spec M-4: what fits no path is dropped and counted.
 #[test]
 fn the_only_link_counts_however_small() {
     let mut world = one_link(700, false);
@@ -178,6 +182,7 @@ fn syn(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
     resized(syn, 44)
 }
 
+/// Spec M-5: the receiver's own inner MTU less 40.
 #[test]
 fn a_syn_tells_the_host_what_its_gateway_may_send() {
     let mut world = one_link(1400, false);

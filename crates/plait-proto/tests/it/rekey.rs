@@ -38,6 +38,7 @@ fn assert_nothing_dropped(world: &World) {
     }
 }
 
+/// Spec K-6, H-4: by datagrams sealed; the bond and its numbers go on.
 #[test]
 fn renewing_by_packets_loses_nothing() {
     let rekey = RekeyLimits { rekey_after_packets: 500, ..RekeyLimits::default() };
@@ -48,6 +49,7 @@ fn renewing_by_packets_loses_nothing() {
     assert_nothing_dropped(&world);
 }
 
+/// Spec K-6, H-4: by age; the bond and its numbers go on.
 #[test]
 fn renewing_by_age_loses_nothing() {
     let rekey = RekeyLimits {
@@ -62,6 +64,7 @@ fn renewing_by_age_loses_nothing() {
     assert_nothing_dropped(&world);
 }
 
+/// Spec K-6: after 120 s.
 #[test]
 fn an_idle_session_is_renewed_and_stays_usable() {
     let mut world = World::connected(Setup::default());
@@ -72,6 +75,7 @@ fn an_idle_session_is_renewed_and_stays_usable() {
     assert_eq!(world.delivered[PROVIDER].len(), 1);
 }
 
+/// Spec K-6: after 180 s the bond ends with its session.
 #[test]
 fn a_session_that_cannot_be_renewed_is_refused() {
     let mut world = World::connected(Setup::default());
@@ -92,6 +96,7 @@ fn a_session_that_cannot_be_renewed_is_refused() {
 /// An outage while the response of a renewal is under way left one side with a renewed bond and the
 /// other, a little later, with none; the next handshake then joined an old bond to a new one, and
 /// everything below the old one's sequence number was taken for duplicates.
+/// Spec H-4: a bond is the same to both sides or new to both.
 #[test]
 fn regression_renewal_cut_short() {
     let rekey = RekeyLimits {
@@ -131,6 +136,7 @@ fn initiations(world: &World) -> usize {
     world.captured.iter().filter(|datagram| datagram.bytes[0] == 0x11).count()
 }
 
+/// Spec H-8: the first initiation that renews an idle bond goes over one path.
 #[test]
 fn an_idle_bond_is_renewed_over_one_path() {
     let mut world = World::connected(Setup::default());
@@ -144,6 +150,7 @@ fn an_idle_bond_is_renewed_over_one_path() {
     assert!(world.captured.iter().all(|datagram| datagram.link == 0), "the quickest path");
 }
 
+/// Spec H-8: the first alone goes over one path only.
 #[test]
 fn a_renewal_that_is_not_answered_goes_over_all_paths() {
     let mut world = World::connected(Setup::default());

@@ -49,6 +49,7 @@ fn standstill(killed: usize, from: usize, dead_ms: u64, remembers: bool) -> Dura
     panic!("killed {killed}, from {from}, dead for {dead_ms} ms: no packet in 10 s");
 }
 
+/// Spec H-4, P-11: a new bond, whose links their owner describes.
 #[test]
 fn the_bond_is_back_within_two_seconds_of_a_restart() {
     for dead_ms in [0, 100, 1000, 3000, 20_000, 200_000] {
@@ -74,6 +75,7 @@ fn a_provider_without_memory_is_found_by_the_traffic() {
 
 /// Neither side has traffic when the listening one starts again: it calls, and what the customer
 /// then sends passes at once.
+/// Spec H-13, P-11: it initiates where the peer was last reached, and calls.
 #[test]
 fn a_restarted_listener_calls_its_peers() {
     let mut world = World::connected(Setup::default());
@@ -118,6 +120,7 @@ fn regression_a_peer_that_dies_after_a_handshake_that_brought_no_path_is_called_
     assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
 }
 
+/// Spec H-13: six times in a row, and again when there is traffic.
 #[test]
 fn a_peer_that_is_gone_is_not_called_for_ever() {
     let mut world = World::connected(Setup::default());

@@ -26,6 +26,7 @@ fn numbers(world: &World, side: usize) -> Vec<u32> {
     world.delivered[side].iter().map(|packet| number(packet)).collect()
 }
 
+/// Spec K-6a, P-5c: nothing is renewed, nothing is sent.
 #[test]
 fn regression_an_idle_bond_of_metered_links_renews_nothing() {
     let mut world = metered();
@@ -40,6 +41,7 @@ fn regression_an_idle_bond_of_metered_links_renews_nothing() {
     }
 }
 
+/// Spec K-6a: either side initiates, whichever made the session, and keeps the packet.
 #[test]
 fn a_packet_of_either_side_wakes_a_bond_however_long_it_slept() {
     for from in [CUSTOMER, PROVIDER] {
@@ -66,6 +68,7 @@ fn a_packet_of_either_side_wakes_a_bond_however_long_it_slept() {
     }
 }
 
+/// Spec K-6a: the handshake at once, then the challenge.
 #[test]
 fn a_single_packet_arrives_within_a_few_round_trips_of_a_long_sleep() {
     for from in [CUSTOMER, PROVIDER] {
@@ -100,6 +103,7 @@ fn both_sides_may_wake_a_bond_at_the_same_time() {
     }
 }
 
+/// Spec K-6a: 60 s after the first initiation.
 #[test]
 fn a_sleeping_bond_whose_peer_is_gone_is_given_up_once_somebody_needs_it() {
     for from in [CUSTOMER, PROVIDER] {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Outcome;
-use crate::config::{Config, ConfigError, ConfigErrors};
-use crate::machine::{self, Facts, Finding, Level};
+use crate::config::{Config, ConfigError, ConfigErrors, ValueProblem};
+use crate::machine::{self, Facts, Finding, Level, Peers};
 use crate::output::Style;
 
 const AFTER_HELP: &str = "\
@@ -21,9 +21,11 @@ Exit codes:
 
 /// Check a configuration, and the machine against it
 ///
-/// Reads the configuration and its key files, looks at the interfaces, the UDP port, the TUN
-/// device, the rights and the kernel, and prints a line for each with advice. Changes nothing. Host
-/// names of endpoints are resolved.
+/// Reads the configuration and its key files and looks at all that `plait up` sets up or needs:
+/// links and the routes over them to the peers, inner addresses and routes, ports, the control
+/// socket, files, forwarding and NAT, rights, kernel. Prints a line for each, with advice. What would
+/// stop `plait up` is an error; with what makes a path or the bond useless it starts, and that is a
+/// warning. Changes nothing. Host names of endpoints are resolved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
@@ -57,8 +59,14 @@ fn findings(file: &Path) -> Vec<Finding> {
         let subject = format!("{}:{}: {}", file.display(), warning.line, warning.option);
         findings.push(Finding::warning(subject, &warning.text, &warning.help));
     }
-    findings.extend(unresolved_endpoints(&config));
-    findings.extend(machine::examine(&config, &Facts::gather()));
+    let peers = Peers::resolved(&config, |endpoint| match endpoint.value.resolve() {
+        Ok(addresses) => addresses,
+        Err(problem) => {
+            findings.push(unresolved(&config, endpoint.line, &problem));
+            Vec::new()
+        }
+    });
+    findings.extend(machine::examine(&config, &peers, &mut Facts::gather()));
     findings
 }
 
@@ -85,18 +93,9 @@ fn summary_of(config: &Config) -> Finding {
     }
 }
 
-fn unresolved_endpoints(config: &Config) -> Vec<Finding> {
-    let endpoints = config.peers.iter().flat_map(|peer| &peer.endpoints);
-    let unresolved = endpoints.filter_map(|endpoint| {
-        let problem = endpoint.value.resolve().err()?;
-        let place = format!("{}:{}", config.file.display(), endpoint.line);
-        Some(Finding::error(
-            format!("{place}: [[peer]] endpoint"),
-            problem.to_string(),
-            problem.help(),
-        ))
-    });
-    unresolved.collect()
+fn unresolved(config: &Config, line: usize, problem: &ValueProblem) -> Finding {
+    let place = format!("{}:{line}: [[peer]] endpoint", config.file.display());
+    Finding::warning(place, problem.to_string(), problem.help())
 }
 
 fn write_text(out: &mut impl Write, findings: &[Finding], style: Style) -> io::Result<()> {

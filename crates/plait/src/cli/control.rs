@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plait_proto::stats::EndpointStatus;
+use plait_proto::stats::{EndpointStatus, PeerStatus};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::advice::Advised;
 use crate::config::{self, Config};
-use crate::daemon::{LinkStatus, MeasurementStatus};
+use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
 use crate::measure::Command;
 use crate::steer::Report;
 use crate::steer::config::SteerConfig;
@@ -62,9 +62,18 @@ pub(super) struct Answer {
     pub uptime_s: u64,
     #[serde(flatten)]
     pub endpoint: EndpointStatus,
+    /// Peers that the gateway looks for.
+    #[serde(default)]
+    pub contacts: Vec<ContactStatus>,
     /// Each configured path's link.
     #[serde(default)]
     pub links: Vec<LinkStatus>,
+    /// The socket for peers that call.
+    #[serde(default)]
+    pub listening: Option<SocketStatus>,
+    /// The TUN device.
+    #[serde(default)]
+    pub device: Option<TunStatus>,
     /// Measurements that run.
     #[serde(default)]
     pub measurements: Vec<MeasurementStatus>,
@@ -78,6 +87,11 @@ impl Answer {
             return Err(Advised::new(message, "`plait status` shows it; choose a gateway here"));
         }
         understand(text, socket)
+    }
+
+    /// What is known of how a peer is looked for.
+    pub(super) fn contact(&self, peer: &PeerStatus) -> Option<&ContactStatus> {
+        self.contacts.iter().find(|contact| contact.public_key == peer.public_key)
     }
 
     /// Whether every bond is up.
@@ -147,6 +161,25 @@ pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advise
         false => "look at `plait status`, then try again",
     };
     Err(Advised::new(format!("the gateway refuses: {error}"), help))
+}
+
+/// Has the gateway or steering node read its configuration again.
+///
+/// # Errors
+/// It cannot be reached, or the configuration is wrong: the old one stays then.
+pub(super) fn reload(socket: &Path) -> Result<(), Advised> {
+    let text = exchange(socket, "reload").map_err(|cause| explain(socket, cause))?;
+    let obeyed: Obeyed = understand(&text, socket)?;
+    match obeyed.error {
+        None => Ok(()),
+        Some(error) if error.starts_with("unknown request") => {
+            Err(Advised::new(format!("the gateway refuses: {error}"), RESTART))
+        }
+        Some(error) => Err(Advised::new(
+            format!("the old configuration stays: {error}"),
+            "`plait check CONFIG` shows all that is wrong",
+        )),
+    }
 }
 
 /// Sends a request and reads the answer to its end.

@@ -1,6 +1,8 @@
 //! Figures as people read them, the same in every command.
 
-use plait_proto::stats::PathStatus;
+use plait_proto::stats::{PathStatus, PeerStatus};
+
+use crate::daemon::{ContactStatus, attempts_text};
 
 /// Microseconds as milliseconds with one decimal; `-` where there is no figure.
 pub(super) fn milliseconds(us: Option<u64>) -> String {
@@ -48,6 +50,28 @@ pub(super) fn path_traits(path: &PathStatus) -> Vec<String> {
         traits.push(format!("{} packets rescued", path.rescued_packets));
     }
     traits
+}
+
+/// What there is to say of a peer that does not answer, and of names that do not resolve: a line
+/// each.
+pub(super) fn contact_lines(peer: &PeerStatus, contact: Option<&ContactStatus>) -> Vec<String> {
+    let is_up = peer.state == "up";
+    let mut lines = Vec::new();
+    lines.extend(peer.attempts.as_ref().filter(|_| !is_up).map(attempts_text));
+    let Some(contact) = contact else { return lines };
+    lines.extend(contact.trouble.as_ref().map(|trouble| format!("no answer: {trouble}")));
+    for name in contact.names.iter().filter(|name| !is_up || name.error.is_some()) {
+        let addresses: Vec<_> = name.addresses.iter().map(ToString::to_string).collect();
+        let mut line = match addresses.is_empty() {
+            true => format!("{} has no known address", name.name),
+            false => format!("{} is {}", name.name, addresses.join(", ")),
+        };
+        line.extend(name.error.iter().map(|error| format!("; {error}")));
+        let next = name.next_in_ms.map(|ms| format!("; asked again in {} s", ms.div_ceil(1000)));
+        line.extend(next);
+        lines.push(line);
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    // Without it the key is as good, and only a crash at this moment would tell it.
+    let _ = plait_net::rights::keep_memory_private();
     let private_key = random_key()?;
     warn_when_exposed();
     let private_text = private_key.to_base64();

@@ -19,7 +19,8 @@ Examples:
 
 The log goes to stderr; RUST_LOG chooses what is logged. Ctrl-C and SIGTERM end the node, release
 every ACK that it holds and remove its device, rules and routes; connections go on, over the primary
-attachments. SIGHUP reloads the configuration.
+attachments. `plait reload` makes it read its configuration again; so does SIGHUP, unless stdin,
+stdout or stderr is a terminal: then the node ends with that.
 
 Exit codes:
   0  ended by a signal, or printed
@@ -53,6 +54,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return print_recipe(args);
     }
     up::start_log(args.verbose);
+    up::keep_memory_private();
     steer::run(SteerConfig::load(&args.config)?)?;
     Ok(Outcome::Good)
 }

@@ -6,7 +6,7 @@ use super::Outcome;
 use crate::advice::Advised;
 use crate::config::Config;
 use crate::daemon;
-use crate::machine::{self, Facts, Level};
+use crate::machine::{self, Facts, Level, Peers};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -16,8 +16,11 @@ Examples:
 
 The log goes to stderr. RUST_LOG chooses what is logged, in the form of the `log` crate; without it
 warnings and the bond's comings and goings are shown. Ctrl-C and SIGTERM end the gateway and remove
-the TUN device with its addresses and routes. SIGHUP reloads the configuration: bonds whose peers
-did not change go on.
+the TUN device with its addresses and routes. `plait reload` makes it read its configuration again:
+bonds whose peers did not change go on.
+
+With a terminal as its stdin, stdout or stderr, the gateway ends when the terminal does, and at
+SIGHUP. Without one, as under a service manager or nohup, SIGHUP reloads the configuration.
 
 Exit codes:
   0  ended by a signal
@@ -26,7 +29,7 @@ Exit codes:
 /// Run a gateway in the foreground
 ///
 /// Creates the TUN device, opens a path over each link and bonds with the peers. The configuration
-/// and the machine are checked first, as `plait check` does.
+/// and the machine are checked first, as `plait check` does: an error ends it, warnings are logged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
@@ -39,18 +42,32 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     start_log(args.verbose);
+    keep_memory_private();
     let config = Config::load(&args.config)?;
     for warning in &config.warnings {
         let (file, line) = (config.file.display(), warning.line);
         log::warn!("{file}:{line}: {}: {} ({})", warning.option, warning.text, warning.help);
     }
-    let findings = machine::examine(&config, &Facts::gather());
-    if let Some(finding) = findings.into_iter().find(|finding| finding.level == Level::Error) {
+    // The daemon asks DNS itself.
+    let peers = Peers::written_out(&config);
+    for finding in machine::examine(&config, &peers, &mut Facts::gather()) {
         let message = format!("{}: {}", finding.subject, finding.text);
-        return Err(Advised::new(message, finding.help.unwrap_or_default()).into());
+        let help = finding.help.unwrap_or_default();
+        match finding.level {
+            Level::Ok => {}
+            Level::Warning => log::warn!("{message} ({help})"),
+            Level::Error => return Err(Advised::new(message, help).into()),
+        }
     }
     daemon::run(config)?;
     Ok(Outcome::Good)
+}
+
+/// Keeps what is about to be read, and made, from core dumps and other processes.
+pub(super) fn keep_memory_private() {
+    if let Err(error) = plait_net::rights::keep_memory_private() {
+        log::warn!("secrets may land in core dumps: {error}");
+    }
 }
 
 /// Sends the log to stderr.

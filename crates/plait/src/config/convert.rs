@@ -6,55 +6,30 @@ use std::time::Duration;
 use plait_proto::config::{
     BondConfig, EndpointConfig, LinkConfig, PeerConfig, Prefix, RekeyLimits, SocketId,
 };
-use plait_toml::Place;
 
 use super::prefix::Cidr;
-use super::{Config, ConfigError, ConfigErrors, PathConfig, Peer};
-
-/// What a configuration says once the host names in it have been resolved.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    /// The peers, in the order of the file.
-    pub(crate) peers: Vec<PeerConfig>,
-    /// Largest inner packet in bytes.
-    pub(crate) inner_mtu: u16,
-}
+use super::{Config, Endpoint, PathConfig, Peer};
 
 impl Config {
-    /// Asks DNS for the endpoints that are host names.
-    ///
-    /// # Errors
-    ///
-    /// Each endpoint that cannot be resolved, with its line.
-    pub(crate) fn resolve(&self) -> Result<Resolved, ConfigErrors> {
-        let mut errors = Vec::new();
-        let peers: Vec<_> =
-            self.peers.iter().map(|peer| self.resolve_peer(peer, &mut errors)).collect();
-        if let Some(errors) = ConfigErrors::new(errors) {
-            return Err(errors);
-        }
-        let any_ipv6 = peers.iter().flat_map(|peer| &peer.endpoints).any(SocketAddr::is_ipv6);
-        Ok(Resolved { inner_mtu: self.inner_mtu(any_ipv6), peers })
-    }
-
-    fn resolve_peer(&self, peer: &Peer, errors: &mut Vec<ConfigError>) -> PeerConfig {
-        let mut endpoints = Vec::new();
-        for endpoint in &peer.endpoints {
-            match endpoint.value.resolve() {
-                Ok(addresses) => endpoints.extend(addresses),
-                Err(problem) => {
-                    let place = Place::Line(self.file.as_path().into(), endpoint.line);
-                    errors.push(ConfigError::new(place, "[[peer]] endpoint", problem));
-                }
-            }
-        }
-        PeerConfig {
+    /// The peers in the order of the file; `addresses_of` says what is known of an endpoint.
+    pub(crate) fn peer_configs(
+        &self,
+        addresses_of: impl Fn(&Endpoint) -> Vec<SocketAddr>,
+    ) -> Vec<PeerConfig> {
+        let peer = |peer: &Peer| PeerConfig {
             public_key: peer.public_key.value,
             preshared_key: peer.preshared_key.clone().unwrap_or_default(),
-            endpoints,
+            endpoints: peer.endpoints.iter().flat_map(|e| addresses_of(&e.value)).collect(),
             allowed_ips: peer.allowed_ips.iter().map(|prefix| prefix.value.into()).collect(),
             keepalive: peer.keepalive,
-        }
+        };
+        self.peers.iter().map(peer).collect()
+    }
+
+    /// The prefixes of all peers.
+    pub(crate) fn allowed_prefixes(&self) -> Vec<Prefix> {
+        let prefixes = self.peers.iter().flat_map(|peer| &peer.allowed_ips);
+        prefixes.map(|prefix| prefix.value.into()).collect()
     }
 
     /// The link of a gateway that has no `[[path]]`: its listening socket.

@@ -1,9 +1,12 @@
 //! What can be wrong with a configuration beyond the form of its options, and what to do about it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plait_toml::Problem;
+
+use super::prefix::Cidr;
 
 /// The configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +55,10 @@ pub(crate) enum ValueProblem {
     NameTooLong { value: String },
     #[error("\"{value}\" is not a name for an interface")]
     BadName { value: String },
+    #[error("\"{value}\" is a name that the kernel keeps for itself")]
+    ReservedName { value: String },
+    #[error("{value} is not an address that a device can have")]
+    NoHostAddress { value: Cidr },
     #[error("\"{value}\" has a `*` elsewhere than at the end of a name")]
     BadPattern { value: String },
 }
@@ -74,6 +81,11 @@ impl ValueProblem {
             Self::BadPattern { .. } => {
                 "write the beginning of the names and one `*`, as in \"wwan*\"".into()
             }
+            Self::ReservedName { .. } => "choose another name, as in \"plait0\"".into(),
+            Self::NoHostAddress { .. } => {
+                "write an address of a private network, as in \"10.99.0.2/24\" or \"fd99::2/64\""
+                    .into()
+            }
             Self::BadName { .. } => {
                 "use letters, digits, `-`, `_` and `.`; no space and no slash".into()
             }
@@ -88,6 +100,16 @@ pub(crate) enum KeyProblem {
     Malformed(Malformed),
     #[error("cannot read the key file {}: {cause}", path.display())]
     File { path: PathBuf, cause: io::Error },
+    #[error(
+        "others than its owner may read or write the key file {} (mode {mode:o})",
+        path.display()
+    )]
+    Mode { path: PathBuf, mode: u32 },
+    #[error(
+        "the key file {} belongs to user {uid}, who can read it and replace it",
+        path.display()
+    )]
+    Owner { path: PathBuf, uid: u32 },
     #[error("the key file {} does not hold a key: {cause}", path.display())]
     FileContent { path: PathBuf, cause: Malformed },
 }
@@ -103,6 +125,15 @@ impl KeyProblem {
                 format!("make one: (umask 077; plait keygen > {})", path.display())
             }
             Self::File { .. } => "run plait as the file's owner, or as root".into(),
+            Self::Mode { path, .. } => format!(
+                "chmod 600 {}; who can read it by now knows the key (`allow_open_key_files = true` \
+                 under [gateway] lets it pass)",
+                path.display()
+            ),
+            Self::Owner { path, .. } => format!(
+                "chown root {}, or name its owner as `user` under [gateway]",
+                path.display()
+            ),
             Self::FileContent { path, .. } => {
                 format!("the file holds one line from `plait keygen`; look at {}", path.display())
             }
@@ -126,6 +157,8 @@ pub(crate) enum Malformed {
 pub(crate) enum Conflict {
     #[error("{prefix} belongs to the peer of line {other_line} too")]
     SamePrefix { prefix: String, other_line: usize },
+    #[error("{address} is there twice")]
+    SameAddress { address: IpAddr },
     #[error("this is the gateway's own key")]
     OwnKey,
     #[error("the peer of line {other_line} has the same key")]
@@ -152,6 +185,7 @@ impl Conflict {
             Self::SamePrefix { .. } => {
                 "give the prefix to one peer, or split it into longer prefixes".into()
             }
+            Self::SameAddress { .. } => "write each address once".into(),
             Self::OwnKey => "put the other gateway's public key here".into(),
             Self::SamePeer { .. } => {
                 "merge the two [[peer]] sections; a peer may have several endpoints".into()

@@ -1,6 +1,6 @@
 //! `[gateway]` and `[[path]]`: this end of the bond.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use plait_proto::config::LinkConfig;
@@ -44,6 +44,10 @@ pub(crate) struct Gateway {
     pub(crate) state_file: PathBuf,
     /// Whom the daemon becomes once all is set up.
     pub(crate) user: Option<Located<String>>,
+    /// Whether the daemon puts files and system calls that it does not need out of its reach.
+    pub(crate) sandbox: bool,
+    /// Whether key files may be such as others can read or write.
+    pub(crate) allow_open_key_files: bool,
     /// Whether the host is made to forward packets while the gateway runs.
     pub(crate) forward: bool,
     /// Where inner addresses are hidden behind the host's own.
@@ -98,6 +102,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     };
     let user = section.parsed("user", user_name);
     let user = user.map(|user| Located::option(&section, "user", user));
+    let sandbox = section.boolean("sandbox").unwrap_or(true);
+    let allow_open_key_files = section.boolean("allow_open_key_files").unwrap_or(false);
     let forward = section.boolean("forward").unwrap_or(false);
     let nat = nat::read(&mut section);
     let measure = section.boolean("measure").unwrap_or(false);
@@ -118,6 +124,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         control_socket,
         state_file,
         user,
+        sandbox,
+        allow_open_key_files,
         forward,
         nat,
         measure,
@@ -127,7 +135,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
 
 /// The TUN device's name.
 pub(super) fn tun_name(section: &mut Section<'_>) -> String {
-    section.parsed("tun", interface_name).unwrap_or_else(|| "plait0".into())
+    section.parsed("tun", device_name).unwrap_or_else(|| "plait0".into())
 }
 
 /// The control socket's path.
@@ -186,11 +194,18 @@ pub(super) fn read_key(
     }
 }
 
-/// An address with a prefix length, both written out.
+/// An address that a device can have with its prefix length, both written out.
 fn cidr(text: &str) -> Result<Cidr, Problem> {
     let problem = || ValueProblem::Address { value: text.into(), cidr: true };
     let written_out = text.contains('/');
-    Cidr::parse(text).filter(|_| written_out).ok_or_else(|| problem().into())
+    let value = Cidr::parse(text).filter(|_| written_out).ok_or_else(problem)?;
+    let address = value.address;
+    let unusable = address.is_unspecified()
+        || address.is_loopback()
+        || address.is_multicast()
+        || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+        || address != address.to_canonical();
+    if unusable { Err(ValueProblem::NoHostAddress { value }.into()) } else { Ok(value) }
 }
 
 /// A name, or the beginning of names followed by `*`.
@@ -213,6 +228,17 @@ pub(crate) fn user_name(text: &str) -> Result<String, Problem> {
         return Err(Problem::new(format!("\"{text}\" is not a user's name"), help));
     }
     Ok(text.to_owned())
+}
+
+/// A name that a new device can have. A colon is for the labels of addresses, and two names for
+/// what the sysctls of all devices are called (`/proc/sys/net/ipv4/conf/all`).
+pub(crate) fn device_name(text: &str) -> Result<String, Problem> {
+    let name = interface_name(text)?;
+    match name.as_str() {
+        "all" | "default" => Err(ValueProblem::ReservedName { value: name }.into()),
+        _ if name.contains(':') => Err(ValueProblem::BadName { value: name }.into()),
+        _ => Ok(name),
+    }
 }
 
 /// A name that an interface can have.

@@ -43,11 +43,19 @@ pub(crate) struct Peer {
 pub(crate) enum Endpoint {
     /// An address and a port.
     Address(SocketAddr),
-    /// A host name and a port, resolved when the gateway starts.
+    /// A host name and a port; what it stands for may change.
     Name(String, u16),
 }
 
 impl Endpoint {
+    /// The host name and the port, when it is no address.
+    pub(crate) fn name(&self) -> Option<(&str, u16)> {
+        match self {
+            Self::Address(_) => None,
+            Self::Name(name, port) => Some((name, *port)),
+        }
+    }
+
     /// The addresses behind the endpoint; asks DNS when it is a name.
     ///
     /// # Errors

@@ -28,6 +28,27 @@ impl Cidr {
         Some(Self { address, length })
     }
 
+    /// Whether the address stands for one host: it is neither the network's first nor, in IPv4, its
+    /// last, which are for all (RFC 919 §7).
+    pub(crate) fn is_host(self) -> bool {
+        let IpAddr::V4(address) = self.address else { return self.network() != self };
+        let hosts = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
+        ![0, hosts].contains(&(address.to_bits() & hosts))
+    }
+
+    /// Whether both have addresses in common.
+    pub(crate) fn overlaps(self, other: Self) -> bool {
+        let length = self.length.min(other.length);
+        let at = |cidr: Self| Self { length, ..cidr }.network().address;
+        self.address.is_ipv4() == other.address.is_ipv4() && at(self) == at(other)
+    }
+
+    /// Whether an address lies in the network.
+    pub(crate) fn holds(self, address: IpAddr) -> bool {
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        self.length <= length && self.overlaps(Self { address, length })
+    }
+
     /// The network: the same prefix with all host bits zero.
     pub(crate) fn network(self) -> Self {
         let address = match self.address {
@@ -66,6 +87,27 @@ mod tests {
         ] {
             assert_eq!(Cidr::parse(text).unwrap().network().to_string(), network);
         }
+    }
+
+    #[test]
+    fn hosts_are_told_from_networks_and_networks_compared() {
+        let cidr = |text| Cidr::parse(text).unwrap();
+        for (text, host) in [
+            ("10.99.0.2/24", true),
+            ("10.99.0.0/24", false),
+            ("10.99.0.255/24", false),
+            ("10.99.1.0/16", true),
+            ("fd99::1/64", true),
+        ] {
+            assert_eq!(cidr(text).is_host(), host, "{text}");
+        }
+        assert!(cidr("10.99.0.2/24").overlaps(cidr("10.99.0.128/25")));
+        assert!(cidr("0.0.0.0/0").overlaps(cidr("10.99.0.128/25")));
+        assert!(!cidr("10.99.0.2/24").overlaps(cidr("10.99.1.1/24")));
+        assert!(!cidr("0.0.0.0/0").overlaps(cidr("::/0")));
+        assert!(cidr("0.0.0.0/0").holds("192.0.2.1".parse().unwrap()));
+        assert!(!cidr("128.0.0.0/1").holds("10.0.0.1".parse().unwrap()));
+        assert!(!cidr("::/0").holds("10.0.0.1".parse().unwrap()));
     }
 
     #[test]

@@ -180,16 +180,17 @@ fn a_limit_below_the_shortest_timeout_moves_that_too() {
 fn the_protocol_is_told_what_the_file_says() {
     let text = customer().replace(", \"gw.example.net:7788\"", "");
     let config = Folder::new().load(&text).unwrap();
-    let resolved = config.resolve().unwrap();
-    assert_eq!(resolved.inner_mtu, 1420, "an endpoint is an IPv6 address");
-    assert_eq!(resolved.peers[0].endpoints.len(), 2);
-    assert_eq!(resolved.peers[0].allowed_ips[0].length, 0);
+    let peers = config.peer_configs(|endpoint| endpoint.resolve().unwrap());
+    assert_eq!(peers[0].endpoints.len(), 2);
+    assert_eq!(peers[0].allowed_ips[0].length, 0);
+    let inner_mtu = config.inner_mtu(true);
+    assert_eq!(inner_mtu, 1420, "an endpoint is an IPv6 address");
     assert_eq!(config.listening_link(SocketId(0)), None, "the file has paths");
     let socket = |index: usize| SocketId(index as u16 + 10);
     let link = |(index, path): (usize, &PathConfig)| path.link(socket(index), &path.name);
     let links: Vec<_> = config.paths.iter().enumerate().map(link).collect();
     assert_eq!((links[1].socket, links[1].price, links[1].weight), (SocketId(11), 1, 64));
-    let endpoint = config.endpoint(links, resolved.inner_mtu, Duration::from_secs(9));
+    let endpoint = config.endpoint(links, inner_mtu, Duration::from_secs(9));
     assert_eq!(endpoint.bond.inner_mtu, 1420);
     assert_eq!(endpoint.links.len(), 3);
     assert_eq!(endpoint.private_key.public_key(), config.gateway.public_key);
@@ -207,23 +208,20 @@ fn a_gateway_without_paths_uses_its_listening_socket() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_resolved_is_named_with_its_line() {
+fn an_endpoint_that_cannot_be_resolved_is_named_with_its_cause() {
     // RFC 6761: a name below `invalid` never resolves.
     let text = customer().replace("gw.example.net", "gw.invalid");
-    let errors = Folder::new().load(&text).unwrap().resolve().unwrap_err();
-    let text = errors.iter().next().unwrap().to_string();
-    assert!(
-        text.contains("gw.toml:20: [[peer]] endpoint: cannot resolve \"gw.invalid\""),
-        "{text}"
-    );
+    let config = Folder::new().load(&text).unwrap();
+    let mut endpoints = config.peers.iter().flat_map(|peer| &peer.endpoints);
+    let name = endpoints.find(|endpoint| endpoint.value.name().is_some()).unwrap();
+    assert_eq!((name.line, name.value.name()), (20, Some(("gw.invalid", 7788))));
+    let text = name.value.resolve().unwrap_err().to_string();
+    assert!(text.starts_with("cannot resolve \"gw.invalid\": "), "{text}");
 }
 
 #[test]
 fn what_looks_unintended_is_a_warning() {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
-    let key = folder.0.join("gateway.key");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     let text = format!(
         "[gateway]\nprivate_key_file = \"gateway.key\"\n[[path]]\ninterface = \"lo\"\n\
          [[peer]]\npublic_key = \"{}\"\nendpoint = \"192.0.2.1:1\"\nallowed_ips = \"10.0.0.7/8\"\n",
@@ -231,16 +229,36 @@ fn what_looks_unintended_is_a_warning() {
     );
     let config = folder.load(&text).unwrap();
     let found: Vec<_> = config.warnings.iter().map(|w| (w.line, w.text.as_str())).collect();
-    let readable = format!("{} is readable by every user of this machine", key.display());
     assert_eq!(
         found,
         [
             (1, "plait0 will have no address"),
-            (2, readable.as_str()),
             (3, "with a single path there is nothing to bond"),
             (8, "10.0.0.7/8 is taken as 10.0.0.0/8"),
         ]
     );
+}
+
+#[test]
+fn regression_a_key_file_that_others_can_read_is_refused_unless_allowed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    let key = folder.0.join("gateway.key");
+    for mode in [0o644, 0o640, 0o602] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        let errors = folder.load(&customer()).unwrap_err();
+        let text = errors.to_string();
+        let expected = format!(
+            "gw.toml:3: key file: others than its owner may read or write the key file {} (mode \
+             {mode:o})",
+            key.display()
+        );
+        assert!(text.contains(&expected), "{text}");
+        let help = errors.iter().next().unwrap().help();
+        assert!(help.starts_with(&format!("chmod 600 {};", key.display())), "{help}");
+        let allowed = customer().replacen("routes", "allow_open_key_files = true\nroutes", 1);
+        folder.load(&allowed).unwrap();
+    }
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! [pump](super::pump) do the rest. One thread runs it all.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -12,15 +11,18 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use plait_net::clock::Clock;
 use plait_net::netlink::Monitor;
 use plait_net::tun::Tun;
-use plait_net::udp::UdpSocket;
+use plait_net::udp::{UdpPort as _, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::time::Instant;
 
+use super::host::refresh_generator;
 use super::links::{Change, Links};
 use super::operations::Operations;
 use super::pump::Pump;
+use super::reach::{Answer, Reach};
 use super::reload::Reload;
-use super::requests::Request;
+use super::requests::{Request, Requests, Snapshot};
+use crate::config::Config;
 
 const WAKER: Token = Token(usize::MAX);
 const TUN: Token = Token(usize::MAX - 1);
@@ -38,6 +40,7 @@ pub(super) struct Host {
     pub(super) links: Links,
     pub(super) monitor: Monitor,
     pub(super) operations: Operations,
+    pub(super) reach: Reach,
 }
 
 /// A running gateway.
@@ -77,6 +80,11 @@ impl Driver {
         Ok((driver, waker))
     }
 
+    /// Starts the threads that look for peers.
+    pub(super) fn start_threads(&mut self, requests: Requests) -> anyhow::Result<()> {
+        self.host.reach.start(requests)
+    }
+
     /// Runs until asked to stop, beginning with these links.
     pub(super) fn run(&mut self, first_links: Vec<Change>) -> io::Result<()> {
         let clock = self.clock;
@@ -99,24 +107,31 @@ impl Driver {
                 self.tun_ready = self.pump.read_tun(now)?;
             }
             self.run_due(now());
+            refresh_generator(&mut self.pump.endpoint);
         }
         let Pump { endpoint, traffic, .. } = &mut self.pump;
         self.host.operations.finish(now(), endpoint, traffic, &self.host.links);
         self.pump.endpoint.close(now());
-        self.pump.flush();
+        self.pump.flush(now());
         Ok(())
     }
 
     fn run_due(&mut self, now: Instant) {
         if self.pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
             self.pump.endpoint.handle_timeout(now);
-            self.pump.flush();
+            self.pump.flush(now);
         }
-        let Host { links, operations, .. } = &mut self.host;
+        let Host { links, operations, reach, .. } = &mut self.host;
+        if std::mem::take(&mut self.pump.lost_contact) {
+            reach.wake(now);
+        }
+        if reach.due_at().is_some_and(|due| due <= now) {
+            reach.run_due(now, &self.pump.endpoint, &self.pump.errors);
+        }
         if operations.due_at() <= now {
             let Pump { endpoint, traffic, .. } = &mut self.pump;
             operations.run_due(now, endpoint, traffic, links);
-            self.pump.flush();
+            self.pump.flush(now);
         }
     }
 
@@ -127,7 +142,8 @@ impl Driver {
             Some(Duration::ZERO)
         } else {
             let operations = Some(self.host.operations.due_at());
-            let timers = [self.pump.endpoint.poll_timeout(now), self.look_at, operations];
+            let protocol = self.pump.endpoint.poll_timeout(now);
+            let timers = [protocol, self.look_at, operations, self.host.reach.due_at()];
             timers.into_iter().flatten().min().map(|due| due.since(now))
         };
         match self.poll.poll(events, timeout) {
@@ -184,7 +200,7 @@ impl Driver {
         }
         let Pump { endpoint, traffic, .. } = &mut self.pump;
         operations.follow_links(now, endpoint, traffic, links);
-        self.pump.flush();
+        self.pump.flush(now);
         Ok(())
     }
 
@@ -193,6 +209,8 @@ impl Driver {
         let mut source = SourceFd(&socket.as_raw_fd());
         self.poll.registry().register(&mut source, Token(at), Interest::READABLE)?;
         self.pump.sockets.insert(link.socket, socket);
+        self.pump.errors.open(link.socket, &link.name);
+        self.host.reach.link_came(now);
         if at >= self.sockets_ready.len() {
             self.sockets_ready.resize(at + 1, false);
         }
@@ -204,7 +222,7 @@ impl Driver {
     fn remove_socket(&mut self, now: Instant, id: SocketId) -> io::Result<()> {
         self.pump.endpoint.remove_link(now, id);
         // What was bound for the socket must not leave through the next one with its number.
-        self.pump.flush();
+        self.pump.flush(now);
         self.pump.traffic.close(id);
         if let Some(socket) = self.pump.sockets.remove(id) {
             self.sockets_ready[usize::from(id.0)] = false;
@@ -214,18 +232,51 @@ impl Driver {
     }
 
     /// Takes another configuration.
-    fn reload(&mut self, now: Instant, reload: Reload) -> io::Result<()> {
+    fn reload(&mut self, now: Instant, config: Config) -> io::Result<()> {
+        let Host { links, operations, reach, .. } = &mut self.host;
+        let peers = reach.follow(now, &config);
+        operations.reload(now, &mut self.pump.endpoint, links, Reload { config, peers });
+        self.follow_peers(now, true)
+    }
+
+    /// Takes in what a name stands for.
+    fn note_name(&mut self, now: Instant, answer: Answer) -> io::Result<()> {
+        let Host { operations, reach, .. } = &mut self.host;
+        reach.names.note(answer);
+        reach.wake(now);
+        operations.follow_names(now, &mut self.pump.endpoint, &reach.names);
+        self.follow_peers(now, false)
+    }
+
+    /// Links need addresses of the families that the peers' have. `paths_changed` says that the
+    /// links may have other quotas.
+    fn follow_peers(&mut self, now: Instant, paths_changed: bool) -> io::Result<()> {
         let Host { links, operations, .. } = &mut self.host;
-        let endpoints: Vec<SocketAddr> =
-            reload.resolved.peers.iter().flat_map(|peer| peer.endpoints.clone()).collect();
-        operations.reload(now, &mut self.pump.endpoint, links, reload);
-        let differs = links.reconfigure(operations.paths(), endpoints.iter());
-        self.pump.flush();
-        if !differs {
-            return self.carry_out(now, Vec::new());
+        let endpoints = operations.peers().iter().flat_map(|peer| &peer.endpoints);
+        let differs = links.reconfigure(operations.paths(), endpoints);
+        self.pump.flush(now);
+        if differs {
+            self.look_at = Some(now);
+            return self.look_at_interfaces(now);
         }
-        self.look_at = Some(now);
-        self.look_at_interfaces(now)
+        if paths_changed { self.carry_out(now, Vec::new()) } else { Ok(()) }
+    }
+
+    fn snapshot(&mut self, now: Instant) -> Snapshot {
+        let Pump { endpoint, sockets, errors, tun, .. } = &mut self.pump;
+        let socket_of = |id: SocketId| {
+            let counters = sockets.get(id)?.counters();
+            Some(errors.status(now, id, counters))
+        };
+        let is_links = |id| self.host.links.sockets().any(|(socket, _)| socket == id);
+        Snapshot {
+            uptime_s: self.clock.elapsed().as_secs(),
+            contacts: self.host.reach.status(now, endpoint, errors),
+            links: self.host.links.status(socket_of),
+            listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
+            device: tun.counters().into(),
+            endpoint: endpoint.status(now),
+        }
     }
 
     /// Says whether the gateway is to stop.
@@ -233,17 +284,16 @@ impl Driver {
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Stop => return Ok(true),
-                Request::Reload(reload) => self.reload(now, *reload)?,
+                Request::Reload(config) => self.reload(now, *config)?,
+                Request::Resolved(answer) => self.note_name(now, answer)?,
                 Request::Pin(path, flow, reply) => {
                     let _ = reply.send(self.pump.endpoint.pin_flow(now, flow, path));
-                    self.pump.flush();
+                    self.pump.flush(now);
                 }
                 Request::Unpin(flow) => self.pump.endpoint.unpin_flow(&flow),
                 Request::Status(reply) => {
                     // Whoever asked may have gone away.
-                    let links = self.host.links.status().to_vec();
-                    let endpoint = self.pump.endpoint.status(now);
-                    let _ = reply.send((endpoint, self.clock.elapsed(), links));
+                    let _ = reply.send(self.snapshot(now));
                 }
             }
         }

@@ -1,47 +1,92 @@
-//! What a gateway needs of its host: sockets, the TUN device with addresses and routes, randomness.
+//! What a gateway needs of its host: sockets, the TUN device with its addresses, randomness.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::net::IpAddr;
 
 use anyhow::Context as _;
-use plait_net::netlink::Netlink;
+use plait_net::machine::fill_random;
+use plait_net::netlink::{Netlink, NetlinkError};
 use plait_net::tun::Tun;
 use plait_net::udp::{BindTo, UdpSocket};
-use plait_proto::config::{PeerConfig, Prefix};
+use plait_proto::config::Prefix;
+use plait_proto::endpoint::Endpoint;
 use plait_proto::rng::Rng;
 use plait_proto::wire::sealed::{DATA_OVERHEAD_BYTES, SEALED_BYTES_MAX};
+use zeroize::Zeroizing;
 
+use crate::advice::Advised;
 use crate::config::Config;
 
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
+
+/// Not this program's business.
+const EPERM: i32 = 1;
+/// What adding an IPv6 address or route gives on a device without IPv6.
+const EACCES: i32 = 13;
+/// What adding something gives that is there already.
+const EEXIST: i32 = 17;
+
+/// What to do about a route that is there already.
+pub(crate) const ROUTE_EXISTS_HELP: &str = concat!(
+    "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove ",
+    "it with `ip route del`; or remove `routes = true` and add routes of your own"
+);
+/// What to do about IPv6 that is switched off.
+pub(crate) const IPV6_OFF_HELP: &str = concat!(
+    "switch it on with `sysctl -w net.ipv6.conf.default.disable_ipv6=0`, or remove the IPv6 ",
+    "addresses and prefixes"
+);
 
 /// Opens the socket for peers that call, if the gateway is to have one.
 pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
     let Some(port) = &config.gateway.listen_port else { return Ok(None) };
     let to = BindTo { port: port.value, ..BindTo::default() };
     let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
-    Ok(Some(UdpSocket::bind(&to).context(place)?))
+    let socket = UdpSocket::bind(&to).map_err(|cause| {
+        let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);
+        Advised::new(place, help).caused_by(cause)
+    })?;
+    Ok(Some(socket))
 }
 
-/// Creates the TUN device, gives it its addresses and routes and takes it up.
-pub(super) fn open_tun(config: &Config, peers: &[PeerConfig], mtu: u16) -> anyhow::Result<Tun> {
-    let tun = Tun::open(&config.gateway.tun, true)?;
+/// Creates the TUN device, gives it its addresses and takes it up.
+pub(super) fn open_tun(config: &Config, mtu: u16) -> anyhow::Result<Tun> {
+    let name = &config.gateway.tun;
+    let tun = Tun::open(name, true).map_err(|cause| {
+        let help = "`plait check` says what is missing; another `tun` may be free";
+        Advised::new(format!("no TUN device {name}"), help).caused_by(cause)
+    })?;
     let mut netlink = Netlink::open()?;
     let link = netlink.link(tun.name())?;
     let index = link.context("the TUN device vanished as soon as it was made")?.index;
     set_mtu(&mut netlink, index, mtu)?;
     for address in &config.gateway.addresses {
-        netlink.add_address(index, address.address, address.length)?;
+        netlink.add_address(index, address.address, address.length).map_err(advised)?;
     }
     netlink.set_up(index)?;
-    let prefixes = peers.iter().flat_map(|peer| &peer.allowed_ips);
-    let routes: Vec<Prefix> = prefixes.flat_map(|prefix| without_default(*prefix)).collect();
-    for route in routes.iter().filter(|_| config.gateway.routes) {
-        netlink.add_route(index, route.address, route.length, None)?;
-    }
     Ok(tun)
+}
+
+/// Each prefix once; a default route becomes its two halves.
+pub(crate) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
+    let mut routes: Vec<Prefix> = Vec::new();
+    for route in prefixes.iter().flat_map(|prefix| without_default(*prefix)) {
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
+    }
+    routes
+}
+
+/// An address or a route that cannot be added, with its remedy.
+pub(super) fn advised(error: NetlinkError) -> Advised {
+    let help = match error.errno() {
+        Some(EEXIST) => ROUTE_EXISTS_HELP,
+        Some(EACCES) => IPV6_OFF_HELP,
+        Some(EPERM) => "run plait as root, or give it CAP_NET_ADMIN",
+        _ => "correct `address` under [gateway], or `allowed_ips` of the [[peer]]",
+    };
+    Advised::new(error.to_string(), help).caused_by(error.source)
 }
 
 fn set_mtu(netlink: &mut Netlink, index: u32, mtu: u16) -> anyhow::Result<()> {
@@ -79,9 +124,40 @@ fn half(address: IpAddr) -> Prefix {
 
 /// A generator seeded by the operating system.
 pub(super) fn random_generator() -> anyhow::Result<Rng> {
-    let mut seed = [0; 32];
-    File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut seed))
-        .context("cannot read /dev/urandom")?;
-    Ok(Rng::from_seed(seed))
+    let mut result = Ok(());
+    let rng = Rng::seeded_by(|seed| result = fill_random(seed));
+    result.context("the kernel gives no random numbers")?;
+    Ok(rng)
+}
+
+/// Mixes new entropy into an endpoint's generator, if it drew secrets since the last time.
+pub(super) fn refresh_generator(endpoint: &mut Endpoint) {
+    if !endpoint.wants_entropy() {
+        return;
+    }
+    let mut entropy = Zeroizing::new([0; 32]);
+    match fill_random(&mut *entropy) {
+        Ok(()) => endpoint.mix_in(&entropy),
+        Err(error) => log::debug!("the kernel gives no random numbers: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_generators_differ() {
+        let [mut a, mut b] = [random_generator().unwrap(), random_generator().unwrap()];
+        assert_ne!(a.u64(), b.u64());
+    }
+
+    #[test]
+    fn each_route_is_there_once_and_a_default_in_halves() {
+        let prefix = |text: &str, length| Prefix { address: text.parse().unwrap(), length };
+        let prefixes = [prefix("0.0.0.0", 0), prefix("128.0.0.0", 1), prefix("fd99::", 64)];
+        let routes = [prefix("0.0.0.0", 1), prefix("128.0.0.0", 1), prefix("fd99::", 64)];
+        assert_eq!(halved(&prefixes), routes);
+        assert_eq!(halved(&[prefix("::", 0)]), [prefix("::", 1), prefix("8000::", 1)]);
+    }
 }

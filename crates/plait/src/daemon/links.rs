@@ -2,7 +2,7 @@
 //! works and has an address. It does not know the protocol's state; the [driver](super::driver)
 //! carries out what it finds.
 
-mod plan;
+pub(crate) mod plan;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -13,6 +13,8 @@ use plait_net::netlink::Netlink;
 use plait_net::udp::{BindError, BindTo, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 
+use super::ports::SocketStatus;
+use crate::advice::Advised;
 use crate::config::{Config, PathConfig};
 use plan::{Families, Wanted};
 pub(crate) use plan::{LinkState, LinkStatus};
@@ -86,7 +88,9 @@ impl Links {
                 let path = &self.paths[path];
                 let place =
                     format!("{}:{}: [[path]] {}", self.file.display(), path.line, path.name);
-                Err(anyhow::Error::new(error).context(place))
+                let help = "plait needs the right to bind sockets to interfaces: run it as root, \
+                            or give it CAP_NET_RAW";
+                Err(Advised::new(place, help).caused_by(error).into())
             }
         }
     }
@@ -112,9 +116,26 @@ impl Links {
         live.map(|live| (live.config.socket, self.paths[live.wanted.path].name.as_str()))
     }
 
-    /// Every configured path with its link's state.
-    pub(super) fn status(&self) -> &[LinkStatus] {
-        &self.status
+    /// The interfaces of the links.
+    pub(super) fn interfaces(&self) -> impl Iterator<Item = &str> {
+        self.live.iter().map(|live| live.wanted.interface.as_str())
+    }
+
+    /// Every configured path with its link's state; `socket_of` says what happened on a socket.
+    pub(super) fn status(
+        &self,
+        socket_of: impl Fn(SocketId) -> Option<SocketStatus>,
+    ) -> Vec<LinkStatus> {
+        let mut status = self.status.clone();
+        for live in &self.live {
+            let is_its = |link: &&mut LinkStatus| {
+                link.name == live.wanted.name && link.interface == live.wanted.interface
+            };
+            if let Some(link) = status.iter_mut().find(is_its) {
+                link.socket = socket_of(live.config.socket);
+            }
+        }
+        status
     }
 
     /// Whether a link waits for a socket that could not be opened: look again in a while.
@@ -242,7 +263,8 @@ impl Links {
     }
 }
 
-fn open(wanted: &Wanted) -> Result<UdpSocket, BindError> {
+/// Opens a link's socket.
+pub(crate) fn open(wanted: &Wanted) -> Result<UdpSocket, BindError> {
     let interface = Some(wanted.interface.clone());
     UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0 })
 }

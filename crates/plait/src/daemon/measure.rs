@@ -8,11 +8,10 @@
 
 mod connection;
 mod registry;
+mod slots;
 
 use std::io;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -22,12 +21,12 @@ use plait_net::tcp;
 pub(super) use registry::Registry;
 pub(crate) use registry::{MeasurementStatus, Role};
 
+use self::slots::Slots;
 use super::requests::Requests;
 use crate::advice::Advised;
 use crate::config::Config;
+use crate::measure::canonical;
 
-/// Connections that are served at a time, of all peers.
-const CONNECTIONS_MAX: usize = 200;
 /// After an accept that failed, as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -62,7 +61,7 @@ pub(super) fn serve(
 }
 
 fn accept(listener: &TcpListener, registry: &Registry, requests: &Requests) {
-    let live = Arc::new(AtomicUsize::new(0));
+    let slots = Slots::default();
     loop {
         let (stream, source) = match listener.accept() {
             Ok(accepted) => accepted,
@@ -72,21 +71,19 @@ fn accept(listener: &TcpListener, registry: &Registry, requests: &Requests) {
                 continue;
             }
         };
-        if live.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+        let Some(slot) = slots.take(registry.peer_of(canonical(source.ip()))) else {
             log::debug!("too many measuring connections: {source} is not served");
             continue;
-        }
-        live.fetch_add(1, Ordering::Relaxed);
-        let (registry, requests, count) = (registry.clone(), requests.clone(), live.clone());
+        };
+        let (registry, requests) = (registry.clone(), requests.clone());
         let serve = move || {
+            let _slot = slot;
             if let Err(error) = connection::serve(stream, source, &registry, &requests) {
                 log::debug!("a measuring connection from {source}: {error}");
             }
-            count.fetch_sub(1, Ordering::Relaxed);
         };
         if let Err(error) = thread::Builder::new().name("measured".into()).spawn(serve) {
             log::debug!("a measuring connection is not served: {error}");
-            live.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -10,8 +10,10 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use plait_net::rights::may_write;
 use plait_proto::config::Prefix;
 
+use super::advertisements;
 use super::state::StateFile;
 use crate::config::{Config, Nat};
 
@@ -55,7 +57,7 @@ impl HostError {
 }
 
 /// Whether there is a program nft.
-pub(crate) fn nft_exists() -> bool {
+fn nft_exists() -> bool {
     let run = nft_command().arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status();
     !run.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
@@ -69,9 +71,10 @@ fn nft_command() -> Command {
     command
 }
 
-/// Gives commands to nft, all or none of which act.
-fn nft(script: &str) -> Result<(), HostError> {
+/// Gives commands to nft, all or none of which act; with the option `--check` none does.
+fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     let spawned = nft_command()
+        .args(options)
         .args(["-f", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -143,9 +146,11 @@ pub(super) fn apply(
     file: &mut StateFile,
 ) -> Result<(), HostError> {
     undo(file);
-    let any = |is_of: fn(&IpAddr) -> bool| prefixes.iter().any(|prefix| is_of(&prefix.address));
     let forwarded = match config.gateway.forward {
-        true => forward(file, any(IpAddr::is_ipv4), any(IpAddr::is_ipv6)),
+        true => {
+            let [any_ipv4, any_ipv6] = families(prefixes);
+            forward(file, any_ipv4, any_ipv6, &advertisements::links_of(config))
+        }
         false => Ok(()),
     };
     let result = forwarded.and_then(|()| set_nat(config, prefixes, file));
@@ -155,7 +160,50 @@ pub(super) fn apply(
     result
 }
 
-/// Makes the host forward packets of these families, until [`undo`].
+/// Whether any prefix is of IPv4, and whether any is of IPv6.
+pub(super) fn families(prefixes: &[Prefix]) -> [bool; 2] {
+    [IpAddr::is_ipv4, IpAddr::is_ipv6]
+        .map(|is_of: fn(&IpAddr) -> bool| prefixes.iter().any(|prefix| is_of(&prefix.address)))
+}
+
+/// The sysctls of the families that are to be forwarded.
+fn sysctls(any_ipv4: bool, any_ipv6: bool) -> impl Iterator<Item = &'static str> {
+    let both = [(FORWARD_IPV4, any_ipv4), (FORWARD_IPV6, any_ipv6)];
+    both.into_iter().filter_map(|(sysctl, wanted)| wanted.then_some(sysctl))
+}
+
+/// Whether [`apply`] could switch on the forwarding that is asked for; nothing is changed.
+///
+/// # Errors
+/// A sysctl is missing or may not be set.
+pub(crate) fn can_forward(config: &Config) -> Result<(), HostError> {
+    let [any_ipv4, any_ipv6] = families(&config.allowed_prefixes());
+    for sysctl in sysctls(any_ipv4, any_ipv6) {
+        let failed = |cause| HostError::Sysctl { sysctl, cause };
+        let is_on = fs::read_to_string(sysctl).map_err(failed)?.trim() == "1";
+        if !is_on && !may_write(Path::new(sysctl)) {
+            return Err(failed(io::ErrorKind::PermissionDenied.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether nft is there and, with `has_rights`, whether the kernel would take the table; nothing is
+/// changed.
+///
+/// # Errors
+/// The same as [`apply`]'s.
+pub(crate) fn can_masquerade(config: &Config, has_rights: bool) -> Result<(), HostError> {
+    if !nft_exists() {
+        return Err(HostError::NftMissing);
+    }
+    let Config { gateway, .. } = config;
+    let script = masquerading(&gateway.tun, &gateway.nat, &config.allowed_prefixes());
+    if has_rights { nft(&["--check"], &script) } else { Ok(()) }
+}
+
+/// Makes the host forward packets of these families, until [`undo`], and go on taking router
+/// advertisements on its links.
 ///
 /// # Errors
 /// A sysctl cannot be set.
@@ -163,11 +211,12 @@ pub(crate) fn forward(
     file: &mut StateFile,
     any_ipv4: bool,
     any_ipv6: bool,
+    links: &[String],
 ) -> Result<(), HostError> {
-    for sysctl in [(FORWARD_IPV4, any_ipv4), (FORWARD_IPV6, any_ipv6)]
-        .into_iter()
-        .filter_map(|(sysctl, wanted)| wanted.then_some(sysctl))
-    {
+    if any_ipv6 {
+        advertisements::keep(file, links);
+    }
+    for sysctl in sysctls(any_ipv4, any_ipv6) {
         let failed = |cause| HostError::Sysctl { sysctl, cause };
         let before = fs::read_to_string(sysctl).map_err(failed)?.trim().to_owned();
         if before == "1" {
@@ -189,7 +238,7 @@ fn set_nat(config: &Config, prefixes: &[Prefix], file: &mut StateFile) -> Result
     let table = table_name(&gateway.tun);
     file.state.nat_table = Some(table.clone());
     file.save();
-    nft(&masquerading(&gateway.tun, &gateway.nat, prefixes))?;
+    nft(&[], &masquerading(&gateway.tun, &gateway.nat, prefixes))?;
     log::info!("NAT is set up: nft list table inet {table}");
     Ok(())
 }
@@ -199,14 +248,18 @@ pub(crate) fn undo(file: &mut StateFile) {
     if let Some(table) = file.state.nat_table.take() {
         // The file may have been written by somebody else: only a table of ours is removed.
         let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;
-        if ours && let Err(error) = nft(&removal(&table)) {
+        if ours && let Err(error) = nft(&[], &removal(&table)) {
             log::warn!("the table {table} is not removed: {error}");
         }
     }
     for (sysctl, before) in std::mem::take(&mut file.state.sysctls) {
-        let known = [FORWARD_IPV4, FORWARD_IPV6].iter().any(|known| sysctl == Path::new(known));
+        let known = [FORWARD_IPV4, FORWARD_IPV6].iter().any(|known| sysctl == Path::new(known))
+            || advertisements::is_known(&sysctl);
         let sound = known && before.parse::<u8>().is_ok();
-        if sound && let Err(error) = fs::write(&sysctl, &before) {
+        if sound
+            && let Err(error) = fs::write(&sysctl, &before)
+            && !advertisements::is_gone(&sysctl, &error)
+        {
             log::warn!("{} is not set back to {before}: {error}", sysctl.display());
         }
     }

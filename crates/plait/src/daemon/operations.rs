@@ -13,16 +13,21 @@ use plait_proto::path::Route;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 
+use super::advertisements;
 use super::driver::LISTENING;
 use super::links::Links;
 use super::measure::Registry;
-use super::nat::{self, HostError};
+use super::nat;
 use super::privileges;
 use super::quota::{Meter, month, spent_reason};
+use super::reach::Names;
 use super::reload::{self, Reload};
+use super::routes::Routes;
+use super::sandbox::{Files, enter_sandbox};
 use super::state::StateFile;
 use super::traffic::Traffic;
-use crate::config::{Config, PathConfig, parse_key};
+use crate::advice::Advised;
+use crate::config::{Config, Nat, PathConfig, parse_key};
 
 /// Quotas are counted this often.
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
@@ -33,9 +38,14 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Operations {
     config: Config,
+    /// The peers as the endpoint was told last.
+    peers: Vec<PeerConfig>,
     file: StateFile,
     meter: Meter,
+    routes: Routes,
     measurements: Registry,
+    /// Whether the measuring service has its socket: it cannot be opened any more.
+    serves_measurements: bool,
     /// Paths that stand by because their quota is spent.
     spent: Vec<String>,
     count_at: Instant,
@@ -43,10 +53,20 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Reads the state file.
-    pub(super) fn new(config: Config, measurements: Registry) -> Self {
+    /// Reads the state file. `serves_measurements` tells whether the measuring service has its
+    /// socket.
+    pub(super) fn new(
+        config: Config,
+        peers: Vec<PeerConfig>,
+        routes: Routes,
+        measurements: Registry,
+        serves_measurements: bool,
+    ) -> Self {
         Self {
+            peers,
+            routes,
             measurements,
+            serves_measurements,
             file: StateFile::open(&config.gateway.state_file),
             config,
             meter: Meter::default(),
@@ -56,23 +76,40 @@ impl Operations {
         }
     }
 
-    /// Undoes what an earlier run left of its forwarding and NAT, and sets up its own.
+    /// Sets up routes; undoes what an earlier run left of its forwarding and NAT, and sets up its
+    /// own.
     ///
     /// # Errors
-    /// Something cannot be set up.
-    pub(super) fn set_up_host(&mut self, peers: &[PeerConfig]) -> Result<(), HostError> {
-        nat::apply(&self.config, &prefixes(peers), &mut self.file)
+    /// Something cannot be set up, with the remedy.
+    pub(super) fn set_up_host(&mut self) -> Result<(), Advised> {
+        self.routes.set_up(&routed(&self.config, &self.peers))?;
+        nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
+            .map_err(|error| Advised::new(error.to_string(), error.help()))
     }
 
     /// Gives up the rights that are not needed any more, and to the user what it must go on
-    /// writing.
-    pub(super) fn give_up_rights(&mut self, user: Option<UserId>) -> anyhow::Result<()> {
-        if let Some(user) = user {
+    /// writing; then enters the sandbox, whose parts that hold are returned.
+    pub(super) fn give_up_rights(
+        &mut self,
+        user: Option<UserId>,
+    ) -> anyhow::Result<Vec<&'static str>> {
+        let gateway = &self.config.gateway;
+        if user.is_some() || gateway.sandbox {
+            // Later its folder may be out of reach.
             self.file.create();
-            privileges::hand_over(&self.config.gateway.state_file, user);
-            privileges::hand_over(&self.config.gateway.control_socket, user);
         }
-        privileges::give_up(user)
+        if let Some(user) = user {
+            privileges::hand_over(&gateway.state_file, user);
+            privileges::hand_over(&gateway.control_socket, user);
+        }
+        privileges::give_up(user)?;
+        let keys = self.config.key_files().map(|file| file.value.as_path());
+        let files = Files {
+            read: keys.chain([self.config.file.as_path()]).collect(),
+            written: vec![&gateway.state_file, &gateway.control_socket],
+            nft: gateway.nat != Nat::Off,
+        };
+        Ok(enter_sandbox(gateway.sandbox, &files))
     }
 
     /// Tells the endpoint, before its start, where its peers were last reached, so that a gateway
@@ -88,6 +125,37 @@ impl Operations {
                 let route = Route { socket: LISTENING, remote: *remote, local: None };
                 endpoint.remember(&PublicKey::from_bytes(*key), route);
             }
+        }
+    }
+
+    /// The peers as the endpoint knows them.
+    pub(super) fn peers(&self) -> &[PeerConfig] {
+        &self.peers
+    }
+
+    /// Goes on with what the names of endpoints stand for now. An address at which a peer still
+    /// answers is kept, whatever its name says.
+    pub(super) fn follow_names(&mut self, now: Instant, endpoint: &mut Endpoint, names: &Names) {
+        let mut peers = names.peers(&self.config);
+        let mut differs = false;
+        for (peer, old) in peers.iter_mut().zip(&self.peers) {
+            let up = endpoint.remotes_up(&peer.public_key);
+            for address in old.endpoints.iter().filter(|address| up.contains(address)) {
+                if !peer.endpoints.contains(address) {
+                    peer.endpoints.push(*address);
+                }
+            }
+            let is_known = |address| old.endpoints.contains(address);
+            let is_same =
+                peer.endpoints.len() == old.endpoints.len() && peer.endpoints.iter().all(is_known);
+            if is_same {
+                peer.endpoints.clone_from(&old.endpoints);
+            }
+            differs |= !is_same;
+        }
+        if differs {
+            self.peers.clone_from(&peers);
+            endpoint.reconfigure(now, peers, endpoint.bond_config().clone());
         }
     }
 
@@ -154,6 +222,10 @@ impl Operations {
         for (socket, path) in links.sockets() {
             traffic.assign(socket, path);
         }
+        let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
+        if self.config.gateway.forward && any_ipv6 {
+            advertisements::keep_on(&mut self.file, links.interfaces());
+        }
         self.count(now, endpoint, traffic, links);
     }
 
@@ -204,18 +276,20 @@ impl Operations {
         links: &Links,
         reload: Reload,
     ) {
-        let Reload { config, resolved } = reload;
-        for change in reload::needs_restart(&self.config, &config) {
+        let Reload { config, peers } = reload;
+        for change in reload::needs_restart(&self.config, &config, self.serves_measurements) {
             log::warn!("{change} changed: a restart is needed for it to have an effect");
         }
         let config = reload::keep_what_stays(&self.config, config);
         let bond = config.bond(endpoint.bond_config().inner_mtu);
         if reload::host_differs(&self.config, &config)
-            && let Err(error) = nat::apply(&config, &prefixes(&resolved.peers), &mut self.file)
+            && let Err(error) = nat::apply(&config, &prefixes(&peers), &mut self.file)
         {
             log::error!("{error} ({}); both are off now", error.help());
         }
-        endpoint.reconfigure(now, resolved.peers, bond);
+        self.routes.follow(&routed(&config, &peers));
+        self.peers.clone_from(&peers);
+        endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
         self.measurements.follow(&config);
         self.config = config;
@@ -242,6 +316,11 @@ impl Drop for Operations {
 
 fn prefixes(peers: &[PeerConfig]) -> Vec<Prefix> {
     peers.iter().flat_map(|peer| peer.allowed_ips.clone()).collect()
+}
+
+/// The prefixes that the host is to have routes for.
+fn routed(config: &Config, peers: &[PeerConfig]) -> Vec<Prefix> {
+    if config.gateway.routes { prefixes(peers) } else { Vec::new() }
 }
 
 /// Where peers that call are reached now, or were last.

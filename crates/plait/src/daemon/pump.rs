@@ -12,10 +12,15 @@ use plait_net::udp::{Transmit, UdpPort};
 use plait_proto::config::SocketId;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::path::Route;
+use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 use plait_proto::wire::ecn::Ecn;
 
+use super::log_budget::{LogBudget, Verdict};
+use super::ports::SendErrors;
+use super::reach::short;
 use super::sockets::Sockets;
+use super::teller::Teller;
 use super::traffic::Traffic;
 
 /// Packets from the host that are handled before their datagrams are sent: a super-packet at least.
@@ -32,13 +37,27 @@ pub(super) struct Pump<T, U> {
     pub(super) tun: T,
     pub(super) sockets: Sockets<U>,
     pub(super) traffic: Traffic,
+    pub(super) errors: SendErrors,
+    /// A peer is reached no more as it was, since this was last looked at.
+    pub(super) lost_contact: bool,
+    teller: Teller,
     batch: PacketBatch,
+    log_budget: LogBudget<PublicKey>,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
     pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
-        let (sockets, batch) = (Sockets::default(), PacketBatch::new());
-        Self { endpoint, tun, sockets, traffic: Traffic::default(), batch }
+        Self {
+            endpoint,
+            tun,
+            sockets: Sockets::default(),
+            traffic: Traffic::default(),
+            errors: SendErrors::default(),
+            lost_contact: false,
+            teller: Teller::default(),
+            batch: PacketBatch::new(),
+            log_budget: LogBudget::default(),
+        }
     }
 
     /// Reads from the host; says whether there may be more.
@@ -65,7 +84,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             self.endpoint.handle_packet(now, packet);
         }
         self.batch.clear();
-        self.flush();
+        self.flush(now);
     }
 
     /// Reads from a socket; says whether there may be more.
@@ -76,14 +95,15 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             let Some(socket) = self.sockets.get_mut(id) else { return false };
             let read = socket.recv(&mut |meta, datagrams| {
                 let route = Route { socket: id, remote: meta.source, local: meta.destination };
-                traffic.note(id, meta.source, datagrams.len(), meta.stride);
+                let count = datagrams.len().div_ceil(meta.stride.max(1));
+                traffic.note(id, meta.source, datagrams.len() as u64, count as u64);
                 let ecn = Ecn::from_bits(meta.ecn);
                 endpoint.handle_datagrams(now, route, ecn, meta.stride, datagrams);
             });
             match read {
                 Ok(0) => return false,
-                Ok(_) => self.flush(),
-                // The ICMP error of an earlier send: the paths' own checks notice what matters.
+                Ok(_) => self.flush(now),
+                // The paths' own checks notice what matters.
                 Err(error) => log::debug!("receiving on socket {}: {error}", id.0),
             }
         }
@@ -91,21 +111,28 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
     }
 
     /// Sends, delivers and tells what the protocol has ready.
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, now: Instant) {
         while let Some(out) = self.endpoint.poll_transmit() {
+            let (id, remote) = (out.socket, out.remote);
             let transmit = Transmit {
-                destination: out.remote,
+                destination: remote,
                 source: out.local,
                 ecn: out.ecn.bits(),
                 contents: out.contents,
                 segment_size: out.segment_size,
             };
-            // A full socket drops like a full link; the peer reports it.
-            let Some(socket) = self.sockets.get_mut(out.socket) else { continue };
-            let stride = out.segment_size.unwrap_or(out.contents.len());
-            self.traffic.note(out.socket, out.remote, out.contents.len(), stride);
-            if let Err(error) = socket.send(&transmit) {
-                log::debug!("sending to {}: {error}", out.remote);
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            let before = socket.counters();
+            let result = socket.send(&transmit);
+            let after = socket.counters();
+            let bytes = after.sent_bytes - before.sent_bytes;
+            let datagrams = after.sent_datagrams - before.sent_datagrams;
+            self.traffic.note(id, remote, bytes, datagrams);
+            if let Err(error) = result {
+                log::debug!("sending to {remote}: {error}");
+                if let Some(line) = self.errors.note(now, id, remote, &error) {
+                    log::warn!("{line}");
+                }
             }
         }
         while let Some(packet) = self.endpoint.poll_deliver() {
@@ -117,32 +144,49 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             log::debug!("writing to the TUN device: {error}");
         }
         while let Some(event) = self.endpoint.poll_event() {
-            tell(&event);
+            self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
+            self.teller.learn(&self.endpoint, &event);
+            if self.may_tell(&event) {
+                self.teller.tell(&event);
+            }
+            self.teller.forget(&event);
         }
     }
 }
 
-fn tell(event: &Event) {
+impl<T, U> Pump<T, U> {
+    /// Whether the event's peer may cause another line of the log.
+    fn may_tell(&mut self, event: &Event) -> bool {
+        let peer = peer_of(event);
+        match self.log_budget.take(peer) {
+            Verdict::Write { left_out: 0 } => true,
+            Verdict::Write { left_out } => {
+                log::warn!("peer {}: {left_out} lines were left out", short(peer));
+                true
+            }
+            Verdict::LeaveOut { is_first } => {
+                if is_first {
+                    let peer = short(peer);
+                    log::warn!("peer {peer} causes too many lines: some are left out");
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Whom an event is about.
+fn peer_of(event: &Event) -> &PublicKey {
     match event {
-        Event::BondUp(peer) => log::info!("bond with {peer} is made"),
-        Event::BondDown(peer) => log::warn!("bond with {peer} is gone"),
-        Event::BondStuck(peer) => {
-            log::warn!("bond with {peer} delivers next to nothing: it is made anew");
-        }
-        Event::PathUp(peer, path) => log::info!("path {path} to {peer} carries data"),
-        Event::PathSilent(peer, path) => {
-            log::warn!("path {path} to {peer} is silent: left out, probed every second");
-        }
-        Event::PathLossy(peer, path) => {
-            log::warn!("path {path} to {peer} loses too much: left out, probed");
-        }
-        Event::PathClosed(peer, path) => log::info!("{peer} removed path {path}"),
-        Event::PathMoved(peer, path, remote) => {
-            log::info!("path {path} follows {peer} to {remote}");
-        }
-        Event::InnerMtu(peer, mtu) => {
-            log::info!("bond with {peer} carries inner packets of up to {mtu} bytes");
-        }
+        Event::BondUp(peer)
+        | Event::BondDown(peer)
+        | Event::BondStuck(peer)
+        | Event::PathUp(peer, _)
+        | Event::PathSilent(peer, _)
+        | Event::PathLossy(peer, _)
+        | Event::PathClosed(peer, _)
+        | Event::PathMoved(peer, _, _)
+        | Event::InnerMtu(peer, _) => peer,
     }
 }
 
@@ -222,7 +266,7 @@ mod tests {
             }
             if pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
                 pump.endpoint.handle_timeout(now);
-                pump.flush();
+                pump.flush(now);
             }
         }
     }
@@ -234,12 +278,34 @@ mod tests {
     }
 
     #[test]
+    fn regression_what_was_not_sent_counts_for_no_quota() {
+        let network = MemoryNetwork::new();
+        let (mut customer, _host) = gateway(&network, 2);
+        for (at, path) in [(0, "dsl"), (1, "lte")] {
+            customer.traffic.assign(SocketId(at), path);
+        }
+        let lte = customer.sockets.get_mut(SocketId(1)).expect("there are two");
+        lte.refuse_sends(Some(101));
+        customer.endpoint.start(Instant::ZERO);
+        customer.flush(Instant::ZERO);
+        assert!(customer.traffic.take("dsl") > 0);
+        assert_eq!(customer.traffic.take("lte"), 0);
+        let counters = customer.sockets.get(SocketId(1)).expect("there are two").counters();
+        let status = customer.errors.status(Instant::ZERO, SocketId(1), counters);
+        assert_eq!((status.sent_datagrams, status.failed_sends), (0, 1));
+        assert_eq!(
+            status.last_error.as_deref(),
+            Some("to 192.0.2.1:7788: Network is unreachable (os error 101)")
+        );
+    }
+
+    #[test]
     fn packets_cross_two_gateways_over_both_links() {
         let network = MemoryNetwork::new();
         let (mut provider, mut server) = gateway(&network, 1);
         let (mut customer, mut host) = gateway(&network, 2);
         customer.endpoint.start(Instant::ZERO);
-        customer.flush();
+        customer.flush(Instant::ZERO);
         let mut now = Instant::ZERO;
         for _ in 0..20 {
             turn([&mut customer, &mut provider], now);

@@ -3,46 +3,53 @@
 
 use std::path::Path;
 
-use crate::config::{Config, PathConfig, Resolved};
+use plait_proto::config::PeerConfig;
+
+use crate::config::{Config, ConfigErrors, Nat, PathConfig};
 
 /// A configuration that was read again.
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) config: Config,
-    pub(super) resolved: Resolved,
+    /// Its peers, with the addresses that are known of their names.
+    pub(super) peers: Vec<PeerConfig>,
 }
 
-/// Reads the file again and asks DNS. `None` when anything is wrong, which is logged.
-pub(super) fn read(file: &Path) -> Option<Reload> {
-    let loaded = Config::load(file).and_then(|config| {
-        let resolved = config.resolve()?;
-        Ok(Reload { config, resolved })
-    });
-    match loaded {
-        Ok(reload) => {
-            for warning in &reload.config.warnings {
+/// Reads the file again.
+///
+/// # Errors
+/// Everything that is wrong, in one text; it was logged.
+pub(super) fn read(file: &Path) -> Result<Config, String> {
+    match Config::load(file) {
+        Ok(config) => {
+            for warning in &config.warnings {
+                let (file, line) = (file.display(), warning.line);
                 log::warn!(
-                    "{}:{}: {}: {}",
-                    file.display(),
-                    warning.line,
+                    "{file}:{line}: {}: {} ({})",
                     warning.option,
-                    warning.text
+                    warning.text,
+                    warning.help
                 );
             }
-            Some(reload)
+            Ok(config)
         }
-        Err(errors) => {
-            for error in errors.iter() {
-                log::error!("{error} ({})", error.help());
-            }
-            log::error!("{}: the old configuration stays", file.display());
-            None
-        }
+        Err(errors) => Err(log_errors(file, &errors)),
     }
 }
 
-/// Options that changed but only act at a start.
-pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
+/// Logs what is wrong with a file that was to be reloaded, and gives it back as one text.
+pub(crate) fn log_errors(file: &Path, errors: &ConfigErrors) -> String {
+    let texts: Vec<_> = errors.iter().map(|error| format!("{error} ({})", error.help())).collect();
+    for text in &texts {
+        log::error!("{text}");
+    }
+    log::error!("{}: the old configuration stays", file.display());
+    texts.join("; ")
+}
+
+/// Options that changed but only act at a start. `serves_measurements` tells whether the measuring
+/// service has its socket.
+pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: bool) -> Vec<String> {
     let (before, now) = (&old.gateway, &new.gateway);
     let port = |gateway: &crate::config::Gateway| gateway.listen_port.as_ref().map(|p| p.value);
     let user = |gateway: &crate::config::Gateway| gateway.user.as_ref().map(|u| u.value.clone());
@@ -53,11 +60,12 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
         ("state_file", before.state_file != now.state_file),
         ("listen_port", port(before) != port(now)),
         ("user", user(before) != user(now)),
+        ("sandbox", before.sandbox != now.sandbox),
+        ("nat", is_nat_out_of_reach(old, new)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
-        ("routes", before.routes != now.routes),
         ("measure_port", before.measure_port != now.measure_port),
-        ("measure", !old.serves_measurements() && new.serves_measurements()),
+        ("measure", !serves_measurements && new.serves_measurements()),
     ];
     let changed = changes.into_iter().filter(|(_, changed)| *changed);
     let mut names: Vec<_> = changed.map(|(name, _)| format!("[gateway] {name}")).collect();
@@ -67,6 +75,11 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<String> {
     names
 }
 
+/// A sandbox that was entered without NAT lets no program run, and NAT is one's work.
+fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
+    old.gateway.sandbox && old.gateway.nat == Nat::Off && new.gateway.nat != Nat::Off
+}
+
 /// Whether the listening socket is the one link before and not after, or the other way round.
 fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
     old.is_empty() != new.is_empty()
@@ -74,14 +87,19 @@ fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
 
 /// The new configuration, with what stays until a restart as it was.
 pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
+    let nat_waits = is_nat_out_of_reach(old, &new);
     let (before, now) = (&old.gateway, &mut new.gateway);
+    if nat_waits {
+        now.nat.clone_from(&before.nat);
+    }
+    now.sandbox = before.sandbox;
     now.tun.clone_from(&before.tun);
     now.control_socket.clone_from(&before.control_socket);
     now.state_file.clone_from(&before.state_file);
     now.listen_port.clone_from(&before.listen_port);
     now.user.clone_from(&before.user);
     now.addresses.clone_from(&before.addresses);
-    (now.mtu, now.routes) = (before.mtu, before.routes);
+    now.mtu = before.mtu;
     now.measure_port = before.measure_port;
     now.private_key.clone_from(&before.private_key);
     now.public_key = before.public_key;
@@ -97,6 +115,6 @@ pub(super) fn host_differs(old: &Config, new: &Config) -> bool {
     let prefixes = |config: &Config| -> Vec<_> {
         config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value).collect()
     };
-    let any = new.gateway.forward || new.gateway.nat != crate::config::Nat::Off;
+    let any = new.gateway.forward || new.gateway.nat != Nat::Off;
     asked(old) != asked(new) || (any && prefixes(old) != prefixes(new))
 }

@@ -2,9 +2,8 @@
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use plait_proto::ingress::PinError;
 use plait_proto::seq::PathId;
@@ -14,7 +13,10 @@ use serde::Serialize;
 
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
-use super::reload::{self, Reload};
+use super::ports::{SocketStatus, TunStatus};
+use super::reach::{Answer, ContactStatus};
+use super::reload;
+use crate::config::Config;
 use crate::control::{self, ControlSocket, read_request};
 use crate::measure::{Command, Flow};
 
@@ -23,13 +25,32 @@ pub(super) enum Request {
     /// End.
     Stop,
     /// Go on with another configuration.
-    Reload(Box<Reload>),
-    /// Tell the state, the time since the start, and which links there are.
-    Status(SyncSender<(EndpointStatus, Duration, Vec<LinkStatus>)>),
+    Reload(Box<Config>),
+    /// A name of an endpoint was asked for.
+    Resolved(Answer),
+    /// Tell the state.
+    Status(SyncSender<Snapshot>),
     /// Keep a flow on a path.
     Pin(PathId, Inner, SyncSender<Result<(), PinError>>),
     /// Let a flow go the bond's way.
     Unpin(Inner),
+}
+
+/// What the loop knows of the gateway's state.
+#[derive(Debug, Serialize)]
+pub(super) struct Snapshot {
+    /// Seconds since the start.
+    pub(super) uptime_s: u64,
+    #[serde(flatten)]
+    pub(super) endpoint: EndpointStatus,
+    /// Peers that this gateway looks for.
+    pub(super) contacts: Vec<ContactStatus>,
+    /// The configured paths.
+    pub(super) links: Vec<LinkStatus>,
+    /// The socket for peers that call.
+    pub(super) listening: Option<SocketStatus>,
+    /// The TUN device.
+    pub(super) device: TunStatus,
 }
 
 /// A way to the gateway's loop.
@@ -51,37 +72,57 @@ impl Requests {
 /// Stops the gateway, or has it go on with another configuration when that is sound. DNS may take
 /// its time.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
-    let reload = move || Some(Request::Reload(Box::new(reload::read(&config)?)));
-    control::watch_signals(requests, || Request::Stop, reload)
+    control::watch_signals(requests, || Request::Stop, move || read_again(&config))
+}
+
+/// # Errors
+/// Everything that is wrong, which was logged.
+fn read_again(config: &Path) -> Result<Request, String> {
+    Ok(Request::Reload(Box::new(reload::read(config)?)))
 }
 
 /// Answers the gateway's clients. What is returned removes the socket's file.
 pub(super) fn serve(
     socket: ControlSocket,
-    tun: String,
+    identity: Identity,
+    config: PathBuf,
     requests: Requests,
     measurements: Registry,
 ) -> anyhow::Result<ControlSocket> {
-    socket.answer_with(move |client| answer(client, &tun, &requests, &measurements))
+    socket.answer_with(move |client| {
+        let line = read_request(&client)?;
+        if line == "reload\n" {
+            let done = control::reload_for_client(&requests, || read_again(&config));
+            return writeln!(&client, "{done}");
+        }
+        answer(client, &line, &identity, &requests, &measurements)
+    })
+}
+
+/// What a running gateway says of itself and never changes.
+#[derive(Serialize)]
+pub(super) struct Identity {
+    pub(super) tun: String,
+    /// The parts of the sandbox that hold.
+    pub(super) sandbox: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
-    tun: &'a str,
-    uptime_s: u64,
+struct StatusAnswer<'a> {
     #[serde(flatten)]
-    endpoint: EndpointStatus,
-    links: Vec<LinkStatus>,
+    identity: &'a Identity,
+    #[serde(flatten)]
+    snapshot: Snapshot,
     measurements: Vec<MeasurementStatus>,
 }
 
 fn answer(
     client: UnixStream,
-    tun: &str,
+    line: &str,
+    identity: &Identity,
     requests: &Requests,
     measurements: &Registry,
 ) -> io::Result<()> {
-    let line = read_request(&client)?;
     if line != "status\n" {
         let answer = match line.parse() {
             Ok(command) => obey(command, requests, measurements),
@@ -90,9 +131,8 @@ fn answer(
         let answer = answer.unwrap_or_else(|error| serde_json::json!({ "error": error }));
         return writeln!(&client, "{answer}");
     }
-    let Some((endpoint, uptime, links)) = requests.ask(Request::Status) else { return Ok(()) };
-    let measurements = measurements.status();
-    let answer = Answer { tun, uptime_s: uptime.as_secs(), endpoint, links, measurements };
+    let Some(snapshot) = requests.ask(Request::Status) else { return Ok(()) };
+    let answer = StatusAnswer { identity, snapshot, measurements: measurements.status() };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")
 }

@@ -33,6 +33,11 @@ impl<U> Sockets<U> {
         self.0.get_mut(usize::from(id.0)).and_then(Option::as_mut)
     }
 
+    /// A socket, if there is one with that number.
+    pub(super) fn get(&self, id: SocketId) -> Option<&U> {
+        self.0.get(usize::from(id.0)).and_then(Option::as_ref)
+    }
+
     /// One more than the highest number.
     pub(super) fn len(&self) -> usize {
         self.0.len()

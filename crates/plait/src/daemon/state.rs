@@ -4,13 +4,16 @@
 //! Nothing about the file keeps a gateway from running: what is wrong with it is logged.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use plait_net::entry::open_file;
 use serde::{Deserialize, Serialize};
+
+use crate::control::folder_problem;
 
 /// The form of the file.
 const VERSION: u32 = 1;
@@ -73,6 +76,14 @@ impl StateFile {
         Self { path: path.to_owned(), state, saved, failed: false }
     }
 
+    /// What is wrong with the file, without writing it; nothing when it can be read and written.
+    pub(crate) fn problem(path: &Path) -> Option<String> {
+        match read(path) {
+            Err(error) => Some(format!("cannot be read: {error}")),
+            Ok(_) => folder_problem(path).map(|problem| format!("cannot be written: {problem}")),
+        }
+    }
+
     /// Writes the file if there is none yet.
     pub(crate) fn create(&mut self) {
         if self.saved.is_none() {
@@ -104,13 +115,13 @@ impl StateFile {
 }
 
 fn read(path: &Path) -> io::Result<Option<State>> {
-    let file = match File::open(path) {
+    // The folder may belong to a user with fewer rights: no link there is followed.
+    let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
     let wrong = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+    if file.metadata()?.len() > FILE_BYTES_MAX {
         return wrong("not a file of plait's".into());
     }
     let state: State = match serde_json::from_reader(io::BufReader::new(file)) {
@@ -198,11 +209,32 @@ mod tests {
         let path = folder.join("plait0.json");
         for text in ["", "{", "[]", "{\"version\":2}", "{\"version\":1,\"used_bytes\":3}"] {
             fs::write(&path, text).unwrap();
+            assert!(StateFile::problem(&path).unwrap().contains("cannot be read"), "{text}");
             let mut file = StateFile::open(&path);
             assert_eq!(file.state, State::default(), "{text}");
             file.save();
             assert!(read(&path).unwrap().is_some(), "{text}");
+            assert_eq!(StateFile::problem(&path), None, "{text}");
         }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn regression_a_link_in_its_place_is_neither_read_nor_written_through() {
+        let folder = folder("link");
+        fs::create_dir_all(&folder).unwrap();
+        let (path, victim) = (folder.join("plait0.json"), folder.join("victim"));
+        let text = serde_json::to_string(&filled()).unwrap();
+        fs::write(&victim, &text).unwrap();
+        for name in ["plait0.json", "plait0.json.new"] {
+            std::os::unix::fs::symlink(&victim, folder.join(name)).unwrap();
+        }
+        let mut file = StateFile::open(&path);
+        assert_eq!(file.state, State::default(), "read through the link");
+        file.state.nat_table = Some("plait_x".into());
+        file.save();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), text, "written through a link");
+        assert_eq!(StateFile::open(&path).state, file.state);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -24,17 +24,16 @@ struct Account {
 }
 
 impl Traffic {
-    /// Notes datagrams of `stride` bytes, of which the last may be shorter, `bytes` together.
+    /// Notes datagrams that passed, `bytes` of payload together.
     pub(super) fn note(
         &mut self,
         socket: SocketId,
         remote: SocketAddr,
-        bytes: usize,
-        stride: usize,
+        bytes: u64,
+        datagrams: u64,
     ) {
         let ip_header: u64 = if remote.ip().to_canonical().is_ipv4() { 20 } else { 40 };
-        let datagrams = bytes.div_ceil(stride.max(1)) as u64;
-        self.account(socket).bytes += bytes as u64 + datagrams * (ip_header + UDP_HEADER_BYTES);
+        self.account(socket).bytes += bytes + datagrams * (ip_header + UDP_HEADER_BYTES);
     }
 
     fn account(&mut self, socket: SocketId) -> &mut Account {
@@ -90,9 +89,9 @@ mod tests {
     fn every_datagram_of_a_run_has_its_headers() {
         let v6 = "[2001:db8::1]:1".parse().unwrap();
         let mut traffic = Traffic::default();
-        traffic.note(SocketId(3), v4(), 2500, 1000);
+        traffic.note(SocketId(3), v4(), 2500, 3);
         traffic.assign(SocketId(3), "lte");
-        traffic.note(SocketId(3), v6, 100, 100);
+        traffic.note(SocketId(3), v6, 100, 1);
         traffic.note(SocketId(1), v4(), 0, 0);
         assert_eq!(traffic.take("lte"), 2500 + 3 * 28 + 100 + 48);
         assert_eq!([traffic.take("lte"), traffic.take("dsl")], [0, 0]);
@@ -103,11 +102,11 @@ mod tests {
         let mut traffic = Traffic::default();
         for socket in [1, 2] {
             traffic.assign(SocketId(socket), "lte");
-            traffic.note(SocketId(socket), v4(), 72, 72);
+            traffic.note(SocketId(socket), v4(), 72, 1);
         }
         traffic.close(SocketId(1));
         traffic.assign(SocketId(1), "dsl");
-        traffic.note(SocketId(1), v4(), 972, 972);
+        traffic.note(SocketId(1), v4(), 972, 1);
         assert_eq!(traffic.take("lte"), 200);
         traffic.assign(SocketId(1), "lte");
         assert_eq!([traffic.take("lte"), traffic.take("dsl")], [0, 1000], "that was dsl's");

@@ -6,6 +6,8 @@
 //! any frame, until the sender closes its half.
 
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 /// The version spoken here.
 pub(crate) const VERSION: u8 = 1;
@@ -289,12 +291,37 @@ impl Message {
         Self::parse(&bytes)
     }
 
+    /// Reads the next message, all of which must be there in time, however it comes.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; the time is over.
+    pub(crate) fn read_within(stream: &TcpStream, time: Duration) -> Result<Self, WireError> {
+        Self::read(&mut Hurried { stream, until: Instant::now() + time })
+    }
+
     /// Sends the message.
     ///
     /// # Errors
     /// The connection failed.
     pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&self.to_bytes())
+    }
+}
+
+/// A connection that is read until a deadline, and not as long as a byte comes now and then.
+struct Hurried<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
     }
 }
 

@@ -361,9 +361,9 @@ fn tolerate(result: Result<(), NetlinkError>, errno: i32) -> Result<(), NetlinkE
     result.or_else(|error| if error.errno() == Some(errno) { Ok(()) } else { Err(error) })
 }
 
-/// The identifier of the node's probes and its seed, from the operating system.
-pub(super) fn random_u64() -> io::Result<u64> {
-    let mut bytes = [0; 8];
+/// The node's seed, and what its probes are known by, from the operating system.
+pub(super) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
     io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(u64::from_ne_bytes(bytes))
+    Ok(bytes)
 }

@@ -12,6 +12,7 @@ pub(super) fn needs_restart(old: &SteerConfig, new: &SteerConfig) -> Vec<String>
         ("control_socket", before.control_socket != now.control_socket),
         ("state_file", before.state_file != now.state_file),
         ("user", user(old) != user(new)),
+        ("sandbox", before.sandbox != now.sandbox),
         ("forward", before.forward != now.forward),
     ];
     let changed = changes.into_iter().filter(|(_, changed)| *changed);
@@ -26,6 +27,7 @@ pub(super) fn keep_what_stays(old: &SteerConfig, mut new: SteerConfig) -> SteerC
     now.state_file.clone_from(&before.state_file);
     now.user.clone_from(&before.user);
     (now.table, now.forward) = (before.table, before.forward);
+    now.sandbox = before.sandbox;
     new
 }
 
@@ -39,11 +41,12 @@ mod tests {
         let client = "[[client]]\nname = \"p\"\naddress = \"10.1.0.1\"\n\
                       [[client.attachment]]\nname = \"a\"\n";
         let old = parse(&format!("[node]\n{client}")).unwrap();
-        let node = "tun = \"s1\"\ntable = 6000\nuser = \"x\"\nforward = true\nper = \"flow\"\n";
+        let node = "tun = \"s1\"\ntable = 6000\nuser = \"x\"\nsandbox = false\nforward = true\n\
+                    per = \"flow\"\n";
         let new = parse(&format!("[node]\n{node}{client}")).unwrap();
         assert_eq!(
             needs_restart(&old, &new),
-            ["tun", "table", "control_socket", "state_file", "user", "forward"]
+            ["tun", "table", "control_socket", "state_file", "user", "sandbox", "forward"]
                 .map(|name| format!("[node] {name}"))
         );
         let kept = keep_what_stays(&old, new.clone());

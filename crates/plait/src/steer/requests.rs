@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::config::SteerConfig;
 use super::ways::Way;
 use crate::control::{self, read_request};
+use crate::daemon::log_errors;
 
 /// What the answer of a steering node is known by.
 pub(super) const KIND: &str = "steering-node";
@@ -65,27 +66,23 @@ pub(super) type Requests = control::Requests<Request>;
 
 /// Stops the node, or has it go on with another configuration when that is sound.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
-    let reload = move || Some(Request::Reload(Box::new(read_again(&config)?)));
-    control::watch_signals(requests, || Request::Stop, reload)
+    control::watch_signals(requests, || Request::Stop, move || read_again(&config))
 }
 
-/// `None` when anything is wrong, which is logged.
-fn read_again(file: &Path) -> Option<SteerConfig> {
-    match SteerConfig::load(file) {
-        Ok(config) => Some(config),
-        Err(errors) => {
-            for error in errors.iter() {
-                log::error!("{error} ({})", error.help());
-            }
-            log::error!("{}: the old configuration stays", file.display());
-            None
-        }
-    }
+/// # Errors
+/// Everything that is wrong, which was logged.
+fn read_again(file: &Path) -> Result<Request, String> {
+    let config = SteerConfig::load(file).map_err(|errors| log_errors(file, &errors))?;
+    Ok(Request::Reload(Box::new(config)))
 }
 
 /// Answers a client of the control socket.
-pub(super) fn answer(client: UnixStream, requests: &Requests) -> io::Result<()> {
+pub(super) fn answer(client: UnixStream, requests: &Requests, config: &Path) -> io::Result<()> {
     let line = read_request(&client)?;
+    if line == "reload\n" {
+        let done = control::reload_for_client(requests, || read_again(config));
+        return writeln!(&client, "{done}");
+    }
     if line != "status\n" {
         let error =
             format!("unknown request {:?}: a steering node knows `status`", line.trim_end());

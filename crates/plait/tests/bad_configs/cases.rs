@@ -97,7 +97,8 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:4: [gateway] colour: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
-             control_socket, state_file, user, forward, nat, measure, \
+             control_socket, state_file, user, sandbox, \
+             allow_open_key_files, forward, nat, measure, \
              measure_port"
         ]
     ),
@@ -144,7 +145,8 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:4: [gateway] prot: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
-             control_socket, state_file, user, forward, nat, measure, \
+             control_socket, state_file, user, sandbox, \
+             allow_open_key_files, forward, nat, measure, \
              measure_port"
         ]
     ),
@@ -170,6 +172,31 @@ pub(crate) const CASES: &[Case] = &[
             "gw.toml:4: [gateway] tun: \"a/b\" is not a name for an interface",
             "use letters, digits, `-`, `_` and `.`; no space and no slash"
         ]
+    ),
+    case!(
+        "a label for a device", "tun = \"bond:1\"" in gateway,
+        [
+            "gw.toml:4: [gateway] tun: \"bond:1\" is not a name for an interface",
+            "use letters, digits, `-`, `_` and `.`; no space and no slash"
+        ]
+    ),
+    case!(
+        "a device called as the sysctls of all are", "tun = \"all\"" in gateway,
+        [
+            "gw.toml:4: [gateway] tun: \"all\" is a name that the kernel keeps for itself",
+            "choose another name, as in \"plait0\""
+        ]
+    ),
+    case!(
+        "an address of a group", "address = \"ff02::1/64\"" in gateway,
+        [
+            "gw.toml:4: [gateway] address: ff02::1/64 is not an address that a device can have",
+            "write an address of a private network, as in \"10.99.0.2/24\" or \"fd99::2/64\""
+        ]
+    ),
+    case!(
+        "an address twice", "address = [\"fd99::2/64\", \"fd99::2/48\"]" in gateway,
+        ["gw.toml:1: [gateway] address: fd99::2 is there twice", "write each address once"]
     ),
     case!(
         "an address without its length", "address = [\"10.99.0.2\"]" in gateway,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::super::Figure;
+use super::host::Host;
 use super::seen::{ByKind, Seen};
 use crate::emulator::Way;
 use crate::gateway::{Bond, Status};
@@ -24,13 +25,15 @@ const BURST_PAUSE: Duration = Duration::from_millis(10);
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Sends some datagrams of each kind once for each of their bits, with that bit changed, to the
-/// gateway they were meant for, from another port. `what` names them in the figures.
+/// gateway they were meant for, from another port. `what` names them in the figures. Nobody sends
+/// anything else through the bond meanwhile, so that whatever comes out of it was forged.
 pub(super) fn forge(
     topology: &Topology,
     bond: &mut Bond<'_>,
     seen: &Seen,
     way: Way,
     what: &str,
+    host: &mut Host,
 ) -> Result<Vec<Figure>> {
     let (netns, source, gateway) = match way {
         Way::Up => {
@@ -40,14 +43,20 @@ pub(super) fn forge(
         Way::Down => (&topology.provider, PROVIDER_V4.into(), "customer"),
     };
     let socket = netns.run_in(|| UdpSocket::bind((source, 0)))??;
+    let unexplained = host.deliveries().unexplained;
     let before = status(bond, way)?;
     let sent_by_kind = send_forged(&socket, seen.datagrams(way))?;
     ensure!(sent_by_kind.contains_key(&DATA), "no data datagram to the {gateway} was captured");
     std::thread::sleep(SETTLE);
     let after = status(bond, way)?;
+    let unexplained = host.deliveries().unexplained - unexplained;
     let works = ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
     let name = format!("{what} ones forged to the {gateway}");
-    let mut figures = compare(&name, &sent_by_kind, &before, &after);
+    let mut figures = compare(&name, &sent_by_kind, &before, &after)?;
+    figures.push(
+        Figure::count(format!("{name}: marked packets that nobody sent"), unexplained)
+            .exactly(0.0, "spec W-8"),
+    );
     figures.push(
         Figure::count(format!("{name}: pings of 5 afterwards"), u64::from(works))
             .exactly(5.0, "the bond works on"),
@@ -90,16 +99,19 @@ fn compare(
     sent_by_kind: &BTreeMap<u8, u64>,
     before: &Status,
     after: &Status,
-) -> Vec<Figure> {
+) -> Result<Vec<Figure>> {
     let sent: u64 = sent_by_kind.values().sum();
     let dropped = after.drops_total() - before.drops_total();
     let delivered = after.inner_delivered_packets() - before.inner_delivered_packets();
+    let opened = after.opened_packets()? - before.opened_packets()?;
     let kinds: Vec<String> = sent_by_kind.iter().map(|(k, n)| format!("{n} of kind {k}")).collect();
     let mut figures = vec![
         Figure::text(format!("{name}: sent"), kinds.join(", ")),
         Figure::count(format!("{name}: dropped and counted"), dropped)
             .exactly(sent as f64, "spec W-8"),
         Figure::count(format!("{name}: inner packets out of them"), delivered)
+            .exactly(0.0, "spec W-8"),
+        Figure::count(format!("{name}: taken for genuine, second copies too"), opened)
             .exactly(0.0, "spec W-8"),
     ];
     for (reason, count) in &after.drops {
@@ -108,31 +120,54 @@ fn compare(
             figures.push(Figure::count(format!("{name}: {reason}"), rose));
         }
     }
-    figures
+    Ok(figures)
 }
 
 #[cfg(test)]
 mod tests {
+    use plait_proto::resequencer::ResequencerStats;
+
     use super::*;
 
-    fn status(drops: &str, delivered: u64) -> Status {
-        let peer = format!(r#"{{"state":"up","inner_delivered_packets":{delivered}}}"#);
+    fn status(drops: &str, delivered: u64, counts: [u64; 5]) -> Status {
+        let [at_once, waited, late_dropped, late_delivered, duplicates] = counts;
+        let resequencer = ResequencerStats {
+            at_once,
+            waited,
+            late_dropped,
+            late_delivered,
+            duplicates,
+            ..ResequencerStats::default()
+        };
+        let resequencer = serde_json::to_string(&resequencer).unwrap();
+        let peer = format!(
+            r#"{{"state":"up","inner_delivered_packets":{delivered},"resequencer":{resequencer}}}"#
+        );
         let text = format!(r#"{{"peers":[{peer}],"drops":{drops}}}"#);
         Status::parse(&text).unwrap()
     }
 
     #[test]
-    fn a_forgery_that_is_not_counted_fails() {
+    fn a_forgery_that_is_not_counted_or_that_is_opened_fails() {
         let sent = BTreeMap::from([(4, 2), (5, 1)]);
-        let before = status(r#"{"replayed":7}"#, 10);
+        let counts = [10, 1, 1, 1, 1];
+        let before = status(r#"{"replayed":7}"#, 10, counts);
         let verdicts = |after: &Status| -> Vec<bool> {
-            compare("x", &sent, &before, after).iter().map(|figure| figure.ok).collect()
+            let figures = compare("x", &sent, &before, after).unwrap();
+            figures.iter().map(|figure| figure.ok).collect()
         };
-        let good = status(r#"{"replayed":8,"bad-tag":2}"#, 10);
-        assert_eq!(verdicts(&good), [true, true, true, true, true]);
-        let uncounted = status(r#"{"replayed":8,"bad-tag":1}"#, 10);
+        let all_dropped = r#"{"replayed":8,"bad-tag":2}"#;
+        assert_eq!(verdicts(&status(all_dropped, 10, counts)), [true; 6]);
+        let uncounted = status(r#"{"replayed":8,"bad-tag":1}"#, 10, counts);
         assert!(!verdicts(&uncounted)[1]);
-        let delivered = status(r#"{"replayed":8,"bad-tag":2}"#, 11);
-        assert!(!verdicts(&delivered)[2]);
+        assert!(!verdicts(&status(all_dropped, 11, counts))[2]);
+        for at in 0..counts.len() {
+            let mut counts = counts;
+            counts[at] += 1;
+            assert!(!verdicts(&status(all_dropped, 10, counts))[3], "counter {at}");
+        }
+        let mut unknown = status(all_dropped, 10, counts);
+        unknown.peers[0].resequencer = serde_json::Value::Null;
+        assert!(compare("x", &sent, &before, &unknown).is_err(), "no counters is no answer");
     }
 }

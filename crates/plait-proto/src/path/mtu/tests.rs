@@ -55,6 +55,7 @@ impl Path {
     }
 }
 
+/// Spec M-3: the largest useful size is probed first.
 #[test]
 fn one_probe_does_on_a_link_that_carries_all() {
     let mut path = Path::new(1500, 1500);
@@ -63,6 +64,7 @@ fn one_probe_does_on_a_link_that_carries_all() {
     assert_eq!((path.mtu.size(), path.mtu.known(), path.probes), (1500, Some(1500), vec![1500]));
 }
 
+/// Spec M-2, M-3: three probes unanswered refuse a size; then 1280, then sizes between.
 #[test]
 fn a_likely_size_is_found() {
     let mut path = Path::new(1500, 1420);
@@ -72,6 +74,7 @@ fn a_likely_size_is_found() {
     assert!(path.mtu.is_limited());
 }
 
+/// Spec M-3: 1280, 1024, 576.
 #[test]
 fn a_link_below_the_base_is_found() {
     let mut path = Path::new(1500, 1100);
@@ -82,6 +85,7 @@ fn a_link_below_the_base_is_found() {
     assert_eq!((path.mtu.size(), path.mtu.known()), (576, None));
 }
 
+/// Spec M-3: every minute while data flows.
 #[test]
 fn data_is_confirmed_and_silence_is_not() {
     let mut path = Path::new(1500, 1500);
@@ -101,6 +105,7 @@ fn a_metered_path_waits_for_data() {
     assert_eq!(path.probes, [1500]);
 }
 
+/// Spec M-3: three large datagrams lost.
 #[test]
 fn a_black_hole_is_left() {
     let mut path = Path::new(1500, 1500);
@@ -127,6 +132,7 @@ fn loss_that_is_not_of_size_costs_few_probes() {
     assert_eq!(path.mtu.size(), 1500);
 }
 
+/// Spec M-3: after ten minutes.
 #[test]
 fn a_larger_size_is_looked_for_later() {
     let mut path = Path::new(1500, 1400);
@@ -137,6 +143,7 @@ fn a_larger_size_is_looked_for_later() {
     assert_eq!(path.mtu.size(), 1500);
 }
 
+/// Spec M-3.
 #[test]
 fn a_path_that_comes_back_is_confirmed() {
     let mut path = Path::new(1500, 1500);
@@ -184,6 +191,7 @@ fn a_dead_path_keeps_its_size() {
     assert!(path.mtu.size() < 1400, "not for ever");
 }
 
+/// Spec M-2: an echo of any of a size's probes.
 #[test]
 fn a_late_echo_counts_and_a_foreign_one_does_not() {
     let mut path = Path::new(1500, 0);

@@ -1,12 +1,15 @@
 //! The gateway's answer as a table for people.
 
+use plait_proto::drop_reason::DropReason;
 use plait_proto::resequencer::ResequencerStats;
 use plait_proto::stats::{PathStatus, PeerStatus};
 use plait_proto::units::Rate;
 
 use super::Answer;
-use crate::cli::format::{bytes, duration, milliseconds, path_traits, percent};
-use crate::daemon::{LinkState, MeasurementStatus, Role};
+use crate::cli::format::{bytes, contact_lines, duration, milliseconds, path_traits, percent};
+use crate::daemon::{
+    ContactStatus, LinkState, LinkStatus, MeasurementStatus, Role, SocketStatus, TunStatus,
+};
 use crate::output::Style;
 
 /// Headings of the paths' table; the first two columns are aligned left, the others right.
@@ -26,31 +29,87 @@ pub(super) fn text(answer: &Answer, style: Style) -> String {
         duration(answer.uptime_s),
         endpoint.public_key
     );
-    let missing: Vec<_> = answer.links.iter().filter(|link| link.state != LinkState::Up).collect();
-    if !missing.is_empty() {
-        text.push_str(&format!("\n{}\n", style.bold("links that are not there")));
-    }
-    for link in missing {
-        text.push_str(&format!("  {}  {}: {}\n", link.name, link.interface, link.reason));
-    }
+    text.push_str(&links_text(answer, style));
     for peer in &endpoint.peers {
         text.push('\n');
-        text.push_str(&peer_text(peer, style));
+        text.push_str(&peer_text(peer, answer.contact(peer), style));
         for one in answer.measurements.iter().filter(|one| one.peer == peer.public_key) {
             text.push_str(&measurement_text(one));
         }
+    }
+    if let Some(device) = &answer.device {
+        text.push_str(&format!("\n{}", device_text(device)));
     }
     if !endpoint.drops.is_empty() {
         text.push_str(&format!("\n{}\n", style.bold("drops")));
         let width = endpoint.drops.keys().map(String::len).max().unwrap_or(0);
         for (reason, count) in &endpoint.drops {
-            text.push_str(&format!("  {reason:width$}  {count:>12}\n"));
+            let meaning = DropReason::named(reason).map_or("", DropReason::meaning);
+            let line = format!("  {reason:width$}  {count:>12}  {meaning}");
+            text.push_str(&format!("{}\n", line.trim_end()));
         }
     }
     text
 }
 
-fn peer_text(peer: &PeerStatus, style: Style) -> String {
+/// Links that are not there or over which sends fail; all of them while a peer is not reached.
+fn links_text(answer: &Answer, style: Style) -> String {
+    let all = !answer.all_up();
+    let failing = |socket: &SocketStatus| socket.failed_sends > 0;
+    let is_shown = |link: &&LinkStatus| {
+        all || link.state != LinkState::Up || link.socket.as_ref().is_some_and(failing)
+    };
+    let mut lines: Vec<String> = answer.links.iter().filter(is_shown).map(link_line).collect();
+    if let Some(socket) = answer.listening.as_ref().filter(|socket| all || failing(socket)) {
+        lines.push(format!("  the listening socket: {}\n", socket_text(socket)));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n{}", style.bold("links"), lines.concat())
+}
+
+fn link_line(link: &LinkStatus) -> String {
+    let state = match link.state {
+        LinkState::Up => "up",
+        LinkState::Absent => "absent",
+        LinkState::NoAddress => "no address",
+    };
+    let socket = link.socket.as_ref().map(|socket| format!("; {}", socket_text(socket)));
+    let socket = socket.unwrap_or_default();
+    format!("  {}  {}: {state}, {}{socket}\n", link.name, link.interface, link.reason)
+}
+
+fn socket_text(socket: &SocketStatus) -> String {
+    let mut text =
+        format!("datagrams sent {}, received {}", socket.sent_datagrams, socket.received_datagrams);
+    if socket.full_sends > 0 {
+        text.push_str(&format!(", no room for {} sends", socket.full_sends));
+    }
+    if let Some(error) = socket.last_error.as_ref().filter(|_| socket.failed_sends > 0) {
+        let ago = socket.last_error_ms_ago.unwrap_or_default() / 1000;
+        text.push_str(&format!(
+            ", {} sends failed, the last {} ago {error}",
+            socket.failed_sends,
+            duration(ago)
+        ));
+    }
+    text
+}
+
+fn device_text(device: &TunStatus) -> String {
+    format!(
+        "device: packets from the host {}, to the host {}; dropped: no room {}, malformed {}, \
+         refused {}\n",
+        device.read_packets,
+        device.written_packets,
+        device.dropped_full,
+        device.dropped_malformed,
+        device.dropped_invalid
+    )
+}
+
+fn peer_text(peer: &PeerStatus, contact: Option<&ContactStatus>, style: Style) -> String {
     let state = match peer.state.as_str() {
         "up" => style.green("up"),
         "connecting" => style.yellow("connecting"),
@@ -79,6 +138,9 @@ fn peer_text(peer: &PeerStatus, style: Style) -> String {
         peer.inner_delivered_packets,
         bytes(peer.inner_delivered_bytes)
     ));
+    for line in contact_lines(peer, contact) {
+        text.push_str(&format!("  {line}\n"));
+    }
     if peer.paths.is_empty() {
         text.push_str("  no paths\n");
     } else {
@@ -158,4 +220,19 @@ fn resequencer_text(stats: &ResequencerStats) -> String {
         stats.late_delivered,
         stats.duplicates
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_explains_every_drop_as_the_status_does() {
+        let guide = include_str!("../../../../../docs/guide/drops.md");
+        for reason in DropReason::ALL {
+            let row = format!("| `{}` | {} |", reason.name(), reason.meaning());
+            assert!(guide.contains(&row), "docs/guide/drops.md lacks: {row}");
+        }
+        assert_eq!(guide.matches("\n| `").count(), DropReason::ALL.len());
+    }
 }

@@ -8,6 +8,7 @@ use plait_proto::stats::{PathStatus, PeerStatus};
 
 use super::history::History;
 use crate::cli::control::Answer;
+use crate::daemon::ContactStatus;
 
 /// How much less than the time between two answers the gateway's own time may advance before it is
 /// taken for restarted: it counts whole seconds, and an answer may be late.
@@ -52,6 +53,8 @@ pub(super) struct Gateway {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub status: PeerStatus,
+    /// How it is looked for.
+    pub contact: Option<ContactStatus>,
     /// All paths together; `None` while no path's rates are known.
     pub rates: Option<Rates>,
     /// Both directions together.
@@ -115,9 +118,13 @@ impl Model {
         let (mut old_peers, old_drops) =
             old.map_or_else(Default::default, |old| (old.peers, old.drops_before));
         let drops = answer.endpoint.drops;
+        let mut contacts = answer.contacts;
         let peer = |status: PeerStatus| {
             let place = old_peers.iter().position(|p| p.status.public_key == status.public_key);
-            Peer::next(place.map(|place| old_peers.swap_remove(place)), status, step)
+            let contact = contacts.iter().position(|c| c.public_key == status.public_key);
+            let contact = contact.map(|place| contacts.swap_remove(place));
+            let old = place.map(|place| old_peers.swap_remove(place));
+            Peer { contact, ..Peer::next(old, status, step) }
         };
         self.gateway = Some(Gateway {
             at: now,
@@ -179,7 +186,7 @@ impl Peer {
             path.share =
                 path.rates.filter(|_| total_bps > 0.0).map(|rates| rates.sum_bps() / total_bps);
         }
-        Self { status, rates, history, paths, released }
+        Self { status, contact: None, rates, history, paths, released }
     }
 }
 

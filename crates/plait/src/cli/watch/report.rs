@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plait_proto::resequencer::{Released, ResequencerStats};
-use plait_proto::stats::PathState;
+use plait_proto::stats::{AttemptsStatus, PathState};
 use plait_proto::units::Rate;
 use serde::Serialize;
 
@@ -23,6 +23,9 @@ pub(super) fn text(model: &Model, now: Duration) -> String {
     let mut text = String::new();
     for peer in &gateway.peers {
         text.push_str(&format!("{time}  {}  {}\n", gateway.tun, peer_text(peer)));
+        for line in format::contact_lines(&peer.status, peer.contact.as_ref()) {
+            text.push_str(&format!("{time}    {line}\n"));
+        }
         for path in &peer.paths {
             text.push_str(&format!("{time}    {}\n", path_text(path)));
         }
@@ -96,6 +99,10 @@ struct GatewayRecord<'a> {
 struct PeerRecord<'a> {
     public_key: &'a str,
     state: &'a str,
+    /// Why it does not answer.
+    trouble: Option<&'a str>,
+    /// Attempts to reach it.
+    attempts: Option<&'a AttemptsStatus>,
     out_bps: Option<u64>,
     in_bps: Option<u64>,
     paths: Vec<PathRecord<'a>>,
@@ -154,6 +161,8 @@ fn peer_record(peer: &Peer) -> PeerRecord<'_> {
     PeerRecord {
         public_key: &peer.status.public_key,
         state: &peer.status.state,
+        trouble: peer.contact.as_ref().and_then(|contact| contact.trouble.as_deref()),
+        attempts: peer.status.attempts.as_ref(),
         out_bps: whole_bps(peer.rates, |rates| rates.out_bps),
         in_bps: whole_bps(peer.rates, |rates| rates.in_bps),
         paths: peer.paths.iter().map(path_record).collect(),

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use plait_net::terminal::Terminal;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -18,6 +19,7 @@ use super::Tick;
 use super::glyphs::Look;
 use super::model::Model;
 use super::view;
+use crate::control::end_with;
 
 /// How long a key, a signal or an answer waits at most before it is looked at.
 const REACTION: Duration = Duration::from_millis(100);
@@ -61,7 +63,7 @@ enum Asked {
     Nothing,
 }
 
-/// Shows ticks until the user or a signal ends it, or the ticks do.
+/// Shows ticks until the user, a signal or the terminal ends it, or the ticks do.
 pub(super) fn run(
     model: &mut Model,
     ticks: &Receiver<Tick>,
@@ -73,6 +75,7 @@ pub(super) fn run(
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .context("cannot watch for signals")?;
     }
+    end_with_terminal()?;
     let mut screen = Screen::open().context("cannot take over the terminal")?;
     let mut choice = Choice::default();
     let mut is_stale = true;
@@ -103,6 +106,13 @@ pub(super) fn run(
         }
     }
     Ok(())
+}
+
+/// A terminal that is gone gives end-of-file for ever, and reading keys does not come back from
+/// that. There is nothing left to put in order.
+fn end_with_terminal() -> anyhow::Result<()> {
+    let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
+    terminal.map_or(Ok(()), |terminal| end_with(terminal, || std::process::exit(0)))
 }
 
 fn react(event: &Event, choice: &mut Choice) -> Asked {

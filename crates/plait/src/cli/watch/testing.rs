@@ -47,6 +47,7 @@ pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> 
 pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
     PeerStatus {
         backlog: None,
+        attempts: None,
         public_key: "peer-key-in-base64-of-forty-four-characters=".into(),
         state: "up".into(),
         trouble: None,
@@ -74,7 +75,10 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> Answer {
     Answer {
         tun: "plait0".into(),
         uptime_s,
+        contacts: Vec::new(),
         links: Vec::new(),
+        listening: None,
+        device: None,
         measurements: Vec::new(),
         endpoint: EndpointStatus {
             public_key: "own-key-in-base64-of-forty-four-characters==".into(),

@@ -109,6 +109,9 @@ fn push_peer(lines: &mut Vec<Line<'static>>, peer: &Peer, now: Duration, width: 
         Span::styled(status.state.clone(), look.style(mood)),
         Span::raw(facts),
     ]));
+    for line in format::contact_lines(status, peer.contact.as_ref()) {
+        push_wrapped(lines, &line, width, 2, Style::new());
+    }
     push_paths(lines, peer, now, width, look);
     if status.resequencer != ResequencerStats::default() {
         push_resequencer(lines, peer, width);

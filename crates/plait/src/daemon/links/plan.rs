@@ -6,6 +6,7 @@ use plait_net::netlink::Interface;
 use serde::{Deserialize, Serialize};
 
 use crate::config::PathConfig;
+use crate::daemon::ports::SocketStatus;
 
 /// Most links of a gateway: as many as a bond has paths.
 const LINKS_MAX: usize = plait_proto::bond::PATHS_MAX;
@@ -36,17 +37,20 @@ pub(crate) struct LinkStatus {
     pub(crate) state: LinkState,
     /// Why, in words.
     pub(crate) reason: String,
+    /// What happened on its socket since that was opened.
+    #[serde(default)]
+    pub(crate) socket: Option<SocketStatus>,
 }
 
 /// Address families of the peers' endpoints. Without endpoints any will do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Families {
+pub(crate) struct Families {
     ipv4: bool,
     ipv6: bool,
 }
 
 impl Families {
-    pub(super) fn of<'a>(endpoints: impl Iterator<Item = &'a SocketAddr>) -> Self {
+    pub(crate) fn of<'a>(endpoints: impl Iterator<Item = &'a SocketAddr>) -> Self {
         let add = |families: Self, endpoint: &SocketAddr| Self {
             ipv4: families.ipv4 || endpoint.is_ipv4(),
             ipv6: families.ipv6 || endpoint.is_ipv6(),
@@ -78,21 +82,21 @@ impl Families {
 
 /// A link that should be there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// Its place among the configured paths.
-    pub(super) path: usize,
-    pub(super) name: String,
-    pub(super) interface: String,
-    pub(super) index: u32,
+    pub(crate) path: usize,
+    pub(crate) name: String,
+    pub(crate) interface: String,
+    pub(crate) index: u32,
     /// The address that its socket is bound to; any of the interface's without.
-    pub(super) bind: Option<IpAddr>,
+    pub(crate) bind: Option<IpAddr>,
     /// The interface's addresses that may serve.
-    pub(super) addresses: Vec<IpAddr>,
+    pub(crate) addresses: Vec<IpAddr>,
 }
 
 impl Wanted {
     /// Whether one socket serves both: it is bound to the interface as it is, not to its name.
-    pub(super) fn is_same_socket(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_socket(&self, other: &Self) -> bool {
         let identity = |link: &Self| (link.index, link.bind);
         identity(self) == identity(other)
             && self.name == other.name
@@ -102,13 +106,15 @@ impl Wanted {
 
 /// What the configuration comes to on this machine now.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) wanted: Vec<Wanted>,
-    pub(super) status: Vec<LinkStatus>,
+pub(crate) struct Plan {
+    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) status: Vec<LinkStatus>,
+    /// For each status its place among the configured paths.
+    pub(crate) paths: Vec<usize>,
 }
 
 /// Makes the plan. `own_tun` is never a link.
-pub(super) fn plan(
+pub(crate) fn plan(
     paths: &[PathConfig],
     interfaces: &[Interface],
     families: Families,
@@ -129,7 +135,7 @@ pub(super) fn plan(
                 plan.add(at, path, &interface.name, Some(interface), families);
             }
             if found.is_empty() {
-                plan.miss(path, LinkState::Absent, "no interface of such a name".into());
+                plan.miss(at, path, LinkState::Absent, "no interface of such a name".into());
             }
         } else {
             let has_address = |known: &&Interface| {
@@ -163,7 +169,7 @@ impl Plan {
                 }
                 _ => (LinkState::Absent, "no such interface".to_owned()),
             };
-            self.miss(path, state, reason);
+            self.miss(at, path, state, reason);
             return;
         };
         let (state, reason) = match usable_addresses(path, interface, families) {
@@ -182,13 +188,16 @@ impl Plan {
             Err(missing) => missing,
         };
         let (name, interface) = (name.to_owned(), interface.name.clone());
-        self.status.push(LinkStatus { name, interface, state, reason });
+        self.paths.push(at);
+        self.status.push(LinkStatus { name, interface, state, reason, socket: None });
     }
 
-    fn miss(&mut self, path: &PathConfig, state: LinkState, reason: String) {
+    fn miss(&mut self, at: usize, path: &PathConfig, state: LinkState, reason: String) {
         let interface = path.interface.as_ref().map(|name| name.value.clone());
         let interface = interface.unwrap_or_default();
-        self.status.push(LinkStatus { name: path.name.clone(), interface, state, reason });
+        self.paths.push(at);
+        let name = path.name.clone();
+        self.status.push(LinkStatus { name, interface, state, reason, socket: None });
     }
 }
 

@@ -11,6 +11,7 @@ use plait_proto::config::Prefix;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::daemon::log_budget::{LogBudget, Verdict};
 use crate::measure::wire::{Refusal, Token};
 use crate::measure::{SESSION_BYTES_MAX, SESSION_TIME_MAX};
 
@@ -68,6 +69,7 @@ struct State {
     /// Measurements of this side, by the peer's key, and until when.
     asked: BTreeMap<String, Instant>,
     served: Vec<Arc<Session>>,
+    log_budget: LogBudget<String>,
 }
 
 /// A measurement that a peer began.
@@ -180,6 +182,18 @@ impl Registry {
         });
         state.served.push(session.clone());
         Ok(Holding { registry: self.clone(), session })
+    }
+
+    /// The key of the peer that an address belongs to, whether it may measure or not.
+    pub(super) fn peer_of(&self, source: IpAddr) -> Option<String> {
+        let state = self.lock();
+        let routes = Routes::new(state.peers.iter().map(|peer| (peer, &peer.prefixes[..])));
+        routes.peer_of(source).map(|peer| peer.key.clone())
+    }
+
+    /// Whether a measurement's beginning and end are told in the log: a peer could begin thousands.
+    pub(super) fn may_tell(&self, session: &Session) -> bool {
+        matches!(self.lock().log_budget.take(&session.peer), Verdict::Write { .. })
     }
 
     /// One more connection of a measurement, which may carry so many bytes.

@@ -8,7 +8,7 @@ use plait_proto::steer::{
 use plait_proto::time::Duration;
 use plait_toml::{Problem, Section};
 
-use crate::config::{Located, interface_name, line_of, user_name};
+use crate::config::{Located, device_name, line_of, user_name};
 
 /// The first of the node's routing tables and of the priorities of its rules.
 const TABLE_DEFAULT: u32 = 5200;
@@ -32,6 +32,8 @@ pub(crate) struct NodeSection {
     pub(crate) state_file: PathBuf,
     /// Whom the node becomes once all is set up.
     pub(crate) user: Option<Located<String>>,
+    /// Whether the daemon puts files and system calls that it does not need out of its reach.
+    pub(crate) sandbox: bool,
     /// Whether the host is made to forward packets while the node runs.
     pub(crate) forward: bool,
     /// Which attachment gets how much.
@@ -67,6 +69,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> NodeSection {
             None => Path::new("/var/lib/plait").join(format!("{tun}.json")),
         },
         user: user.map(|user| Located::option(&section, "user", user)),
+        sandbox: section.boolean("sandbox").unwrap_or(true),
         forward: section.boolean("forward").unwrap_or(false),
         policy: section.parsed("policy", policy).unwrap_or_default(),
         granularity: section
@@ -102,7 +105,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> NodeSection {
 
 /// The TUN device's name.
 pub(super) fn tun_name(section: &mut Section<'_>) -> String {
-    section.parsed("tun", interface_name).unwrap_or_else(|| "steer0".into())
+    section.parsed("tun", device_name).unwrap_or_else(|| "steer0".into())
 }
 
 /// The control socket's path.

@@ -87,6 +87,8 @@ fn config(allowed_ips: &str, more: &str) -> Config {
     // RFC 7748 section 6.1.
     let key = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
     std::fs::write(folder.join("a.key"), key).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(folder.join("a.key"), mode).unwrap();
     let text = format!(
         "[gateway]\nprivate_key_file = \"a.key\"\nlisten_port = 7788\n\
          address = [\"10.99.0.2/24\", \"fd99::2/64\"]\n{more}\n\

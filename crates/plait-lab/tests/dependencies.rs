@@ -1,0 +1,222 @@
+//! What the workspace may depend on: licences, banned crates and sources, as `deny.toml` has them.
+//!
+//! cargo-deny reads the same file and knows advisories too, but building it takes longer than all
+//! other checks together: docs/decisions/0012-dependencies.md.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// As much of `deny.toml` as is checked here.
+#[derive(Deserialize)]
+struct Deny {
+    graph: Graph,
+    licenses: Licenses,
+    bans: Bans,
+}
+
+#[derive(Deserialize)]
+struct Graph {
+    targets: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Licenses {
+    allow: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Bans {
+    deny: Vec<Banned>,
+}
+
+#[derive(Deserialize)]
+struct Banned {
+    #[serde(rename = "crate")]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: Vec<String>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    version: String,
+    license: Option<String>,
+    source: Option<String>,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    req: String,
+    path: Option<String>,
+}
+
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Whether an SPDX expression is fulfilled by allowed licences: `OR` (once written `/`) binds less
+/// than `AND`, and `WITH` makes a licence with its exception one name.
+fn is_allowed(expression: &str, allow: &BTreeSet<String>) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let mut words = spaced.split_whitespace().peekable();
+    let allowed = any_of(&mut words, allow);
+    allowed && words.next().is_none()
+}
+
+type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
+
+fn any_of(words: &mut Words<'_>, allow: &BTreeSet<String>) -> bool {
+    let mut result = all_of(words, allow);
+    while words.next_if_eq(&"OR").is_some() {
+        result |= all_of(words, allow);
+    }
+    result
+}
+
+fn all_of(words: &mut Words<'_>, allow: &BTreeSet<String>) -> bool {
+    let mut result = one(words, allow);
+    while words.next_if_eq(&"AND").is_some() {
+        result &= one(words, allow);
+    }
+    result
+}
+
+fn one(words: &mut Words<'_>, allow: &BTreeSet<String>) -> bool {
+    if words.next_if_eq(&"(").is_some() {
+        let result = any_of(words, allow);
+        return words.next_if_eq(&")").is_some() && result;
+    }
+    let Some(mut name) = words.next().map(str::to_owned) else { return false };
+    if words.next_if_eq(&"WITH").is_some() {
+        name = format!("{name} WITH {}", words.next().unwrap_or_default());
+    }
+    allow.contains(&name)
+}
+
+/// What is wrong with the packages, one text each.
+fn findings(deny: &Deny, metadata: &Metadata) -> Vec<String> {
+    let used: BTreeSet<_> = metadata.resolve.nodes.iter().map(|node| &node.id).collect();
+    let mut found = Vec::new();
+    for package in metadata.packages.iter().filter(|package| used.contains(&package.id)) {
+        let Package { name, version, .. } = package;
+        if deny.bans.deny.iter().any(|banned| banned.name == *name) {
+            found.push(format!("{name} {version} is banned"));
+        }
+        if metadata.workspace_members.contains(&package.id) {
+            let loose =
+                |dependency: &&Dependency| dependency.req == "*" && dependency.path.is_none();
+            let loose = package.dependencies.iter().filter(loose);
+            found.extend(loose.map(|loose| format!("{name} takes any version of {}", loose.name)));
+            continue;
+        }
+        if package.source.as_deref() != Some(CRATES_IO) {
+            let source = package.source.as_deref().unwrap_or("a folder");
+            found.push(format!("{name} {version} comes from {source}"));
+        }
+        match &package.license {
+            Some(license) if is_allowed(license, &deny.licenses.allow) => {}
+            license => found.push(format!("{name} {version} has the licence {license:?}")),
+        }
+    }
+    found
+}
+
+fn deny() -> Deny {
+    toml::from_str(include_str!("../../../deny.toml")).unwrap()
+}
+
+#[test]
+fn licences_sources_and_banned_crates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let deny = deny();
+    for target in &deny.graph.targets {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--locked", "--format-version", "1", "--filter-platform", target])
+            .current_dir(&root)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(metadata.resolve.nodes.len() > 50, "this is not the whole tree");
+        let found = findings(&deny, &metadata);
+        assert!(found.is_empty(), "{target}: see deny.toml:\n  {}", found.join("\n  "));
+    }
+}
+
+#[test]
+fn expressions_are_read_as_spdx_has_them() {
+    let allow: BTreeSet<_> =
+        ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"].map(String::from).into();
+    for sound in [
+        "MIT",
+        "MIT/Apache-2.0",
+        "GPL-3.0-only OR MIT",
+        "MIT AND Apache-2.0",
+        "(GPL-2.0 OR MIT) AND Apache-2.0 WITH LLVM-exception",
+        "GPL-2.0 AND ISC OR MIT",
+    ] {
+        assert!(is_allowed(sound, &allow), "{sound}");
+    }
+    for refused in
+        ["", "GPL-3.0-only", "MIT AND GPL-2.0", "MIT WITH GCC-exception", "(MIT", "MIT Apache-2.0"]
+    {
+        assert!(!is_allowed(refused, &allow), "{refused}");
+    }
+}
+
+#[test]
+fn each_kind_of_fault_is_found() {
+    let package = |name: &str, license: &str, source: &str| {
+        format!(
+            r#"{{"id":"{name}","name":"{name}","version":"1.0.0","license":"{license}",
+            "source":"{source}","dependencies":[]}}"#
+        )
+    };
+    let packages = [
+        package("sound", "MIT", CRATES_IO),
+        package("tokio", "MIT", CRATES_IO),
+        package("free", "GPL-3.0-only", CRATES_IO),
+        package("near", "MIT", "git+https://example.org/near"),
+        r#"{"id":"own","name":"own","version":"1.0.0","license":null,"source":null,
+            "dependencies":[{"name":"sound","req":"*","path":null}]}"#
+            .into(),
+    ];
+    let nodes = ["sound", "tokio", "free", "near", "own"].map(|id| format!(r#"{{"id":"{id}"}}"#));
+    let text = format!(
+        r#"{{"packages":[{}],"workspace_members":["own"],"resolve":{{"nodes":[{}]}}}}"#,
+        packages.join(","),
+        nodes.join(",")
+    );
+    let metadata: Metadata = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        findings(&deny(), &metadata),
+        [
+            "tokio 1.0.0 is banned",
+            "free 1.0.0 has the licence Some(\"GPL-3.0-only\")",
+            "near 1.0.0 comes from git+https://example.org/near",
+            "own takes any version of sound",
+        ]
+    );
+}

@@ -1,0 +1,117 @@
+//! The scripts that `make` runs, with fakes in the place of the programs that they call.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What the scripts need of the system.
+const SYSTEM: [&str; 7] = ["bash", "env", "grep", "cat", "rm", "mktemp", "true"];
+
+/// A folder with programs, removed at the end.
+struct Programs(PathBuf);
+
+impl Programs {
+    fn new(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("plait-scripts-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for program in SYSTEM {
+            let found = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(program));
+            let found = found.iter().find(|path| path.exists()).unwrap();
+            symlink(found, folder.join(program)).unwrap();
+        }
+        Self(folder)
+    }
+
+    fn add(&self, name: &str, script: &str) {
+        let path = self.0.join(name);
+        fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, script: &str, args: &[&str]) -> Output {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts").join(script);
+        Command::new("bash")
+            .arg(script)
+            .args(args)
+            .env("PATH", &self.0)
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A machine without `iperf3`, whose apt is busy for the first calls.
+fn machine(name: &str, busy_calls: u32, complaint: &str) -> Programs {
+    let programs = Programs::new(name);
+    programs.add("cargo", "true");
+    programs.add("id", "echo 0");
+    programs.add("sleep", "true");
+    programs.add(
+        "apt-get",
+        &format!(
+            "echo call >> calls; mapfile -t calls < calls\n\
+             [ ${{#calls[@]}} -gt {busy_calls} ] && exit 0\n\
+             echo \"{complaint}\" >&2; exit 100"
+        ),
+    );
+    programs
+}
+
+#[test]
+fn regression_setup_waits_for_another_apt() {
+    let lock = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 77 (apt-get)";
+    let programs = machine("busy", 3, lock);
+    let output = programs.run("setup", &[]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("another program holds apt's lock; waiting"), "{said}");
+    assert!(said.contains("held by process 77"), "{said}");
+    // Three in vain, then the lists and the packages.
+    let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
+    assert_eq!(calls.lines().count(), 5);
+}
+
+#[test]
+fn setup_waits_neither_for_ever_nor_for_other_errors() {
+    let programs = machine("stuck", u32::MAX, "E: Unable to lock the list directory");
+    let output = programs.run("setup", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("apt's lock is still held after 600 s"), "{said}");
+    let programs = machine("offline", u32::MAX, "E: Failed to fetch http://deb.example/x");
+    let output = programs.run("setup", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("Failed to fetch") && said.contains("apt-get update failed"), "{said}");
+}
+
+#[test]
+fn cargo_in_a_log_counts_crates_and_passes_errors_and_its_exit_code_on() {
+    let programs = Programs::new("cargo");
+    programs.add(
+        "cargo",
+        "echo '   Compiling one v1' >&2; echo '   Compiling two v1' >&2\n\
+         echo 'error[E0001]: wrong' >&2; echo out; exit 101",
+    );
+    let output = programs.run("cargo", &["build"]);
+    assert_eq!(output.status.code(), Some(101));
+    assert_eq!(
+        (text(&output.stdout), text(&output.stderr)),
+        ("out\n".into(), "error[E0001]: wrong\n".into())
+    );
+}

@@ -1,0 +1,133 @@
+//! The host's routes into the TUN device: one for each prefix of the peers, when the configuration
+//! asks for them. They follow a reload; at the end they go with the device.
+
+use anyhow::Context as _;
+use plait_net::netlink::{Netlink, RouteInfo};
+use plait_proto::config::Prefix;
+
+use super::host::{ROUTE_EXISTS_HELP, advised, halved};
+use crate::advice::Advised;
+
+/// What adding something gives that is there already.
+const EEXIST: i32 = 17;
+/// What removing something gives that is not there.
+const ESRCH: i32 = 3;
+
+/// The routes of one TUN device.
+#[derive(Debug)]
+pub(super) struct Routes {
+    netlink: Netlink,
+    /// The device.
+    index: u32,
+    /// Those that were added.
+    added: Vec<Prefix>,
+}
+
+/// What came of adding a route.
+enum Added {
+    Done,
+    /// The device has it by one of its own addresses.
+    BelongsToDevice,
+}
+
+impl Routes {
+    /// No routes yet, into the device called `tun`.
+    ///
+    /// # Errors
+    /// There is no such device, or the kernel cannot be asked.
+    pub(super) fn new(tun: &str) -> anyhow::Result<Self> {
+        let mut netlink = Netlink::open()?;
+        let link = netlink.link(tun)?.context("the TUN device vanished as soon as it was made")?;
+        Ok(Self { netlink, index: link.index, added: Vec::new() })
+    }
+
+    /// Adds the first routes.
+    ///
+    /// # Errors
+    /// One cannot be added, with the remedy.
+    pub(super) fn set_up(&mut self, prefixes: &[Prefix]) -> Result<(), Advised> {
+        for route in halved(prefixes) {
+            self.add(route)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the routes that are missing and removes those that are too many. What fails is logged
+    /// with its remedy, and tried again at the next reload; the rest is done.
+    pub(super) fn follow(&mut self, prefixes: &[Prefix]) {
+        let wanted = halved(prefixes);
+        for route in
+            wanted.iter().filter(|route| !self.added.contains(route)).copied().collect::<Vec<_>>()
+        {
+            if let Err(error) = self.add(route) {
+                log::error!("{:#} ({})", chain(&error), error.help());
+            }
+        }
+        let stale: Vec<Prefix> =
+            self.added.iter().filter(|route| !wanted.contains(route)).copied().collect();
+        for route in stale {
+            let removed = self.netlink.remove_route(self.index, route.address, route.length, None);
+            match removed {
+                Err(error) if error.errno() != Some(ESRCH) => {
+                    log::error!("{:#}: `plait up` again removes it", anyhow::Error::from(error));
+                }
+                // Somebody else may have removed it.
+                _ => {
+                    log::info!("no route to {}/{} any more", route.address, route.length);
+                    self.added.retain(|known| *known != route);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, route: Prefix) -> Result<(), Advised> {
+        match self.try_add(route)? {
+            Added::Done => {
+                log::info!("route to {}/{} is set", route.address, route.length);
+                self.added.push(route);
+            }
+            Added::BelongsToDevice => {}
+        }
+        Ok(())
+    }
+
+    fn try_add(&mut self, route: Prefix) -> Result<Added, Advised> {
+        let Prefix { address, length } = route;
+        match self.netlink.add_route(self.index, address, length, None) {
+            Ok(()) => Ok(Added::Done),
+            Err(error) if error.errno() == Some(EEXIST) => match self.existing(route) {
+                Some(known) if known.index == Some(self.index) => Ok(Added::BelongsToDevice),
+                known => Err(self.is_taken(route, known.and_then(|known| known.index))),
+            },
+            Err(error) => Err(advised(error)),
+        }
+    }
+
+    /// The route that is in the way.
+    fn existing(&mut self, route: Prefix) -> Option<RouteInfo> {
+        let routes = self.netlink.routes().ok()?;
+        let is_same =
+            |known: &RouteInfo| known.destination == route.address && known.prefix == route.length;
+        // Over IPv6 there may be one with another metric, which is in nobody's way.
+        let (own, others): (Vec<_>, Vec<_>) =
+            routes.into_iter().filter(is_same).partition(|known| known.index == Some(self.index));
+        own.into_iter().chain(others).next()
+    }
+
+    fn is_taken(&mut self, route: Prefix, index: Option<u32>) -> Advised {
+        let links = self.netlink.links().unwrap_or_default();
+        let through = links.iter().find(|link| Some(link.index) == index);
+        let through = through.map(|link| format!(" through {}", link.name)).unwrap_or_default();
+        let Prefix { address, length } = route;
+        let text = format!("there is a route to {address}/{length} already{through}");
+        Advised::new(format!("[gateway] routes: {text}"), ROUTE_EXISTS_HELP)
+    }
+}
+
+/// The error with what lies beneath, in one line.
+fn chain(error: &Advised) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

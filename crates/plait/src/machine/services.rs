@@ -1,0 +1,118 @@
+//! What the gateway opens beside the device: ports, the control socket, its file; and whom it
+//! becomes.
+
+use std::io;
+
+use plait_net::rights::can_become;
+use plait_net::tcp;
+use plait_net::udp::{BindError, BindTo, UdpSocket};
+
+use super::{Finding, gateway_option, option_at};
+use crate::config::Config;
+use crate::control;
+use crate::daemon::{self, CANNOT_BECOME_HELP, StateFile};
+
+pub(super) fn listen_port(place: &str, port: u16) -> Finding {
+    let subject = format!("{place}: [gateway] listen_port");
+    match UdpSocket::bind(&BindTo { port, ..BindTo::default() }) {
+        Ok(_) => Finding::ok(subject, format!("UDP port {port} is free")),
+        Err(BindError::PortInUse { .. }) => Finding::error(
+            subject,
+            format!("UDP port {port} is in use"),
+            format!("`ss -ulpn sport = :{port}` shows by whom; stop that, or choose another port"),
+        ),
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            Finding::error(
+                subject,
+                format!("UDP port {port} cannot be opened{}", cause.unwrap_or_default()),
+                "choose a port from 1024 on, or run plait as root",
+            )
+        }
+    }
+}
+
+pub(super) fn control_socket(config: &Config) -> Finding {
+    let path = &config.gateway.control_socket;
+    let subject = gateway_option(config, "control_socket");
+    // A user that does not exist is told by itself.
+    let user = daemon::user_of(config.gateway.user.as_ref()).ok().flatten();
+    match control::probe(path, "[gateway]", user) {
+        Ok(()) => Finding::ok(subject, format!("{} can be opened", path.display())),
+        Err(error) => {
+            let causes = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            let text = format!("{error}{}", causes.unwrap_or_default());
+            Finding::error(subject, text, error.help())
+        }
+    }
+}
+
+pub(super) fn state_file(config: &Config) -> Finding {
+    let path = &config.gateway.state_file;
+    let subject = gateway_option(config, "state_file");
+    match StateFile::problem(path) {
+        None => Finding::ok(subject, format!("{} can be written", path.display())),
+        Some(problem) => Finding::warning(
+            subject,
+            format!("{}: {problem}; a restart forgets quotas and addresses", path.display()),
+            "set `state_file` to one that plait may write; one that is damaged can be removed",
+        ),
+    }
+}
+
+/// The device is not there yet, so the port is tried on the loopback device: whoever listens on all
+/// devices is in the way there too.
+pub(super) fn measure_port(config: &Config) -> Option<Finding> {
+    let port = config.gateway.measure_port;
+    let subject = gateway_option(config, "measure_port");
+    let tried = config.serves_measurements().then(|| tcp::listen_on("lo", port))?;
+    Some(match tried {
+        Ok(_) => Finding::ok(subject, format!("TCP port {port} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Finding::error(
+            subject,
+            format!("TCP port {port} is in use"),
+            format!(
+                "`ss -tlpn sport = :{port}` shows by whom; stop that, or set another \
+                 `measure_port`"
+            ),
+        ),
+        Err(error) => Finding::error(
+            subject,
+            format!("TCP port {port} cannot be opened: {error}"),
+            "choose a port from 1024 on, or run plait as root",
+        ),
+    })
+}
+
+pub(super) fn user(config: &Config) -> Option<Finding> {
+    let user = config.gateway.user.as_ref()?;
+    let subject = option_at(config, user.line, "[gateway] user");
+    let id = match daemon::user_of(Some(user)) {
+        Ok(id) => id?,
+        Err(error) => return Some(Finding::error(subject, error.to_string(), error.help())),
+    };
+    Some(match can_become(id) {
+        Ok(()) => Finding::ok(subject, format!("{} exists", user.value)),
+        Err(error) => {
+            let text = format!("plait cannot become {}: {error}", user.value);
+            Finding::error(subject, text, CANNOT_BECOME_HELP)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_found() {
+        let holder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = holder.local_addr().unwrap().port();
+        assert_eq!(listen_port("x", port).text, format!("UDP port {port} is in use"));
+        drop(holder);
+        assert_eq!(listen_port("x", port).level, Level::Ok);
+    }
+}

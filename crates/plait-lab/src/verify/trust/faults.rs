@@ -99,9 +99,9 @@ fn run(target: &Target, tests: &[&str]) -> Result<u64> {
     command.args(["test", "--locked", "--package", &target.package]).args(&target.arguments);
     command.args(["--", "--exact"]).args(tests).env("PLAIT_REQUIRE_NETNS", "1");
     let finished = process::run_any(&mut command, "", LIMIT)?;
-    let passed = tests.iter().filter(|test| {
-        finished.stdout.lines().any(|line| line == format!("test {test} ... ok"))
-    });
+    let passed = tests
+        .iter()
+        .filter(|test| finished.stdout.lines().any(|line| line == format!("test {test} ... ok")));
     let passed = passed.count();
     if passed < tests.len() {
         crate::output::note(&finished.stdout);

@@ -274,7 +274,8 @@ fn status_is_a_readable_table() {
 plait0  up for 1 h 2 min  public key {BOB_PUBLIC}
 
 peer {BOB_PUBLIC}  up
-  session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt
+  session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt; carries packets of \
+         up to 1440 bytes
   inner packets: sent 1000 (1.4 MB), delivered 7 (700 B)
   path  state   use  price  weight  rtt ms  jitter  min ms  loss %         rate    sent  \
          received  lost

@@ -23,6 +23,9 @@ plait-fuzz [OPTION]... [TARGET]...      all targets when none is named
   --list         prints the targets
 ";
 
+/// Inputs of one target that `--collect` writes at most.
+const SAMPLES_MAX: usize = 24;
+
 #[derive(Debug)]
 struct Options {
     seconds: u64,
@@ -89,7 +92,7 @@ fn run(plan: &Plan, options: &Options) {
     if let Some(more) = &options.samples {
         known.extend(samples(&more.join(name)));
     }
-    let (mut cases, mut found, mut seen) = (0, 0, BTreeSet::new());
+    let (mut cases, mut seen, mut found) = (0, BTreeSet::new(), Vec::new());
     for sample in &known {
         let repeat = format!("PLAIT_FUZZ_FILE={}", sample.path.display());
         seen.extend(reached::features_of(|| attempt(name, target, &repeat, &sample.bytes)));
@@ -100,10 +103,12 @@ fn run(plan: &Plan, options: &Options) {
         let repeat = format!("PLAIT_FUZZ_SEED={seed}");
         let reached = reached::features_of(|| attempt(name, target, &repeat, &bytes));
         cases += 1;
-        let new: BTreeSet<_> = reached.difference(&seen).cloned().collect();
-        if let Some(folder) = options.collect.as_ref().filter(|_| !new.is_empty()) {
-            write(&folder.join(name), seed, &small(plan, bytes, &new));
-            found += 1;
+        if options.collect.is_some() && !reached.is_subset(&seen) {
+            found.push(Found {
+                seed,
+                bytes,
+                reached: reached.difference(&seen).cloned().collect(),
+            });
         }
         seen.extend(reached);
     }
@@ -114,9 +119,32 @@ fn run(plan: &Plan, options: &Options) {
         options.from,
         seen.len()
     );
-    if options.collect.is_some() {
-        println!("{name}: {found} inputs written");
+    if let Some(folder) = &options.collect {
+        let written = collect(plan, &folder.join(name), found);
+        println!("{name}: {written} inputs written");
     }
+}
+
+/// An input that reached something new.
+#[derive(Debug)]
+struct Found {
+    seed: u64,
+    bytes: Vec<u8>,
+    /// What was new.
+    reached: BTreeSet<String>,
+}
+
+/// Writes the few inputs that reach most of what was new, without what they do not need for that.
+fn collect(plan: &Plan, folder: &Path, mut found: Vec<Found>) -> usize {
+    fs::create_dir_all(folder).expect("the folder for samples can be made");
+    found.sort_by_key(|found| core::cmp::Reverse(found.reached.len()));
+    found.truncate(SAMPLES_MAX);
+    for Found { seed, bytes, reached } in &found {
+        let bytes = small(plan, bytes.clone(), reached);
+        let path = folder.join(format!("seed_{seed}"));
+        fs::write(path, bytes).expect("a sample can be written");
+    }
+    found.len()
 }
 
 /// An input without what it does not need to reach the same new things.
@@ -137,11 +165,6 @@ fn small(plan: &Plan, bytes: Vec<u8>, new: &BTreeSet<String>) -> Vec<u8> {
         cut /= 2;
     }
     small
-}
-
-fn write(folder: &Path, seed: u64, bytes: &[u8]) {
-    fs::create_dir_all(folder).expect("the folder for samples can be made");
-    fs::write(folder.join(format!("seed_{seed}")), bytes).expect("a sample can be written");
 }
 
 fn print_reached() {

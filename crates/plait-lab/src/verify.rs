@@ -205,6 +205,11 @@ const PROMISES: &[Promise] = &[
         check: trust::hostile_work::check,
     },
     Promise {
+        name: "trust.4",
+        claim: "every fault that use and review have found has a test, and all of them pass",
+        check: trust::faults::check,
+    },
+    Promise {
         name: "trust.5",
         claim: "plait check and plait up agree on every set-up, and say what makes a bond useless",
         check: trust::set_ups::check_all,

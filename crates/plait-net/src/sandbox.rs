@@ -137,7 +137,7 @@ const REFUSED_HERE: &[i64] = &[
 const REFUSED_HERE: &[i64] = &[];
 
 /// The mark of x32 in numbers of system calls, and those that have one of their own there: execve,
-/// ptrace, kexec_load, process_vm_readv and process_vm_writev, execveat. No gateway is built for x32.
+/// ptrace, kexec_load, process_vm_readv, process_vm_writev, execveat. No gateway is built for it.
 const X32: i64 = 0x4000_0000;
 const X32_ONLY: [i64; 6] = [520, 521, 528, 539, 540, 545];
 

@@ -56,8 +56,9 @@ fn ipv6_is_off(config: &Config) -> Option<Finding> {
 fn overlap(config: &Config, own: Cidr, network: &Network) -> Option<Finding> {
     let is_single = own.length == if own.address.is_ipv4() { 32 } else { 128 };
     let (interface, theirs) = network.addresses().find(|(interface, theirs)| {
+        let is_other = interface.name != config.gateway.tun;
         let matters = !is_single || config.may_use(&interface.name, &interface.addresses);
-        matters && theirs.holds(own.address)
+        is_other && matters && theirs.holds(own.address)
     })?;
     let name = &interface.name;
     let text = if theirs.address == own.address {
@@ -99,7 +100,9 @@ fn families_without_address(config: &Config) -> Vec<Finding> {
 /// Routes that cannot be added, and those that would not be taken.
 fn routes(config: &Config, network: &Network) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !config.gateway.routes {
+    // Of a gateway that runs its device tells enough.
+    let runs = network.interface(&config.gateway.tun).is_some();
+    if !config.gateway.routes || runs {
         return findings;
     }
     for prefix in config.peers.iter().flat_map(|peer| &peer.allowed_ips) {

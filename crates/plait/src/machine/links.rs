@@ -134,8 +134,9 @@ fn unreachable(subject: &str, wanted: &Wanted, endpoints: &[SocketAddr]) -> Find
         return Finding::warning(subject, text, help);
     }
     let text = format!("no route to {list} over {name}: nothing is bonded over this path");
+    let ip = if endpoints.iter().all(SocketAddr::is_ipv6) { "ip -6" } else { "ip" };
     let help = format!(
-        "add one: `ip route add default via GATEWAY dev {name} metric {}`, with the address of the \
+        "add one: `{ip} route add default via GATEWAY dev {name} metric {}`, with the address of the \
          link's router",
         100 + wanted.index
     );

@@ -64,10 +64,15 @@ impl SetUp {
     pub(super) fn toml(&self, folder: &str, peer_key: &str) -> String {
         let Self { gateway, address, control_socket, endpoint, allowed_ips, .. } = self;
         let paths: String = self.paths.iter().map(|path| format!("[[path]]\n{path}\n")).collect();
+        let key_file = if gateway.contains("private_key_file") {
+            ""
+        } else {
+            "private_key_file = \"../gateway.key\""
+        };
         let state_file =
             if gateway.contains("state_file") { "" } else { "state_file = \"FOLDER/state.json\"" };
         let text = format!(
-            "[gateway]\nprivate_key_file = \"../gateway.key\"\naddress = {address}\n\
+            "[gateway]\n{key_file}\naddress = {address}\n\
              control_socket = \"{control_socket}\"\n{state_file}\n{gateway}\n\n{paths}\n\
              [[peer]]\npublic_key = \"{peer_key}\"\n{endpoint}\nallowed_ips = {allowed_ips}\n"
         );
@@ -402,13 +407,13 @@ pub(super) const ALL: &[SetUp] = &[
     SetUp {
         name: "a file where the control socket should be",
         prepare: "echo kept > FOLDER/control.sock",
-        says: &[(Error, "is there and is not a socket")],
+        says: &[(Error, "exists and is no socket")],
         ..SOUND
     },
     SetUp {
         name: "a folder where the control socket should be",
         prepare: "mkdir FOLDER/control.sock",
-        says: &[(Error, "is there and is not a socket")],
+        says: &[(Error, "exists and is no socket")],
         ..SOUND
     },
     SetUp {
@@ -442,6 +447,13 @@ pub(super) const ALL: &[SetUp] = &[
         name: "a damaged state file",
         prepare: "echo damaged > FOLDER/state.json",
         says: &[(Warning, "cannot be read: damaged")],
+        ..SOUND
+    },
+    SetUp {
+        name: "a key that others may read",
+        prepare: "cp FOLDER/../gateway.key FOLDER/open.key; chmod 644 FOLDER/open.key",
+        gateway: "private_key_file = \"open.key\"",
+        says: &[(Error, "others than its owner may read or write the key file")],
         ..SOUND
     },
     SetUp {

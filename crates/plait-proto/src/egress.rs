@@ -3,9 +3,11 @@
 //! A packet's way in, stage by stage:
 //! 1. parse: header, session, path;
 //! 2. open: expand the number, check the replay window, decrypt — nothing before this has effect;
-//! 3. account: what arrived, when, what is missing (`path`), what can no longer come (`passage`);
-//! 4. resequence: wait for the predecessor, or not (`resequencer`);
-//! 5. deliver: inner sources are checked, packets leave through `poll_deliver`.
+//! 3. account: what arrived, when, what is missing (`path`);
+//! 4. check: the inner source (`allowed_ips`), marks of routers and the MSS of SYNs (`wire`); a
+//!    refused packet goes on as an empty one;
+//! 5. resequence: wait for the predecessor, or not (`resequencer`), or no longer (`passage`);
+//! 6. deliver: packets leave through `poll_deliver`.
 
 mod delivery_watch;
 mod passage;

@@ -1,5 +1,5 @@
-//! What the egress tells the ingress of the same gateway: plain values, so that the two halves may
-//! run on threads of their own.
+//! What the peer's egress says about this side's packets, as the bond hands it to the ingress:
+//! plain values, so that neither half knows the other.
 
 use crate::wire::control::{Ack, LossReport};
 

@@ -1,6 +1,7 @@
 //! The wire: layouts and their checked readers. `docs/spec/wire.md` has the numbered clauses.
 //!
-//! Readers never panic and never allocate; whatever does not fit is a
+//! Readers never panic. They work in place, but for the list of a control datagram's frames, which
+//! the datagram's length bounds. What they refuse the caller counts under a
 //! [`DropReason`](crate::drop_reason::DropReason).
 
 pub mod control;

@@ -104,8 +104,9 @@ mod tests {
         watch.found(at(seconds * 1000))
     }
 
+    /// Spec R-7: nine tenths, for 3 s.
     #[test]
-    fn spec_r_7_nearly_all_for_three_seconds_is_found() {
+    fn nearly_all_for_three_seconds_is_found() {
         assert_eq!(found_after(2, 0), None);
         assert_eq!(found_after(3, 0), Some(Discards { arrived: 30, discarded: 30 }));
         assert!(found_after(10, 1).is_some_and(|found| found.discarded == 90));
@@ -113,6 +114,7 @@ mod tests {
         assert_eq!(found_after(10, 5), None);
     }
 
+    /// Spec R-7: eight at least.
     #[test]
     fn few_packets_prove_nothing() {
         let mut watch = DeliveryWatch::default();

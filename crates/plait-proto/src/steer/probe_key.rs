@@ -1,9 +1,9 @@
 //! What a probe carries, so that its answer is known: the attachment, and a mark that only the node
 //! can make.
 //!
-//! Whoever sees a probe can send it back, and is to: that is the answer. The mark is of one probe of
-//! one attachment, so that what a client, or anyone on its way, sees of the probes to one attachment
-//! makes no answer of another and none to a probe that it has not seen.
+//! Whoever sees a probe can send it back: that is the answer. The mark is of one probe of one
+//! attachment. So what a client, or anyone on its way, sees of the probes to one attachment makes
+//! no answer of another, and none to a probe that it has not seen.
 
 use core::fmt;
 

@@ -1,5 +1,5 @@
 //! A checked, read-only view of an IP packet with TCP inside; the one change that is made to it,
-//! taking the SACK option out; and a writer of such packets for simulators and tests.
+//! leaving SACK blocks out of its option; and a writer of such packets for simulators and tests.
 //!
 //! Read whole: IPv4 with or without options, and IPv6 with TCP as its first next header. Sequence
 //! numbers are compared modulo 2^32 (RFC 9293 §3.4), so a view serves any moment of a connection.

@@ -220,6 +220,18 @@ impl ByHand {
         self.put(initiation.route, &response);
     }
 
+    /// What the endpoint says of itself in an initiation.
+    pub(crate) fn read_hello(&mut self, initiation: &Seen) -> Hello {
+        let What::Initiation(message) = &initiation.what else { panic!("{initiation:?}") };
+        let message = message.as_slice().try_into().expect("an initiation has one length");
+        self.identity.read_initiation(&mut self.rng, message).unwrap().hello
+    }
+
+    /// The name of the endpoint's end of the bond, as the newest session has it.
+    pub(crate) fn endpoints_end(&self) -> BondIncarnation {
+        self.sessions[self.newest()].established.peer.incarnation
+    }
+
     fn add_session(&mut self, established: Established) {
         let (next, highest) = (BTreeMap::new(), BTreeMap::new());
         self.sessions.push(Session { established, next, highest });

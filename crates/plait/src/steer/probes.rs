@@ -3,8 +3,9 @@
 //!
 //! The client's rule turns a request to an attachment's address into one to the primary's, and the
 //! answer comes from there, over the primary. So an answer is known by what it carries: the
-//! attachment, and a mark that only the node can make, another for each probe. One that comes from the attachment's address tells
-//! that the client has no rule, and that packets there would be lost on it.
+//! attachment, and a mark that only the node can make, another for each probe. One that comes from
+//! the attachment's address tells that the client has no rule, and that packets there would be lost
+//! on it.
 
 use std::io;
 use std::net::IpAddr;

@@ -457,7 +457,7 @@ fn document() -> Value {
 /// Spec W-1, W-2, W-3, W-4, W-5, W-6: sealed datagrams.
 /// Spec H-1, H-2, H-3, H-4, H-6, H-10, H-12: handshake messages and cookie replies.
 /// Spec K-1, K-2, K-3, K-4: secrets, path keys and ciphers.
-/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11: layouts of frames.
+/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11, C-12: layouts of frames.
 #[test]
 fn the_specifications_vectors_are_what_the_code_makes() {
     let text = document().to_text();

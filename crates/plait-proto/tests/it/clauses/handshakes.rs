@@ -215,7 +215,7 @@ fn datagrams_under_an_earlier_session_are_taken_for_three_minutes() {
     until(&mut peer, 179_999);
     assert_eq!(takes(&mut peer, 0), Ok(()));
     until(&mut peer, 180_000);
-    assert_eq!(takes(&mut peer, 0), Err(DropReason::ExpiredSession));
+    assert_eq!(takes(&mut peer, 0), Err(DropReason::UnknownIndex), "its keys are wiped");
     assert_eq!(takes(&mut peer, 1), Ok(()));
 }
 

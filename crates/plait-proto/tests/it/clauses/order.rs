@@ -4,6 +4,7 @@ use plait_proto::config::{BondConfig, LossDetection};
 use plait_proto::resequencer::{ResequencerConfig, Timer};
 use plait_proto::time::Duration;
 use plait_proto::wire::Kind;
+use plait_proto::wire::control::{Discards, Frame};
 
 use crate::by_hand::{ByHand, Made, Seen, What};
 
@@ -129,4 +130,64 @@ fn a_packet_from_a_foreign_source_takes_its_place_and_is_dropped() {
     peer.data(0, 1, 1);
     assert_eq!(peer.take_delivered(), [1]);
     assert_eq!(peer.drops(plait_proto::drop_reason::DropReason::SourceNotAllowed), 1);
+}
+
+/// The initiations that ask for another bond than the one there is.
+fn askings(peer: &mut ByHand, seen: &[Seen]) -> Vec<Seen> {
+    let own = peer.endpoints_end();
+    let initiations = seen.iter().filter(|seen| matches!(seen.what, What::Initiation(_)));
+    let initiations: Vec<Seen> = initiations.cloned().collect();
+    initiations.into_iter().filter(|seen| peer.read_hello(seen).incarnation != own).collect()
+}
+
+/// Spec R-7: who throws away nearly all that arrives for 3 s says so once a second, and asks for
+/// another bond. Spec C-12: by DISCARDS over every path that is up, with both counts.
+#[test]
+fn an_endpoint_that_throws_nearly_all_away_says_so_and_asks_for_another_bond() {
+    let mut peer = ByHand::connected(patient(LossDetection::Known));
+    peer.open_path(2);
+    peer.data(0, 0, 0);
+    peer.take(|_| true);
+    let start = peer.now;
+    for _ in 0..60 {
+        peer.data(0, 0, 0);
+        peer.run_ms(100);
+    }
+    let seen = peer.take(|_| true);
+    assert!(!askings(&mut peer, &seen).is_empty());
+    for path in [0, 2] {
+        let told: Vec<(u128, u32, u32)> = seen
+            .iter()
+            .filter(|seen| seen.path == path)
+            .flat_map(|seen| seen.frames().iter().map(|frame| (seen.at, frame.clone())))
+            .filter_map(|(at, frame)| match frame {
+                Frame::Discards(Discards { arrived, discarded }) => {
+                    Some((at.since(start).as_millis(), arrived, discarded))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, [(3000, 31, 31), (4000, 41, 41), (5000, 51, 51)], "path {path}");
+    }
+}
+
+/// Spec R-7: so does who is told, at most every 30 s, and the old bond serves until then.
+#[test]
+fn an_endpoint_that_is_told_asks_for_another_bond() {
+    let mut peer = ByHand::connected(patient(LossDetection::Known));
+    let mut asked_at = Vec::new();
+    let start = peer.now;
+    for second in 0..70 {
+        peer.control(0, &[Frame::Discards(Discards { arrived: 100, discarded: 95 })]);
+        peer.host_sends(second);
+        peer.run_ms(1000);
+        let seen = peer.take(|_| true);
+        assert!(seen.iter().any(Seen::is_data), "second {second}");
+        for asking in askings(&mut peer, &seen) {
+            asked_at.push(asking.at.since(start).as_millis());
+        }
+    }
+    assert_eq!(asked_at.first(), Some(&0));
+    let begun: Vec<u128> = asked_at.iter().copied().filter(|at| at % 30_000 == 0).collect();
+    assert_eq!(begun, [0, 30_000, 60_000], "{asked_at:?}");
 }

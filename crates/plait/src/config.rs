@@ -249,7 +249,8 @@ fn check_peers(problems: &Problems, config: &Config) {
     }
 }
 
-/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes. And a device has each address once.
+/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes. And a device has each address
+/// once.
 fn check_addresses(problems: &Problems, config: &Config) {
     let add = |line, option, conflict| config.add(problems, line, option, conflict);
     const IPV6_MTU_MIN: u16 = 1280;

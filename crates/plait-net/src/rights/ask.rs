@@ -61,8 +61,8 @@ fn is_mapped(map: &str, id: u32) -> bool {
     })
 }
 
-/// Whether this process may write `path`, be it a file or a folder in which to make one. What stands
-/// against it may also be a file system that is read-only.
+/// Whether this process may write `path`, be it a file or a folder in which to make one. What
+/// stands against it may also be a file system that is read-only.
 pub fn may_write(path: &Path) -> bool {
     CString::new(path.as_os_str().as_bytes()).is_ok_and(|path| sys::may_write(&path))
 }

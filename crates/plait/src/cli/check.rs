@@ -23,9 +23,9 @@ Exit codes:
 ///
 /// Reads the configuration and its key files and looks at all that `plait up` sets up or needs:
 /// links and the routes over them to the peers, inner addresses and routes, ports, the control
-/// socket, files, forwarding and NAT, rights, kernel. Prints a line for each, with advice. What would
-/// stop `plait up` is an error; with what makes a path or the bond useless it starts, and that is a
-/// warning. Changes nothing. Host names of endpoints are resolved.
+/// socket, files, forwarding and NAT, rights, kernel. Prints a line for each, with advice. What
+/// would stop `plait up` is an error; with what makes a path or the bond useless it starts, and
+/// that is a warning. Changes nothing. Host names of endpoints are resolved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {

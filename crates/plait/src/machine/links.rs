@@ -136,8 +136,8 @@ fn unreachable(subject: &str, wanted: &Wanted, endpoints: &[SocketAddr]) -> Find
     let text = format!("no route to {list} over {name}: nothing is bonded over this path");
     let ip = if endpoints.iter().all(SocketAddr::is_ipv6) { "ip -6" } else { "ip" };
     let help = format!(
-        "add one: `{ip} route add default via GATEWAY dev {name} metric {}`, with the address of the \
-         link's router",
+        "add one: `{ip} route add default via GATEWAY dev {name} metric {}`, with the address of \
+         the link's router",
         100 + wanted.index
     );
     Finding::warning(subject, text, help)
@@ -239,8 +239,8 @@ fn swallowed_answers(config: &Config) -> Option<Finding> {
     let text = format!(
         "peers that call get no answer: {default} in `allowed_ips` leads the answers into the bond"
     );
-    let help = "remove `routes = true` and add the routes that are wanted, or let this gateway call \
-                the peer, with `endpoint` and a [[path]] for each link";
+    let help = "remove `routes = true` and add the routes that are wanted, or let this gateway \
+                call the peer, with `endpoint` and a [[path]] for each link";
     let wrong = callers && config.gateway.routes;
     wrong.then(|| {
         Finding::warning(option_at(config, port.line, "[gateway] listen_port"), text, help)

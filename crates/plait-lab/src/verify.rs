@@ -195,6 +195,11 @@ const PROMISES: &[Promise] = &[
         check: promise::measure::check,
     },
     Promise {
+        name: "trust.1",
+        claim: "whatever happened to a bond, what is sent arrives 10 s after the last fault",
+        check: trust::search::check,
+    },
+    Promise {
         name: "trust.5",
         claim: "plait check and plait up agree on every set-up, and say what makes a bond useless",
         check: trust::set_ups::check_all,

@@ -4,8 +4,8 @@ mod ask;
 
 use std::io;
 
-use crate::sys::process;
 pub use self::ask::{CannotBecome, can_become, may_write};
+use crate::sys::process;
 use crate::sys::rights as sys;
 
 /// Setting up network devices, addresses, routes, packet filters; large socket buffers.

@@ -283,7 +283,8 @@ mod tests {
     fn what_stands_against_the_socket_is_told_and_left_alone() {
         let folder = std::env::temp_dir().join(format!("plait-probe-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let problem = |path: &Path| probe(path, "[gateway]", None).err().map(|error| error.to_string());
+        let problem =
+            |path: &Path| probe(path, "[gateway]", None).err().map(|error| error.to_string());
         let free = folder.join("deep/er/free.sock");
         assert_eq!(problem(&free), None);
         assert!(!folder.join("deep").exists());

@@ -195,6 +195,11 @@ const PROMISES: &[Promise] = &[
         check: promise::measure::check,
     },
     Promise {
+        name: "trust.1",
+        claim: "whatever happened to a bond, what is sent arrives 10 s after the last fault",
+        check: trust::search::check,
+    },
+    Promise {
         name: "trust.2",
         claim: "a customer beside one that does what it can loses neither speed, MTU nor IPv6",
         check: trust::neighbour::check,

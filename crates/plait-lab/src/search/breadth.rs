@@ -2,7 +2,6 @@
 //! one and what is found does not depend on the number of threads.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -240,8 +239,7 @@ impl Search<'_> {
         let mut actions = self.actions(before);
         actions.push(action);
         let (setup, actions) = (self.setup.name, sentence(&actions));
-        let mut command = format!("plait-lab search --setup {setup}");
-        let _ = write!(command, " --replay {actions:?}");
+        let command = format!("plait-lab search --setup {setup} --replay {actions:?}");
         Found { setup, actions, violation, command }
     }
 }

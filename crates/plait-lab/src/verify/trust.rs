@@ -3,4 +3,5 @@
 pub(super) mod faults;
 pub(super) mod hostile_work;
 pub(super) mod neighbour;
+pub(crate) mod search;
 pub(crate) mod set_ups;

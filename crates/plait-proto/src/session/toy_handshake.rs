@@ -1,5 +1,5 @@
 //! A Diffie-Hellman function that anybody can undo, for the search through handshakes, which makes
-//! a million of them: `docs/decisions/0012-search.md`. It commutes, so that both ends agree, and
+//! a million of them: `docs/decisions/0013-search.md`. It commutes, so that both ends agree, and
 //! distinguishes keys. It keeps nothing secret. No gateway can come to use it for the reasons of
 //! `docs/decisions/0007-null-cipher.md`.
 

@@ -9,6 +9,7 @@ use plait_proto::config::{
 };
 use plait_proto::drop_reason::DropReason;
 use plait_proto::endpoint::Endpoint;
+use plait_proto::faults::Faults;
 use plait_proto::path::Route;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::rng::Rng;
@@ -143,6 +144,28 @@ fn a_gateway_without_a_cipher_makes_sessions_with_its_like_only() {
     }
 }
 
+/// A gateway of the search, which is known by another public key.
+fn for_search(config: EndpointConfig, peers: Vec<PeerConfig>, rng: Rng) -> Endpoint {
+    let toy_key = |bytes| PrivateKey::from_bytes([bytes; 32]).toy_public_key();
+    let own = config.private_key.toy_public_key();
+    let public_key = if own == toy_key(1) { toy_key(2) } else { toy_key(1) };
+    let peers = peers.into_iter().map(|peer| PeerConfig { public_key, ..peer }).collect();
+    Endpoint::for_search(config, peers, rng, Faults::default())
+}
+
+#[test]
+fn a_gateway_of_the_search_makes_sessions_with_its_like_only() {
+    let mut alike = talk(for_search, for_search);
+    assert_eq!(cipher(&mut alike[0]).as_deref(), Some("none (simulation)"));
+    for other in [Endpoint::new as MakeEndpoint, Endpoint::without_cipher] {
+        for (calling, called) in [(for_search as MakeEndpoint, other), (other, for_search)] {
+            let [mut a, mut b] = talk(calling, called);
+            assert_eq!((cipher(&mut a), cipher(&mut b)), (None, None));
+            assert_eq!(b.drop_total(), 1, "the initiation is not believed");
+        }
+    }
+}
+
 fn files_under(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .expect("a folder of this repository")
@@ -159,7 +182,8 @@ fn the_daemon_names_neither_the_feature_nor_the_constructor() {
         let sources = files_under(&crates.join(daemon).join("src"));
         for file in sources.into_iter().chain([crates.join(daemon).join("Cargo.toml")]) {
             let text = fs::read_to_string(&file).unwrap();
-            for word in ["without_cipher", "simulation", "plait-sim", "Cipher::Null"] {
+            for word in ["without_cipher", "for_search", "simulation", "plait-sim", "Cipher::Null"]
+            {
                 assert!(!text.contains(word), "{} names {word}", file.display());
             }
             seen += 1;

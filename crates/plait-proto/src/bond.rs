@@ -548,6 +548,13 @@ impl Bond {
         self.ingress.paths().map(|path| path.sealed_in_epoch()).max().unwrap_or(0)
     }
 
+    /// Places of packets that were looked at one after the other, since the start: what data that
+    /// arrives and acknowledgements make this side do beyond a fixed amount.
+    pub fn slots_walked(&self) -> u64 {
+        let sent: u64 = self.ingress.paths().map(|path| path.sent.slots_walked()).sum();
+        sent + self.egress.slots_walked()
+    }
+
     /// Packets dropped after they had been taken or opened, for one reason.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
         self.egress.drops.get(reason) + self.ingress.drop_count(reason)

@@ -663,6 +663,11 @@ impl Egress {
         }
     }
 
+    /// Places in the sequence that were looked at one after the other, since the start.
+    pub fn slots_walked(&self) -> u64 {
+        self.resequencer.slots_walked()
+    }
+
     /// What waited, how long, and why it was released.
     pub fn resequencer_stats(&self) -> ResequencerStats {
         self.resequencer.stats()

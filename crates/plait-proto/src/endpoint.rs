@@ -612,6 +612,11 @@ impl Endpoint {
         self.drops.get(reason) + bonds.map(|bond| bond.drop_count(reason)).sum::<u64>()
     }
 
+    /// Places of packets that all bonds together looked at one after the other, since each began.
+    pub fn slots_walked(&self) -> u64 {
+        self.peers.iter().filter_map(Peer::used_bond).map(Bond::slots_walked).sum()
+    }
+
     /// All drops.
     pub fn drop_total(&self) -> u64 {
         DropReason::ALL.iter().map(|reason| self.drop_count(*reason)).sum()

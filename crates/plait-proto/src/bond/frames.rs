@@ -7,7 +7,7 @@ use crate::path::Route;
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
-use crate::wire::control::{Ack, Frame, PathInfo};
+use crate::wire::control::{Ack, FRAMES_MAX, Frame, PathInfo};
 use crate::wire::sealed::Header;
 
 impl Bond {
@@ -76,8 +76,8 @@ impl Bond {
         if !reports.is_empty() {
             self.ingress.handle_feedback(now, Feedback::LossReports(reports));
         }
-        if !replies.is_empty() {
-            self.ingress.send_control(now, id, &replies);
+        for replies in replies.chunks(FRAMES_MAX) {
+            self.ingress.send_control(now, id, replies);
         }
         Ok(())
     }

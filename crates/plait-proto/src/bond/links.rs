@@ -8,7 +8,7 @@ use crate::path::Route;
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::Instant;
-use crate::wire::control::{Frame, PathInfo, Token};
+use crate::wire::control::{FRAMES_MAX, Frame, PathInfo, Token};
 use crate::wire::sealed::Header;
 
 impl Bond {
@@ -143,7 +143,9 @@ impl Bond {
             }
         }
         if let Some(over) = self.fastest_path().filter(|_| !closed.is_empty()) {
-            self.ingress.send_control(now, over, &closed);
+            for closed in closed.chunks(FRAMES_MAX) {
+                self.ingress.send_control(now, over, closed);
+            }
         }
     }
 }

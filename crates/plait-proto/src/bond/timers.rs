@@ -5,7 +5,7 @@ use crate::faults::Fault;
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
-use crate::wire::control::Frame;
+use crate::wire::control::{FRAMES_MAX, Frame};
 
 /// While nothing at all comes from the peer, the owner is told so again after this.
 const ALL_SILENT_AGAIN: Duration = Duration::from_secs(2);
@@ -89,7 +89,9 @@ impl Bond {
             && let Some(over) = self.fastest_path()
         {
             let frames: Vec<Frame> = reports.into_iter().map(Frame::LossReport).collect();
-            self.ingress.send_control(now, over, &frames);
+            for frames in frames.chunks(FRAMES_MAX) {
+                self.ingress.send_control(now, over, frames);
+            }
         }
     }
 

@@ -9,6 +9,8 @@ use crate::seq::{PathId, TruncatedPacketNumber};
 pub const MTU_PROBE_BYTES: usize = 7;
 /// Most ranges that one acknowledgement carries.
 pub const ACK_RANGES_MAX: usize = 32;
+/// Most frames of a datagram: each costs the receiver far more than its bytes do.
+pub const FRAMES_MAX: usize = 12;
 /// Longest link name in bytes.
 pub const NAME_BYTES_MAX: usize = 15;
 
@@ -168,11 +170,15 @@ impl Frame {
         }
     }
 
-    /// Reads all frames of a control datagram; `None` when one of them does not parse.
+    /// Reads all frames of a control datagram; `None` when one of them does not parse, or when there
+    /// are more than [`FRAMES_MAX`] (spec C-1).
     pub fn read_all(bytes: &[u8]) -> Option<Vec<Self>> {
         let mut reader = Reader(bytes);
         let mut frames = Vec::new();
         while !reader.0.is_empty() {
+            if frames.len() == FRAMES_MAX {
+                return None;
+            }
             frames.push(Self::read(&mut reader)?);
         }
         Some(frames)
@@ -369,6 +375,16 @@ mod tests {
                 frame.write(&mut bytes);
             }
             prop_assert_eq!(Frame::read_all(&bytes), Some(frames));
+        }
+
+        /// Spec C-1.
+        #[test]
+        fn more_frames_than_a_datagram_may_have_are_refused(frame in frame(), count in 1_usize..40) {
+            let mut bytes = Vec::new();
+            for _ in 0..count {
+                frame.write(&mut bytes);
+            }
+            prop_assert_eq!(Frame::read_all(&bytes).is_some(), count <= FRAMES_MAX);
         }
 
         #[test]

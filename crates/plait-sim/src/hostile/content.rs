@@ -48,6 +48,13 @@ macro_rules! kinds {
     };
 }
 
+impl Kind {
+    /// Whether it consists of handshakes, or makes them necessary.
+    pub const fn shakes_hands(self) -> bool {
+        matches!(self, Self::Handshakes | Self::Farewells)
+    }
+}
+
 kinds! {
     /// Data in order, as anybody sends it.
     Ordinary => "data in order",
@@ -253,6 +260,20 @@ impl Content {
         choose: Choose<'_>,
     ) -> Option<Made> {
         let kind = Kind::ALL[choose(Kind::ALL.len() as u64 - 1) as usize];
+        self.make(kind, peer, now, wall_clock, choose)
+    }
+
+    /// A datagram of any kind that is sealed and needs no handshake.
+    pub fn make_any_sealed(
+        &mut self,
+        peer: &mut HostilePeer,
+        now: Instant,
+        wall_clock: Duration,
+        choose: Choose<'_>,
+    ) -> Option<Made> {
+        let sealed = || Kind::ALL.iter().copied().filter(|kind| !kind.shakes_hands());
+        let chosen = choose(sealed().count() as u64 - 1) as usize;
+        let kind = sealed().nth(chosen).expect("chosen among so many");
         self.make(kind, peer, now, wall_clock, choose)
     }
 

@@ -93,6 +93,7 @@ impl Network {
     }
 
     /// Takes a datagram from a side's socket. What goes where nobody is, is lost.
+    #[expect(clippy::too_many_arguments, reason = "a datagram, and where and when it is sent")]
     pub(super) fn send(
         &mut self,
         now: Instant,

@@ -16,7 +16,7 @@ const MINUTES_MAX: f64 = 10.0;
 /// Where each fault that is put back shows, in the order of [`FAULTS`].
 const SHOWN_IN: [&str; 4] = ["clone", "beginning", "bond", "mutual"];
 
-pub(crate) fn check(effort: Effort) -> Result<Vec<Figure>> {
+pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let is_quick = effort.runs == 1;
     let depth = if is_quick { 4 } else { DEPTH };
     let bounds = Bounds { depth, faults: FAULTS_MAX, threads: THREADS, until: None, violations: 1 };

@@ -28,6 +28,7 @@ use plait_sim::prng::Prng;
 const BYTES_MAX: usize = 1472;
 /// Virtual time between two datagrams: 10,000 a second.
 const INTERVAL: Duration = Duration::from_micros(100);
+pub(super) const DATAGRAMS_PER_SECOND: f64 = 10_000.0;
 /// Datagrams that the gateway reads at once.
 const BATCH: usize = 16;
 /// Bytes of an inner packet of the gateway's host.
@@ -212,7 +213,7 @@ impl Scene {
                 return;
             }
             // Longer than any limit of handshakes asks for.
-            self.now = self.now + Duration::from_millis(300);
+            self.now += Duration::from_millis(300);
             let wall_clock = self.wall_clock();
             let party = &mut self.parties[at];
             party.peer.forget_bond();
@@ -231,7 +232,7 @@ impl Scene {
     fn renew(&mut self, at: usize) {
         let age_s = self.gateway.status(self.now).peers[at].session_age_s;
         if age_s.is_some_and(|age_s| age_s >= RENEWED_AFTER_S) {
-            self.now = self.now + Duration::from_millis(300);
+            self.now += Duration::from_millis(300);
             let initiation = self.parties[at].peer.initiate(self.wall_clock());
             self.tell(at, initiation);
             self.settle();
@@ -275,6 +276,11 @@ impl Scene {
         self.settle();
     }
 
+    /// What the gateway has looked at one after the other.
+    pub(super) fn slots_walked(&self) -> u64 {
+        self.gateway.slots_walked()
+    }
+
     /// Datagrams of data that the hostile peer has not acknowledged.
     pub(super) fn on_their_way(&mut self) -> u64 {
         let status = self.gateway.status(self.now);
@@ -294,7 +300,7 @@ impl Scene {
             let wall_clock = EPOCH + Duration::from_nanos(at.as_nanos());
             let next = match kind {
                 Some(kind) => content.make(kind, peer, at, wall_clock, &mut choose),
-                None => content.make_any(peer, at, wall_clock, &mut choose),
+                None => content.make_any_sealed(peer, at, wall_clock, &mut choose),
             };
             let next = next.expect("the peer has had a session since the scene began");
             made.push(Arriving { made: next, at, party: HOSTILE });

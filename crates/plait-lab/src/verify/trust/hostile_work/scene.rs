@@ -212,7 +212,7 @@ impl Scene {
                 return;
             }
             // Longer than any limit of handshakes asks for.
-            self.now = self.now + Duration::from_millis(300);
+            self.now += Duration::from_millis(300);
             let wall_clock = self.wall_clock();
             let party = &mut self.parties[at];
             party.peer.forget_bond();
@@ -231,7 +231,7 @@ impl Scene {
     fn renew(&mut self, at: usize) {
         let age_s = self.gateway.status(self.now).peers[at].session_age_s;
         if age_s.is_some_and(|age_s| age_s >= RENEWED_AFTER_S) {
-            self.now = self.now + Duration::from_millis(300);
+            self.now += Duration::from_millis(300);
             let initiation = self.parties[at].peer.initiate(self.wall_clock());
             self.tell(at, initiation);
             self.settle();

@@ -12,7 +12,7 @@ pub const ACK_RANGES_MAX: usize = 32;
 /// Most frames of a datagram: each costs the receiver far more than its bytes do.
 pub const FRAMES_MAX: usize = 12;
 /// Most acknowledgements of a datagram.
-pub const ACKS_MAX: usize = 2;
+pub const ACKS_MAX: usize = 1;
 /// Longest link name in bytes.
 pub const NAME_BYTES_MAX: usize = 15;
 

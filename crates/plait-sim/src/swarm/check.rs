@@ -123,6 +123,22 @@ impl Ledger {
         &self.scratch
     }
 
+    /// Whether a packet tells the host of this side that one of its own is larger than what the
+    /// bond carries now (RFC 792): its gateway says so, and no host sent it.
+    pub(super) fn is_told_too_big(&self, packet: &[u8]) -> bool {
+        const ICMP: u8 = 1;
+        const FRAGMENTATION_NEEDED: [u8; 2] = [3, 4];
+        let Some((head, quoted)) = packet.split_at_checked(HEADERS_BYTES) else { return false };
+        let mtu = u16::from_be_bytes([head[26], head[27]]);
+        let length = quoted.get(2..4).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+        let number = quoted.get(NUMBER_AT..SENT_AT).and_then(|bytes| bytes.try_into().ok());
+        head[9] == ICMP
+            && head[20..22] == FRAGMENTATION_NEEDED
+            && quoted.get(12..16) == Some(&INNER_IPS[self.from][..])
+            && length > mtu
+            && number.is_some_and(|bytes| u64::from_be_bytes(bytes) < self.sent_packets)
+    }
+
     /// A packet came out at the other side.
     pub(super) fn delivered(&mut self, now: Instant, packet: &[u8]) -> Result<(), Violation> {
         let number = packet.get(NUMBER_AT..SENT_AT).and_then(|bytes| bytes.try_into().ok());

@@ -267,6 +267,9 @@ impl<'p, 't> Course<'p, 't> {
             if self.intruder.is_some() && at == PROVIDER && intruder::is_source(packet) {
                 continue;
             }
+            if self.ledgers[at].is_told_too_big(packet) {
+                continue;
+            }
             self.ledgers[1 - at].delivered(now, packet)?;
             let mark = now.as_nanos() ^ packet.len() as u64 ^ (at as u64) << 63;
             self.digest = (self.digest ^ mark).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);

@@ -156,7 +156,8 @@ mod tests {
                 (at, core::slice::from_ref(p))
             }));
             let near = prefixes.iter().map(|prefix| prefix.address);
-            for address in near.chain(addresses.iter().map(|bits| Ipv4Addr::from_bits(*bits).into())) {
+            let others = addresses.iter().map(|bits| Ipv4Addr::from_bits(*bits).into());
+            for address in near.chain(others) {
                 let holding = prefixes.iter().enumerate().filter(|(_, p)| p.contains(address));
                 let longest = holding.rev().max_by_key(|(_, p)| p.length).map(|(at, _)| at);
                 prop_assert_eq!(routes.peer_of(address), longest);

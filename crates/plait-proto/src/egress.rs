@@ -262,6 +262,7 @@ impl Egress {
     pub fn set_peer_repairs(&mut self, peer_repairs: bool) {
         if peer_repairs != self.peer_repairs {
             self.peer_repairs = peer_repairs;
+            self.gaps.set_leaves_out(peer_repairs);
             let config = self.resequencer.config();
             let release_known_lost = releases_known_lost(self.loss_detection, peer_repairs);
             self.resequencer.reconfigure(ResequencerConfig { release_known_lost, ..config });

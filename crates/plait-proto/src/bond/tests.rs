@@ -181,7 +181,8 @@ fn regression_nothing_is_sealed_under_an_expired_session() {
     }
 }
 
-/// Spec K-6: who answered an initiation counts the session's age from there, not from its first use.
+/// Spec K-6: who answered an initiation counts the session's age from there, not from its first
+/// use.
 #[test]
 fn regression_a_responder_sends_no_longer_than_the_initiator() {
     let mut bonds = connected();

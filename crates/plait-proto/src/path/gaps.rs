@@ -1,9 +1,9 @@
 //! Attributes lost bond sequence numbers to paths.
 //!
 //! A gap in the bond sequence says that a packet is lost, not where; a gap in the packet numbers of
-//! a path says where, but counts control datagrams too, and numbers that were left out. So every lost bond sequence number is laid
-//! on a path whose packet numbers have a gap that explains no loss yet (002: the global number
-//! detects, the local one attributes).
+//! a path says where, but counts control datagrams too, and numbers that were left out. So every
+//! lost bond sequence number is laid on a path whose packet numbers have a gap that explains no loss
+//! yet (002: the global number detects, the local one attributes).
 
 use crate::seq::{PacketNumber, PathId};
 
@@ -82,6 +82,8 @@ impl PathLoss {
 pub struct PathGapCounter {
     paths: Vec<PathGaps>,
     unplaced: u64,
+    /// The peer leaves numbers out: gaps that explain nothing for long are written off.
+    writes_off: bool,
 }
 
 impl PathGapCounter {
@@ -90,15 +92,23 @@ impl PathGapCounter {
         Self::default()
     }
 
+    /// Says whether the peer leaves numbers out (spec K-5), so that not every gap is a loss.
+    pub fn set_leaves_out(&mut self, leaves_out: bool) {
+        self.writes_off = leaves_out;
+    }
+
     /// Takes a received packet number of `path`; numbers start at 0. A new gap takes losses that
     /// had found no place.
     pub fn received(&mut self, path: PathId, number: PacketNumber) {
+        let writes_off = self.writes_off;
         let gaps = self.entry(path);
         let opens_gap = number.0 > gaps.next;
         gaps.next = gaps.next.max(number.0 + 1);
         // A number given twice would make more received than sent.
         gaps.received = (gaps.received + 1).min(gaps.next);
-        gaps.age();
+        if writes_off {
+            gaps.age();
+        }
         if opens_gap && self.unplaced > 0 {
             self.attribute(0);
         }
@@ -237,6 +247,7 @@ mod tests {
     #[test]
     fn gaps_that_explain_nothing_for_long_are_written_off() {
         let mut gaps = PathGapCounter::new();
+        gaps.set_leaves_out(true);
         receive(&mut gaps, A, (0..40_000).filter(|number| number % 1000 != 7));
         receive(&mut gaps, B, (0..100).chain(104..200));
         gaps.attribute(4);

@@ -25,15 +25,23 @@ impl History {
     /// Moves on to `end`; none of the numbers passed has arrived, as far as is known yet.
     pub(super) fn advance(&mut self, end: u64) {
         let mut at = self.end.max(end.saturating_sub(HISTORY));
+        self.end = self.end.max(end);
         while at < end {
             let (word, bit) = Self::position(at);
+            let whole_words = ((end - at) / 64) as usize;
+            if bit == 1 && whole_words > 0 {
+                // As far as the ring goes on in one piece.
+                let last = self.words.len().min(word + whole_words);
+                self.words[word..last].fill(0);
+                at += (last - word) as u64 * 64;
+                continue;
+            }
             let rest = (64 - at % 64).min(end - at);
             // As many ones as there are numbers left in the word, from this one's bit on.
             let passed = if rest == 64 { u64::MAX } else { ((1 << rest) - 1) * bit };
             self.words[word] &= !passed;
             at += rest;
         }
-        self.end = self.end.max(end);
     }
 
     /// Whether `seq`, below the floor, arrived; `None` when that is forgotten or before the start.

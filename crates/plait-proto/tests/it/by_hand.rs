@@ -201,7 +201,7 @@ impl ByHand {
         };
         let response = response.as_slice().try_into().expect("a response has one length");
         let Finished::Session(established) =
-            self.identity.finish(&mut state, response).expect("a response")
+            self.identity.finish(&mut state, response).expect("it answers the initiation")
         else {
             panic!("the endpoint made a session");
         };
@@ -212,11 +212,12 @@ impl ByHand {
     pub(crate) fn answer(&mut self, initiation: &Seen) {
         let What::Initiation(message) = &initiation.what else { panic!("{initiation:?}") };
         let message = message.as_slice().try_into().expect("an initiation has one length");
-        let state = self.identity.read_initiation(&mut self.rng, message).expect("an initiation");
+        let state =
+            self.identity.read_initiation(&mut self.rng, message).expect("it is for this key");
         self.index += 1;
         let local = SessionIndex::from_random(self.index).expect("not zero");
         let (established, response) =
-            self.identity.respond(state, &Self::psk(), local, &self.hello).expect("a session");
+            self.identity.respond(state, &Self::psk(), local, &self.hello).expect("keys fit");
         self.add_session(established);
         self.put(initiation.route, &response);
     }
@@ -225,7 +226,7 @@ impl ByHand {
     pub(crate) fn read_hello(&mut self, initiation: &Seen) -> Hello {
         let What::Initiation(message) = &initiation.what else { panic!("{initiation:?}") };
         let message = message.as_slice().try_into().expect("an initiation has one length");
-        self.identity.read_initiation(&mut self.rng, message).expect("an initiation").hello
+        self.identity.read_initiation(&mut self.rng, message).expect("it is for this key").hello
     }
 
     /// The name of the endpoint's end of the bond, as the newest session has it.

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use plait_proto::seq::{BondSeq, PacketNumber, PathId, TruncatedPacketNumber};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::Kind as Datagram;
-use plait_proto::wire::control::{ACK_RANGES_MAX, Ack, AckRange, Frame, LossReport, PathInfo};
+use plait_proto::wire::control::{
+    ACK_RANGES_MAX, ACKS_MAX, Ack, AckRange, FRAMES_MAX, Frame, LossReport, PathInfo,
+};
 use plait_proto::wire::ecn::Ecn;
 use plait_proto::wire::sealed::{
     ControlPrefix, DATA_OVERHEAD_BYTES, DATA_PREFIX_BYTES, DataPrefix, HEADER_BYTES, SendTimestamp,
@@ -490,12 +492,13 @@ fn link(choose: Choose<'_>) -> PathInfo {
     }
 }
 
-/// As many frames as fit into `room` bytes, and at least one.
+/// As many frames as a datagram may have (spec C-1) and as fit into `room` bytes, and at least one.
 fn fill(room: usize, mut frame: impl FnMut() -> Frame) -> Vec<u8> {
     let (mut frames, mut one) = (Vec::new(), Vec::new());
-    frame().write(&mut frames);
-    let longest = frames.len();
-    while frames.len() + longest <= room {
+    let first = frame();
+    first.write(&mut frames);
+    let count_max = if matches!(first, Frame::Ack(_)) { ACKS_MAX } else { FRAMES_MAX };
+    for _ in 1..count_max {
         one.clear();
         frame().write(&mut one);
         if frames.len() + one.len() > room {
@@ -510,7 +513,7 @@ fn fill(room: usize, mut frame: impl FnMut() -> Frame) -> Vec<u8> {
 fn bad_frames(room: usize, choose: Choose<'_>) -> Vec<u8> {
     let mut frames = fill(room.saturating_sub(2), || Frame::Probe(1));
     if choose(1) == 0 {
-        frames.push(13 + choose(242) as u8);
+        frames.push(14 + choose(241) as u8);
     } else {
         frames.extend_from_slice(&[1, 0]);
     }

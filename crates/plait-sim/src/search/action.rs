@@ -48,6 +48,11 @@ const WAITS_MS: [u32; 4] = [300, 2_500, 12_000, 125_000];
 const SIDES: [Side; 2] = [Side::Customer, Side::Provider];
 
 impl Action {
+    /// Every action, as a sequence is written.
+    fn all_words() -> String {
+        sentence(&Self::all().collect::<Vec<_>>())
+    }
+
     /// Every action there is, in the order in which they are tried.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_sides = [
@@ -121,7 +126,7 @@ impl fmt::Display for Action {
 
 /// A word that is no action.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no action; the actions are: {all}", all = sentence(&Action::all().collect::<Vec<_>>()))]
+#[error("{0:?} is no action; the actions are: {all}", all = Action::all_words())]
 pub struct NotAnAction(String);
 
 impl FromStr for Action {

@@ -393,7 +393,8 @@ impl World {
             let peer = &status.peers[0];
             let up = peer.paths.iter().filter(|path| path.state == PathState::Up).count();
             words.push(format!(
-                "{side}: {}, {up} of {} paths up, {} handshakes, late {}, duplicates {}, drops {:?}",
+                "{side}: {}, {up} of {} paths up, {} handshakes, late {}, duplicates {}, \
+                 drops {:?}",
                 peer.state,
                 peer.paths.len(),
                 peer.handshakes,

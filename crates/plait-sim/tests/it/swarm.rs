@@ -18,7 +18,7 @@ fn three_hundred_seeds_hold() {
 /// A third peer at the provider holds a key and seals whatever it likes.
 #[test]
 fn seeds_hold_beside_a_hostile_peer() {
-    let failed: Vec<String> = (1..=60)
+    let failed: Vec<String> = (1..=20)
         .filter_map(|seed| {
             let violation = swarm::run_beside_hostile(seed, FaultKinds::STANDARD, None).err()?;
             Some(format!("plait-lab swarm --hostile --seed {seed}   # {violation}"))

@@ -212,7 +212,7 @@ fn measure(row: &Row, blocks: usize) -> Outcome {
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let ratio = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
-    let handled = hostile.datagrams + (blocks * row.outstanding) as u64;
+    let handled = hostile.datagrams + scene.sent_to_hostile();
     Outcome {
         ratio,
         hostile,

@@ -134,12 +134,19 @@ fn figures(runs: &[Course]) -> Vec<Figure> {
 
 type OfPhase<'a> = &'a dyn Fn(&dyn Fn(&Course, &Sample) -> f64) -> f64;
 
+/// Processor time that the provider takes for a datagram, beside what it takes without any.
+fn cost_us(run: &Course, sample: &Sample) -> f64 {
+    let more = sample.provider_cpu.saturating_sub(run.quiet.provider_cpu);
+    more.as_secs_f64() * 1e6 / sample.hostile_datagrams.max(1) as f64
+}
+
 fn phase_figures(name: &str, quiet_p99: f64, of_phase: OfPhase<'_>) -> Vec<Figure> {
     let share = of_phase(&|run, sample| sample.download_bps as f64 / run.quiet.download_bps as f64);
     let mtu = of_phase(&|run, sample| f64::from(u8::from(sample.inner_mtu == run.quiet.inner_mtu)));
-    let cost_us = of_phase(&|run, sample| {
-        let more = sample.provider_cpu.saturating_sub(run.quiet.provider_cpu);
-        more.as_secs_f64() * 1e6 / sample.hostile_datagrams.max(1) as f64
+    let cost = of_phase(&cost_us);
+    let of_ordinary = of_phase(&|run, sample| {
+        let ordinary = run.phase(Phase::Ordinary).map(|ordinary| cost_us(run, ordinary));
+        cost_us(run, sample) / ordinary.unwrap_or(f64::NAN)
     });
     let p99_max = (quiet_p99 * LATENCY_RATIO_MAX).max(quiet_p99 + LATENCY_FLOOR_MS);
     let named = |what: &str| format!("{name}: {what}");
@@ -161,7 +168,8 @@ fn phase_figures(name: &str, quiet_p99: f64, of_phase: OfPhase<'_>) -> Vec<Figur
             "per second",
         )
         .at_least(PER_SECOND as f64 * PACE_SHARE_MIN, "the attacker keeps its pace"),
-        Figure::number(named("provider's time for each"), cost_us, "us"),
+        Figure::number(named("provider's time for each"), cost, "us"),
+        Figure::number(named("provider's time, of ordinary ones"), of_ordinary, "ratio"),
     ]
 }
 

@@ -21,7 +21,7 @@ use crate::session::{
     PresharedKey, PrivateKey, Timestamp,
 };
 use crate::time::{Duration, Instant};
-use crate::wire::control::{Ack, AckRange, Discards, Frame, LossReport, PathInfo};
+use crate::wire::control::{Ack, AckRange, Discards, FRAMES_MAX, Frame, LossReport, PathInfo};
 use crate::wire::handshake::{
     INITIATION_BYTES, Initiation, MAC_BYTES, RESPONSE_BYTES, Response, SessionIndex,
 };
@@ -402,7 +402,8 @@ fn datagrams(handshake: &Handshake, session: &Established) -> Value {
         let place = Place { from: at % 2, path: PathId(1), number, ..first };
         sealer.control(place, &[frame]);
     }
-    sealer.control(late, &frames());
+    // As many as a datagram may have.
+    sealer.control(late, &frames()[..FRAMES_MAX]);
     list(sealer.out)
 }
 

@@ -119,6 +119,8 @@ pub(super) struct Scene {
     answers: Answers,
     /// Packets that the gateway gave to its host, of the ordinary peer.
     delivered: u64,
+    /// Packets of the gateway's host for the hostile peer.
+    sent_to_hostile: u64,
 }
 
 fn party(number: u8, gateway: &PrivateKey) -> Party {
@@ -191,6 +193,7 @@ impl Scene {
             prng: Prng::new(1),
             answers: Answers::default(),
             delivered: 0,
+            sent_to_hostile: 0,
         };
         [ORDINARY, HOSTILE].into_iter().for_each(|at| scene.ensure_up(at));
         scene
@@ -270,10 +273,16 @@ impl Scene {
         let destination = self.parties[HOSTILE].inner;
         let packet = host_packet(destination);
         let missing = (outstanding as u64).saturating_sub(self.on_their_way());
+        self.sent_to_hostile += missing;
         for _ in 0..missing {
             self.gateway.handle_packet(self.now, &packet);
         }
         self.settle();
+    }
+
+    /// Packets that the gateway had to send to the hostile peer.
+    pub(super) fn sent_to_hostile(&self) -> u64 {
+        self.sent_to_hostile
     }
 
     /// What the gateway has looked at one after the other.

@@ -15,6 +15,7 @@ use plait_proto::seq::BondSeq;
 use plait_proto::session::{Identity, PrivateKey, PublicKey};
 use plait_proto::time::Instant as CoreInstant;
 use plait_proto::wire::control::Frame;
+use plait_proto::wire::ecn::Ecn;
 use plait_proto::wire::sealed::ControlPrefix;
 use plait_sim::hostile::content::{Addresses, Content, Kind, Made};
 use plait_sim::hostile::{Heard, HostilePeer, replies_to};
@@ -30,6 +31,8 @@ const TICK: Duration = Duration::from_millis(1);
 const BURST_MAX: u64 = 100;
 /// Longest datagram: what an Ethernet packet has room for.
 const BYTES_MAX: usize = 1472;
+/// Bytes of ordinary datagrams: as few as those of the jumps have.
+const ORDINARY_BYTES: usize = 70;
 /// Padding of the largest MTU probe that is answered while the path is to seem tiny.
 const TINY_PADDING: u16 = 500;
 /// Until it has a path again, it tries this often.
@@ -43,6 +46,8 @@ const FRESH_INITIATION: Duration = Duration::from_secs(1);
 pub(super) enum Phase {
     /// It answers what keeps its path up, and sends nothing else.
     Quiet,
+    /// Data in order, of packets as small as those of the hostile phases mostly are.
+    Ordinary,
     Jumps,
     Acknowledgements,
     Mtu,
@@ -53,8 +58,9 @@ pub(super) enum Phase {
 
 impl Phase {
     /// All, in the order of their numbers.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Quiet,
+        Self::Ordinary,
         Self::Jumps,
         Self::Acknowledgements,
         Self::Mtu,
@@ -66,6 +72,7 @@ impl Phase {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Quiet => "nothing hostile",
+            Self::Ordinary => "as many ordinary datagrams",
             Self::Jumps => "jumps",
             Self::Acknowledgements => "acknowledgements",
             Self::Mtu => "MTU games",
@@ -78,6 +85,7 @@ impl Phase {
     const fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Quiet | Self::Handshakes => &[],
+            Self::Ordinary => &[Kind::Ordinary],
             Self::Jumps => &[
                 Kind::Jumps,
                 Kind::WaitingJumps,
@@ -286,7 +294,10 @@ impl Worker {
             let kind = kinds[number as usize % kinds.len()];
             let (now, wall_clock) = (self.now(), realtime_since_epoch());
             let (content, peer, prng) = (&mut self.content, &mut self.peer, &mut self.prng);
-            let made = content.make(kind, peer, now, wall_clock, &mut |max| prng.up_to(max));
+            let made = match phase {
+                Phase::Ordinary => content.ordinary(peer, now, ORDINARY_BYTES).map(plain),
+                _ => content.make(kind, peer, now, wall_clock, &mut |max| prng.up_to(max)),
+            };
             let Some(made) = made else { continue };
             if !run.takes(&made) {
                 self.send_run(&run);
@@ -348,6 +359,10 @@ impl Worker {
             self.transmit(0, &bytes, None);
         }
     }
+}
+
+fn plain(bytes: Vec<u8>) -> Made {
+    Made { bytes, ecn: Ecn::NotEct, source: 0 }
 }
 
 /// Datagrams of one length and one mark, which leave in one call.

@@ -370,6 +370,7 @@ impl SentDatagrams {
             }
             let mut from = range.low.max(self.base);
             while let Some(number) = self.unacknowledged.next(from, range.high + 1) {
+                self.slots_walked += 1;
                 self.ack_one(now, number, &mut outcome);
                 from = number + 1;
             }
@@ -418,7 +419,6 @@ impl SentDatagrams {
         if let Some(kept) = sent.kept.take() {
             self.keeper.let_go(kept);
         }
-        self.slots_walked += 1;
         self.in_flight.remove(number);
         self.unacknowledged.remove(number);
         sent.state = State::Acked;

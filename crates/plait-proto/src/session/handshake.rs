@@ -10,7 +10,7 @@ use blake2::digest::{FixedOutput as _, KeyInit as _, Update as _};
 use blake2::{Blake2s256, Blake2sMac, Digest as _};
 
 use super::keys::{Cipher, DirectionSecret, PresharedKey, PrivateKey, PublicKey};
-use super::noise::{Group, Noise};
+use super::noise::{Noise, Primitives};
 use crate::drop_reason::DropReason;
 use crate::rng::Rng;
 use crate::seq::BondIncarnation;
@@ -143,11 +143,11 @@ impl Sealing {
         }
     }
 
-    fn group(&self) -> Group {
+    fn primitives(&self) -> Primitives {
         match self {
             #[cfg(feature = "simulation")]
-            Self::Toy => Group::Toy,
-            _ => Group::Curve25519,
+            Self::Toy => Primitives::Toy,
+            _ => Primitives::Real,
         }
     }
 
@@ -206,7 +206,7 @@ impl Identity {
     ) -> InitiatorState {
         let prologue = self.initiation_prologue(local);
         let mut noise =
-            Noise::initiator(self.sealing.group(), rng, &self.private, &prologue, peer, psk);
+            Noise::initiator(self.sealing.primitives(), rng, &self.private, &prologue, peer, psk);
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         payload[..12].copy_from_slice(&timestamp.0);
         hello.write(&mut payload[12..]);
@@ -237,7 +237,7 @@ impl Identity {
     ) -> Result<ResponderState, DropReason> {
         let remote = Initiation::sender(message).ok_or(DropReason::BadHandshake)?;
         let prologue = self.initiation_prologue(remote);
-        let mut noise = Noise::responder(self.sealing.group(), rng, &self.private, &prologue);
+        let mut noise = Noise::responder(self.sealing.primitives(), rng, &self.private, &prologue);
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         let read = noise
             .read_message(&message[Initiation::NOISE], &mut payload)

@@ -16,6 +16,8 @@ use snow::{Builder, HandshakeState};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::keys::{DirectionSecret, PresharedKey, PrivateKey, PublicKey};
+#[cfg(feature = "simulation")]
+use super::toy_handshake;
 use crate::rng::Rng;
 use crate::wipe::on_wiped_stack;
 
@@ -25,12 +27,12 @@ const PSK_AT: u8 = 2;
 /// More than snow and the primitives below it use.
 const STACK_BYTES: usize = 24 << 10;
 
-/// Which Diffie-Hellman function a handshake uses.
+/// What a handshake is made of.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Group {
-    /// X25519.
-    Curve25519,
-    /// One that costs nothing and hides nothing.
+pub(super) enum Primitives {
+    /// What the protocol's name says.
+    Real,
+    /// What costs nothing and hides nothing.
     #[cfg(feature = "simulation")]
     Toy,
 }
@@ -50,7 +52,7 @@ impl Drop for Noise {
 impl Noise {
     /// The side that sends the first message, to a peer it knows.
     pub(super) fn initiator(
-        group: Group,
+        primitives: Primitives,
         rng: &mut Rng,
         private: &PrivateKey,
         prologue: &[u8],
@@ -63,31 +65,31 @@ impl Noise {
                 .remote_public_key(peer.as_bytes())?
                 .build_initiator()
         };
-        Self::new(group, rng, private, prologue, build)
+        Self::new(primitives, rng, private, prologue, build)
     }
 
     /// The side that answers. Who called, and with it the preshared key, is known only after the
     /// first message is read.
     pub(super) fn responder(
-        group: Group,
+        primitives: Primitives,
         rng: &mut Rng,
         private: &PrivateKey,
         prologue: &[u8],
     ) -> Self {
-        Self::new(group, rng, private, prologue, |builder| {
+        Self::new(primitives, rng, private, prologue, |builder| {
             builder.psk(PSK_AT, &[0; 32])?.build_responder()
         })
     }
 
     fn new(
-        group: Group,
+        primitives: Primitives,
         rng: &mut Rng,
         private: &PrivateKey,
         prologue: &[u8],
         build: impl FnOnce(Builder<'_>) -> Result<HandshakeState, snow::Error>,
     ) -> Self {
         let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
-        let resolver = Resolver { group, rng: RefCell::new(rng.fork()) };
+        let resolver = Resolver { primitives, rng: RefCell::new(rng.fork()) };
         let state = on_wiped_stack::<STACK_BYTES, _>(|| {
             Builder::with_resolver(params, Box::new(resolver))
                 .local_private_key(private.as_bytes())
@@ -144,7 +146,7 @@ pub(super) fn public_key(private: &[u8; 32]) -> [u8; 32] {
 
 /// snow's primitives, wiped, with the owner's randomness in place of the operating system's.
 struct Resolver {
-    group: Group,
+    primitives: Primitives,
     rng: RefCell<Rng>,
 }
 
@@ -154,19 +156,27 @@ impl CryptoResolver for Resolver {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        matches!(choice, DHChoice::Curve25519).then(|| match self.group {
-            Group::Curve25519 => Box::<Dh25519>::default() as Box<dyn Dh>,
+        matches!(choice, DHChoice::Curve25519).then(|| match self.primitives {
+            Primitives::Real => Box::<Dh25519>::default() as Box<dyn Dh>,
             #[cfg(feature = "simulation")]
-            Group::Toy => Box::<super::toy_handshake::ToyDh>::default(),
+            Primitives::Toy => Box::<toy_handshake::ToyDh>::default(),
         })
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        #[cfg(feature = "simulation")]
+        if matches!(self.primitives, Primitives::Toy) {
+            return Some(Box::<toy_handshake::ToyHash>::default());
+        }
         let hash = DefaultResolver.resolve_hash(choice)?;
         Some(Box::new(MaskedHash::new(hash, &mut self.rng.borrow_mut())))
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        #[cfg(feature = "simulation")]
+        if matches!(self.primitives, Primitives::Toy) {
+            return Some(Box::<toy_handshake::ToyCipher>::default());
+        }
         Some(Box::new(WipedCipher(DefaultResolver.resolve_cipher(choice)?)))
     }
 }

@@ -10,7 +10,7 @@ pub const MTU_PROBE_BYTES: usize = 7;
 /// Most ranges that one acknowledgement carries.
 pub const ACK_RANGES_MAX: usize = 32;
 /// Most frames of a datagram: each costs the receiver far more than its bytes do.
-pub const FRAMES_MAX: usize = 12;
+pub const FRAMES_MAX: usize = 8;
 /// Most acknowledgements of a datagram.
 pub const ACKS_MAX: usize = 1;
 /// Longest link name in bytes.

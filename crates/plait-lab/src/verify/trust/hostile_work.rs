@@ -26,8 +26,9 @@ const SOURCE: &str = "docs/threat-model.md, what a customer can do";
 /// Share of a core that handshakes may take: 250 of half a millisecond in a second.
 const HANDSHAKES_CORE_PERCENT_MAX: f64 = 12.5;
 /// Places of packets looked at one after the other, for each datagram that the gateway received or
-/// sent: each place twice at most, and one for each acknowledgement.
-const SLOTS_MAX: f64 = 3.0;
+/// sent. A packet that arrives fills two places at most, its own and its predecessor's, and each is
+/// looked at twice: when what is missing below is known lost, and when it is given up or delivered.
+const SLOTS_MAX: f64 = 4.0;
 /// Processor time of hostile datagrams, of that of as many ordinary ones of the same lengths.
 const COST_RATIO_MAX: f64 = 3.0;
 /// Bytes that the gateway sends for each byte that it receives: a challenge for a datagram from

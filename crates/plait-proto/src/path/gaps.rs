@@ -2,8 +2,8 @@
 //!
 //! A gap in the bond sequence says that a packet is lost, not where; a gap in the packet numbers of
 //! a path says where, but counts control datagrams too, and numbers that were left out. So every
-//! lost bond sequence number is laid on a path whose packet numbers have a gap that explains no loss
-//! yet (002: the global number detects, the local one attributes).
+//! lost bond sequence number is laid on a path whose packet numbers have a gap that explains no
+//! loss yet (002: the global number detects, the local one attributes).
 
 use crate::seq::{PacketNumber, PathId};
 

@@ -1,6 +1,6 @@
 //! Noise's primitives in a form that anybody can undo, for the search through handshakes, which
-//! makes millions of them: `docs/decisions/0013-search.md`. The Diffie-Hellman function commutes, so
-//! that both ends agree; hash and cipher tell inputs, keys, numbers and texts apart. They keep
+//! makes millions of them: `docs/decisions/0013-search.md`. The Diffie-Hellman function commutes,
+//! so that both ends agree; hash and cipher tell inputs, keys, numbers and texts apart. They keep
 //! nothing secret. No gateway can come to use them, for the reasons of
 //! `docs/decisions/0007-null-cipher.md`.
 

@@ -1,4 +1,4 @@
-//! trust.5: `plait check` and `plait up` agree. Each set-up of a [table](table) is a host and a
+//! trust.5: `plait check` and `plait up` agree. Each set-up of a [table] is a host and a
 //! configuration; `check` must say what the table has, and `up` must start or refuse to.
 
 mod table;

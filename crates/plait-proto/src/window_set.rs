@@ -18,6 +18,45 @@ pub(crate) struct WindowSet {
     groups: Vec<u64>,
 }
 
+/// Up to 64 numbers that lie close together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    /// A multiple of 64.
+    at: u64,
+    /// Bit `n` is the number `at + n`.
+    bits: u64,
+}
+
+impl Run {
+    /// The first number that lies beyond.
+    pub(crate) const fn end(self) -> u64 {
+        self.at + WORD
+    }
+
+    pub(crate) const fn len(self) -> u32 {
+        self.bits.count_ones()
+    }
+
+    /// The highest number.
+    pub(crate) fn highest(self) -> Option<u64> {
+        Some(self.at + u64::from(self.bits.checked_ilog2()?))
+    }
+}
+
+impl Iterator for Run {
+    type Item = u64;
+
+    /// The lowest number, which is taken out.
+    fn next(&mut self) -> Option<u64> {
+        if self.bits == 0 {
+            return None;
+        }
+        let number = self.at + u64::from(self.bits.trailing_zeros());
+        self.bits &= self.bits - 1;
+        Some(number)
+    }
+}
+
 impl Default for WindowSet {
     fn default() -> Self {
         Self::with_span(SPAN_MIN)
@@ -87,6 +126,34 @@ impl WindowSet {
         None
     }
 
+    /// Up to 64 members from `from` on, the lowest first, that lie below `to` and in one word.
+    pub(crate) fn run(&self, from: u64, to: u64) -> Option<Run> {
+        let first = self.next(from, to)?;
+        let mut run = Run { at: first & !(WORD - 1), bits: !0 << (first % WORD) };
+        if to - run.at < WORD {
+            run.bits &= (1 << (to - run.at)) - 1;
+        }
+        let word = ((first & (self.span() - 1)) / WORD) as usize;
+        run.bits &= self.members[word];
+        Some(run)
+    }
+
+    /// Takes out what [`Self::run`] gives.
+    pub(crate) fn take_run(&mut self, from: u64, to: u64) -> Option<Run> {
+        let run = self.run(from, to)?;
+        self.remove_run(run);
+        Some(run)
+    }
+
+    /// Takes out all of a run of the window.
+    pub(crate) fn remove_run(&mut self, run: Run) {
+        let word = ((run.at & (self.span() - 1)) / WORD) as usize;
+        self.members[word] &= !run.bits;
+        if self.members[word] == 0 {
+            self.groups[word / WORD as usize] &= !(1 << (word as u64 % WORD));
+        }
+    }
+
     /// How many words from that of `number` on, as far as its group goes, have no member.
     fn empty_words_from(&self, number: u64) -> u64 {
         let word = (number & (self.span() - 1)) / WORD;
@@ -111,6 +178,8 @@ mod tests {
         /// The window's floor moves up, and what lies below is taken out.
         Slide(u64),
         Widen(u64),
+        /// What lies from one number up to another, as runs.
+        Take(u64, u64),
     }
 
     fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -119,6 +188,7 @@ mod tests {
             2 => (0..20_000_u64).prop_map(Op::Remove),
             1 => (0..9_000_u64).prop_map(Op::Slide),
             1 => (0..20_000_u64).prop_map(Op::Widen),
+            1 => (0..20_000_u64, 0..200_u64).prop_map(|(at, count)| Op::Take(at, count)),
         ];
         proptest::collection::vec(op, 1..200)
     }
@@ -150,6 +220,19 @@ mod tests {
                     Op::Widen(wanted) => {
                         span = span.max(wanted);
                         set.ensure(floor, span);
+                    }
+                    Op::Take(at, count) => {
+                        let mut from = floor + at % span;
+                        let to = (from + count).min(floor + span);
+                        let expected: Vec<u64> = model.range(from..to).copied().collect();
+                        let mut taken = Vec::new();
+                        while let Some(run) = set.take_run(from, to) {
+                            prop_assert_eq!(run.len() as usize, run.count());
+                            taken.extend(run);
+                            from = run.end();
+                        }
+                        model.retain(|number| !expected.contains(number));
+                        prop_assert_eq!(taken, expected);
                     }
                 }
                 for from in (floor..floor + span).step_by(step as usize) {

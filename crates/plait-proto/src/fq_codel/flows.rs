@@ -1,5 +1,6 @@
 //! The flows, which of them have packets, and in which order they have their turns (RFC 8290 §4).
 
+use core::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::activity::Activity;
@@ -11,12 +12,16 @@ use crate::wire::ip::Inner;
 /// Buckets that flows are hashed into (RFC 8290 §5.2.5).
 const BUCKETS: u16 = 1024;
 
-/// A bucket's number.
+/// The number of a bucket that has had packets: they are counted as they come.
 pub(super) type FlowId = u16;
+
+/// Of a bucket that has had no packet.
+const UNUSED: FlowId = FlowId::MAX;
 
 /// What is known of the flows of one bucket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
+    bucket: u16,
     pub(super) chain: Chain,
     pub(super) codel: Codel,
     pub(super) activity: Activity,
@@ -33,7 +38,9 @@ pub(super) struct Flow {
 pub(super) struct Flows {
     /// Keeps strangers from choosing flows that share a bucket.
     seed: u64,
-    /// Empty until the first packet: a bond that carries nothing stays small.
+    /// The flows of each bucket, or [`UNUSED`]. Empty until the first packet: a bond that carries
+    /// nothing stays small.
+    buckets: Vec<FlowId>,
     flows: Vec<Flow>,
     /// Flows that have sent less than their credit since they came: they have their turn first.
     new: VecDeque<FlowId>,
@@ -45,7 +52,14 @@ pub(super) struct Flows {
 
 impl Flows {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, flows: Vec::new(), new: VecDeque::new(), old: VecDeque::new(), latest: None }
+        Self {
+            seed,
+            buckets: Vec::new(),
+            flows: Vec::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            latest: None,
+        }
     }
 
     /// The bucket of a flow.
@@ -53,14 +67,24 @@ impl Flows {
         match self.latest {
             Some((known, id)) if known == *inner => id,
             _ => {
-                if self.flows.is_empty() {
-                    self.flows.resize_with(BUCKETS.into(), Flow::default);
-                }
-                let id = (flow_hash(inner, self.seed) % u64::from(BUCKETS)) as FlowId;
+                let bucket = (flow_hash(inner, self.seed) % u64::from(BUCKETS)) as u16;
+                let id = self.of_bucket(bucket);
                 self.latest = Some((*inner, id));
                 id
             }
         }
+    }
+
+    fn of_bucket(&mut self, bucket: u16) -> FlowId {
+        if self.buckets.is_empty() {
+            self.buckets.resize(BUCKETS.into(), UNUSED);
+        }
+        let id = &mut self.buckets[usize::from(bucket)];
+        if *id == UNUSED {
+            *id = self.flows.len() as FlowId;
+            self.flows.push(Flow { bucket, ..Flow::default() });
+        }
+        *id
     }
 
     pub(super) fn get(&mut self, id: FlowId) -> &mut Flow {
@@ -111,9 +135,8 @@ impl Flows {
 
     /// The flow with the most bytes; of equals the first bucket.
     pub(super) fn fattest(&self) -> Option<FlowId> {
-        let ids = (0..BUCKETS).rev();
-        let flows = ids.zip(self.flows.iter().rev());
-        let waiting = flows.filter(|(_, flow)| flow.chain.packets() > 0);
-        waiting.max_by_key(|(_, flow)| flow.chain.bytes()).map(|(id, _)| id)
+        let waiting = (0..).zip(&self.flows).filter(|(_, flow)| flow.chain.packets() > 0);
+        let most = waiting.max_by_key(|(_, flow)| (flow.chain.bytes(), Reverse(flow.bucket)));
+        most.map(|(id, _)| id)
     }
 }

@@ -124,7 +124,7 @@ impl PathCongestion {
             min_rtt: rtt.min(),
             in_flight_bytes,
             lost_bytes: outcome.lost_bytes,
-            delivery_rate: newest.delivery_rate,
+            delivery_rate: newest.delivery_rate(),
             rate_is_app_limited: newest.app_limited,
             app_limited: was_in_flight + 2 * SEGMENT_BYTES < self.controller.window(),
             phase: if self.in_episode { Phase::FastRecovery } else { Phase::Open },

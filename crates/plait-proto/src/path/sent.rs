@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::kept::{Keeper, KeptPacket};
+use super::kept::{Keeper, KeptPacket, KeptSlot};
 use crate::congestion::PacketState;
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
@@ -44,7 +44,7 @@ struct Sent {
     bytes: u32,
     state: State,
     /// The packet itself, for as long as it is on its way.
-    kept: Option<KeptPacket>,
+    kept: Option<KeptSlot>,
     /// Bytes delivered, and when, at the time of sending (the estimator of BBR,
     /// draft-cheng-iccrg-delivery-rate-estimation-02 §3).
     delivered_bytes: u64,
@@ -54,16 +54,6 @@ struct Sent {
     app_limited: bool,
     /// What the congestion controller wants to see again.
     packet: PacketState,
-}
-
-impl Sent {
-    fn is_settled(&self, now: Instant, lost_remembered: Duration) -> bool {
-        match self.state {
-            State::Outstanding => false,
-            State::Acked => true,
-            State::Lost => self.at + lost_remembered < now,
-        }
-    }
 }
 
 /// A run of datagram numbers, both ends included.
@@ -103,10 +93,19 @@ pub struct Newest {
     pub number: u64,
     /// What the congestion controller gave with it.
     pub packet: PacketState,
-    /// The rate of delivery while it was on its way.
-    pub delivery_rate: Rate,
+    /// Bytes delivered while it was on its way.
+    delivered_bytes: u64,
+    /// In what time they were.
+    interval: Duration,
     /// There was too little to send when it left: the rate may be less than the path can carry.
     pub app_limited: bool,
+}
+
+impl Newest {
+    /// The rate of delivery while it was on its way.
+    pub fn delivery_rate(&self) -> Rate {
+        Rate::from_bytes_over(self.delivered_bytes, self.interval)
+    }
 }
 
 /// The datagrams of a path that are on their way.
@@ -238,16 +237,21 @@ impl SentDatagrams {
 
     /// The packet of the datagram sent last has been sent so often.
     pub fn note_sends(&mut self, sends: u8) {
-        if let Some(kept) = self.outstanding.back_mut().and_then(|sent| sent.kept.as_mut()) {
+        if let Some(kept) = self.last_kept() {
             kept.sends = sends;
         }
     }
 
     /// The packet of the datagram sent last may be sent again over this path only.
     pub fn pin(&mut self, path: PathId) {
-        if let Some(kept) = self.outstanding.back_mut().and_then(|sent| sent.kept.as_mut()) {
+        if let Some(kept) = self.last_kept() {
             kept.pin = Some(path);
         }
+    }
+
+    fn last_kept(&mut self) -> Option<&mut KeptPacket> {
+        let slot = self.outstanding.back()?.kept.as_ref()?;
+        Some(self.keeper.get_mut(slot))
     }
 
     /// Bytes of the packets that are kept.
@@ -264,13 +268,13 @@ impl SentDatagrams {
         self.sent_unacknowledged();
     }
 
-    /// Whether any of these runs names a number that was left out.
+    /// Whether any of these runs, from the highest down, names a number that was left out.
     pub fn names_left_out(&self, mut ranges: impl Iterator<Item = NumberRange>) -> bool {
-        !self.left_out.is_empty()
-            && ranges.any(|NumberRange { low, high }| {
-                let first = self.left_out.partition_point(|number| *number < low);
-                self.left_out.get(first).is_some_and(|number| *number <= high)
-            })
+        let mut left_out = self.left_out.iter().rev().peekable();
+        ranges.any(|NumberRange { low, high }| {
+            while left_out.next_if(|number| **number > high).is_some() {}
+            left_out.peek().is_some_and(|number| **number >= low)
+        })
     }
 
     /// Notes a datagram that asks for no acknowledgement: it uses up a number and nothing else.
@@ -325,17 +329,47 @@ impl SentDatagrams {
 
     fn forget_front(&mut self) {
         if let Some(front) = self.outstanding.pop_front() {
-            self.in_flight.remove(self.base);
-            self.unacknowledged.remove(self.base);
             if front.state == State::Outstanding {
+                self.in_flight.remove(self.base);
                 self.in_flight_bytes -= u64::from(front.bytes);
                 self.large.lost(self.base, front.bytes);
+            }
+            if front.state != State::Acked {
+                self.unacknowledged.remove(self.base);
             }
             if let Some(kept) = front.kept {
                 self.keeper.let_go(kept);
             }
             self.base += 1;
         }
+    }
+
+    /// Forgets those at the front that have arrived, or were found lost long ago; none of them has
+    /// its packet any more.
+    fn forget_settled(&mut self, now: Instant, remembered: Duration) {
+        let is_settled = |sent: &Sent| match sent.state {
+            State::Outstanding => false,
+            State::Acked => true,
+            State::Lost => sent.at + remembered < now,
+        };
+        if !self.outstanding.front().is_some_and(is_settled) {
+            return;
+        }
+        let next = self.next_number();
+        let mut end = self.in_flight.next(self.base, next).unwrap_or(next);
+        // Of those that were lost the later ones were sent later.
+        let is_old = |number| is_settled(&self.outstanding[(number - self.base) as usize]);
+        let mut from = self.base;
+        while let Some(mut lost) = self.unacknowledged.run(from, end) {
+            if lost.highest().is_some_and(is_old) {
+                self.unacknowledged.remove_run(lost);
+                from = lost.end();
+            } else if let Some(young) = lost.find(|number| !is_old(*number)) {
+                end = young;
+            }
+        }
+        self.outstanding.drain(..(end - self.base) as usize);
+        self.base = end;
     }
 
     /// Notes an acknowledgement that took so much longer than at best on its way (`late_by`): runs
@@ -369,10 +403,13 @@ impl SentDatagrams {
                 self.note_newest(range.high);
             }
             let mut from = range.low.max(self.base);
-            while let Some(number) = self.unacknowledged.next(from, range.high + 1) {
-                self.slots_walked += 1;
-                self.ack_one(now, number, &mut outcome);
-                from = number + 1;
+            while let Some(run) = self.unacknowledged.take_run(from, range.high + 1) {
+                self.slots_walked += u64::from(run.len());
+                self.in_flight.remove_run(run);
+                for number in run {
+                    self.ack_one(now, number, &mut outcome);
+                }
+                from = run.end();
             }
         }
         if let Some(highest) = highest {
@@ -380,9 +417,7 @@ impl SentDatagrams {
         }
         let remembered =
             if self.lost.is_some() { LOST_REMEMBERED_TO_LEARN } else { LOST_REMEMBERED };
-        while self.outstanding.front().is_some_and(|front| front.is_settled(now, remembered)) {
-            self.forget_front();
-        }
+        self.forget_settled(now, remembered);
         outcome
     }
 
@@ -419,21 +454,19 @@ impl SentDatagrams {
         if let Some(kept) = sent.kept.take() {
             self.keeper.let_go(kept);
         }
-        self.in_flight.remove(number);
-        self.unacknowledged.remove(number);
         sent.state = State::Acked;
         self.large.acked(number, sent.bytes);
         self.delivered_bytes += u64::from(sent.bytes);
         self.first_sent_at = sent.at;
-        let delivered = self.delivered_bytes - sent.delivered_bytes;
+        let delivered_bytes = self.delivered_bytes - sent.delivered_bytes;
         // The longer of the two intervals: a burst of acknowledgements must not pass for speed.
         let interval =
             self.delivered_at.since(sent.delivered_at).max(sent.at.since(sent.first_sent_at));
-        let delivery_rate = Rate::from_bytes_over(delivered, interval);
-        self.rate.update(now, delivery_rate);
+        self.rate.update(now, delivered_bytes, interval);
         if outcome.newest.is_none_or(|newest| newest.number < number) {
             let (packet, app_limited) = (sent.packet, sent.app_limited);
-            outcome.newest = Some(Newest { number, packet, delivery_rate, app_limited });
+            outcome.newest =
+                Some(Newest { number, packet, delivered_bytes, interval, app_limited });
         }
     }
 
@@ -462,7 +495,9 @@ impl SentDatagrams {
             outcome.lost_bytes += u64::from(sent.bytes);
             let Some(kept) = sent.kept.take() else { continue };
             match &mut self.lost {
-                Some(lost) if kept.sends < SENDS_MAX => lost.push(self.keeper.hand_over(kept)),
+                Some(lost) if self.keeper.get(&kept).sends < SENDS_MAX => {
+                    lost.push(self.keeper.hand_over(kept))
+                }
                 // The peer counts it lost as well, and waits for it no longer.
                 _ => self.keeper.let_go(kept),
             }
@@ -506,7 +541,8 @@ impl SentDatagrams {
         let before = self.in_flight_bytes;
         while self.outstanding.front().is_some_and(|front| front.at < limit) {
             if let Some(lost) = &mut self.lost
-                && let Some(kept) = self.outstanding[0].kept.take_if(|kept| kept.sends < SENDS_MAX)
+                && let Some(kept) =
+                    self.outstanding[0].kept.take_if(|kept| self.keeper.get(kept).sends < SENDS_MAX)
             {
                 lost.push(self.keeper.hand_over(kept));
             }
@@ -529,11 +565,13 @@ impl SentDatagrams {
                 break;
             }
             if let Some(kept) = sent.kept.take_if(|kept| {
+                let kept = self.keeper.get(kept);
                 let may_go = kept.sends == 1 && kept.pin.is_none();
                 may_go && bytes + kept.len() <= bytes_max
             }) {
+                let kept = self.keeper.hand_over(kept);
                 bytes += kept.len();
-                packets.push(self.keeper.hand_over(kept));
+                packets.push(kept);
             }
         }
         packets
@@ -563,13 +601,17 @@ struct WindowedMax {
 }
 
 impl WindowedMax {
-    fn update(&mut self, now: Instant, rate: Rate) {
+    /// `bytes` arrived in `interval`.
+    fn update(&mut self, now: Instant, bytes: u64, interval: Duration) {
         if now.since(self.since) >= RATE_WINDOW / 2 {
             self.previous = self.current;
             self.current = Rate::ZERO;
             self.since = now;
         }
-        self.current = self.current.max(rate);
+        // One of many is the highest, and a division costs more than all else here.
+        if self.current.bytes_in(interval) <= bytes {
+            self.current = self.current.max(Rate::from_bytes_over(bytes, interval));
+        }
     }
 
     fn get(&self) -> Rate {
@@ -652,7 +694,7 @@ mod tests {
             sent.sent(Instant::from_millis(60), 1000);
         }
         let outcome = acked(&mut sent, 120, run(1, 30));
-        let rate = outcome.newest.map(|newest| newest.delivery_rate.bits_per_second());
+        let rate = outcome.newest.map(|newest| newest.delivery_rate().bits_per_second());
         assert_eq!(rate, Some(30 * 8_000_000 / 90), "30 kB between 30 and 120 ms");
     }
 

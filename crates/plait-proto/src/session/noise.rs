@@ -37,15 +37,29 @@ pub(super) enum Primitives {
     Toy,
 }
 
+impl Primitives {
+    /// Runs `work`, and wipes where it had its secrets, if they are any.
+    fn on_stack<T>(self, work: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Real => on_wiped_stack::<STACK_BYTES, _>(work),
+            #[cfg(feature = "simulation")]
+            Self::Toy => work(),
+        }
+    }
+}
+
 /// One side of a handshake.
 #[derive(Debug)]
-pub(super) struct Noise(Box<HandshakeState>);
+pub(super) struct Noise {
+    state: Box<HandshakeState>,
+    primitives: Primitives,
+}
 
 impl Drop for Noise {
     fn drop(&mut self) {
-        let wiped = self.0.set_psk(usize::from(PSK_AT), &[0; 32]);
+        let wiped = self.state.set_psk(usize::from(PSK_AT), &[0; 32]);
         debug_assert!(wiped.is_ok(), "a key of 32 bytes fits its place");
-        black_box(&mut self.0);
+        black_box(&mut self.state);
     }
 }
 
@@ -90,18 +104,19 @@ impl Noise {
     ) -> Self {
         let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
         let resolver = Resolver { primitives, rng: RefCell::new(rng.fork()) };
-        let state = on_wiped_stack::<STACK_BYTES, _>(|| {
+        let state = primitives.on_stack(|| {
             Builder::with_resolver(params, Box::new(resolver))
                 .local_private_key(private.as_bytes())
                 .and_then(|builder| builder.prologue(prologue))
                 .and_then(build)
                 .map(Box::new)
         });
-        Self(state.expect("each option is set once, to a key of the right length"))
+        let state = state.expect("each option is set once, to a key of the right length");
+        Self { state, primitives }
     }
 
     pub(super) fn set_psk(&mut self, psk: &PresharedKey) {
-        self.0
+        self.state
             .set_psk(usize::from(PSK_AT), psk.as_bytes())
             .expect("a key of 32 bytes fits its place");
     }
@@ -111,7 +126,7 @@ impl Noise {
         payload: &[u8],
         message: &mut [u8],
     ) -> Result<usize, snow::Error> {
-        on_wiped_stack::<STACK_BYTES, _>(|| self.0.write_message(payload, message))
+        self.primitives.on_stack(|| self.state.write_message(payload, message))
     }
 
     pub(super) fn read_message(
@@ -119,17 +134,17 @@ impl Noise {
         message: &[u8],
         payload: &mut [u8],
     ) -> Result<usize, snow::Error> {
-        on_wiped_stack::<STACK_BYTES, _>(|| self.0.read_message(message, payload))
+        self.primitives.on_stack(|| self.state.read_message(message, payload))
     }
 
     pub(super) fn get_remote_static(&self) -> Option<&[u8]> {
-        self.0.get_remote_static()
+        self.state.get_remote_static()
     }
 
     /// The secrets of the initiator's and of the responder's direction (spec K-1).
     pub(super) fn split(&mut self) -> (DirectionSecret, DirectionSecret) {
-        on_wiped_stack::<STACK_BYTES, _>(|| {
-            let mut halves = self.0.dangerously_get_raw_split();
+        self.primitives.on_stack(|| {
+            let mut halves = self.state.dangerously_get_raw_split();
             let secrets =
                 (DirectionSecret::from_split(&halves.0), DirectionSecret::from_split(&halves.1));
             halves.0.zeroize();

@@ -30,7 +30,8 @@ pub(crate) enum Record {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) version: String,
-    /// The commit that the lab is built from; ends in `+changes` when the crates differed from it.
+    /// The last commit that changed what the lab is built from; ends in
+    /// `+changes` when the code differed from it.
     #[serde(default = "unknown")]
     pub(crate) commit: String,
     /// [`Loaded::digest`](crate::list::Loaded); empty without a scenario.

@@ -9,7 +9,7 @@ mod watch;
 pub(crate) use watch::{CpuTime, Interruption, Watch};
 
 /// The machine under the lab.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,

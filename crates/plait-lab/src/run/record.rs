@@ -209,7 +209,7 @@ pub(crate) struct SummaryRecord {
     pub(crate) command: String,
     #[serde(flatten)]
     pub(crate) origin: Origin,
-    pub(crate) machine: MachineRecord,
+    pub(crate) machine: Machine,
 }
 
 impl SummaryRecord {
@@ -219,21 +219,6 @@ impl SummaryRecord {
 
     pub(crate) fn is_comparison(&self) -> bool {
         self.on == BOTH
-    }
-}
-
-/// [`Machine`] as it is read again.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct MachineRecord {
-    pub(crate) cpu: String,
-    pub(crate) cores: usize,
-    pub(crate) kernel: String,
-}
-
-impl MachineRecord {
-    pub(crate) fn detect() -> Self {
-        let Machine { cpu, cores, kernel } = Machine::detect();
-        Self { cpu, cores, kernel }
     }
 }
 

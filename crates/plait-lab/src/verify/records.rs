@@ -70,7 +70,7 @@ impl Checked {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line {
-    Promise(Checked),
+    Promise(Box<Checked>),
     #[serde(other)]
     Other,
 }
@@ -125,7 +125,7 @@ impl Records {
         if checked.error.is_some() {
             return Ok(());
         }
-        let line = serde_json::to_string(&Line::Promise(checked.clone()))?;
+        let line = serde_json::to_string(&Line::Promise(Box::new(checked.clone())))?;
         let opened = OpenOptions::new().create(true).append(true).open(file);
         let written = opened.and_then(|mut file| writeln!(file, "{line}"));
         written.with_context(|| format!("cannot write the record to {}", file.display()))?;
@@ -150,7 +150,7 @@ fn read(text: &str, file: &Path, commit: &str) -> Result<Vec<Checked>> {
                 checked.commit
             );
         }
-        all.push(checked);
+        all.push(*checked);
     }
     Ok(all)
 }
@@ -167,7 +167,8 @@ mod tests {
     }
 
     fn text_of(records: &[Checked]) -> String {
-        let line = |checked: &Checked| serde_json::to_string(&Line::Promise(checked.clone()));
+        let line =
+            |checked: &Checked| serde_json::to_string(&Line::Promise(Box::new(checked.clone())));
         records.iter().map(|checked| line(checked).unwrap() + "\n").collect()
     }
 

@@ -9,7 +9,7 @@ use super::panel::{Drawn, Key};
 use super::points::{Curve, Point, Points, Range};
 use super::svg::COLOURS;
 use super::words;
-use crate::run::record::{CellFigure, CellRecord, Results};
+use crate::record::{CellFigure, CellRecord, Results};
 
 /// Lines of one plot: more have no colour of their own, and are drawn in further plots.
 const LINES_MAX: usize = COLOURS;

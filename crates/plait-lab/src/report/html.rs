@@ -244,7 +244,8 @@ fn sweeps(results: &Results) -> String {
         false => "One run of each cell.",
     };
     format!(
-        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n<div class=\"plots\">\n{drawn}</div>\n"
+        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n\
+         <div class=\"plots\">\n{drawn}</div>\n"
     )
 }
 

@@ -85,8 +85,8 @@ struct Placed {
     curve: Curve,
 }
 
-/// A metric over the axis, a line for each combination of the others. Where that is many, a plot for
-/// each value of the first other axis; all plots of a metric have the same axes.
+/// A metric over the axis, a line for each combination of the others. Where that is many, a plot
+/// for each value of the first other axis; all plots of a metric have the same axes.
 fn curves(metric: &str, axis: &Axis<'_>, axes: &[String], cells: &[CellRecord]) -> Vec<Drawn> {
     let Axis { name: axis, unit: axis_unit } = *axis;
     let others: Vec<&String> = axes.iter().filter(|other| *other != axis).collect();

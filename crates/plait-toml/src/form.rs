@@ -323,8 +323,8 @@ impl<T: Display> Form for List<T> {
     }
 
     fn write(&self, value: &Vec<T>) -> Option<Toml> {
-        let texts = value.iter().map(|one| Toml::String(one.to_string()));
-        Some(Toml::Array(texts.collect()))
+        let texts: Vec<_> = value.iter().map(|one| Toml::String(one.to_string())).collect();
+        (!texts.is_empty()).then_some(Toml::Array(texts))
     }
 
     fn told(&self) -> String {

@@ -27,15 +27,15 @@ pub struct GatewayFile {
 }
 
 impl GatewayFile {
-    /// The file's text. How bonds behave is written in full, of the rest what is not by default.
+    /// The file's text.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
-        option::write_changed(&mut out, "[gateway]", GATEWAY, &self.gateway);
+        option::write(&mut out, "[gateway]", GATEWAY, &self.gateway);
         for path in &self.paths {
-            option::write_changed(&mut out, "[[path]]", PATH, path);
+            option::write(&mut out, "[[path]]", PATH, path);
         }
         for peer in &self.peers {
-            option::write_changed(&mut out, "[[peer]]", PEER, peer);
+            option::write(&mut out, "[[peer]]", PEER, peer);
         }
         if let Some(tuning) = &self.tuning {
             tuning.write(&mut out, "");
@@ -269,8 +269,7 @@ pub const PATH: Options<Path> = &[
         "what the link may carry in a month, both directions together",
         Maybe(Amount),
         |path: &mut Path| &mut path.quota,
-    )
-    .absent("none"),
+    ),
     &Field::new(
         "quota_day",
         "first day of the month's count, by UTC",
@@ -344,8 +343,7 @@ pub const PEER: Options<Peer> = &[
         "a secret that both gateways mix into the handshake",
         Maybe(text("file")),
         |peer: &mut Peer| &mut peer.preshared_key_file,
-    )
-    .absent("none"),
+    ),
     &Field::new(
         "endpoint",
         "where the peer listens: `IP:port`, `[IPv6]:port` or `name:port`",

@@ -28,15 +28,15 @@ pub struct NodeFile {
 }
 
 impl NodeFile {
-    /// The file's text. `[dida]` is written in full, of the rest what is not by default.
+    /// The file's text.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
-        option::write_changed(&mut out, "[node]", NODE, &self.node);
+        option::write(&mut out, "[node]", NODE, &self.node);
         for client in &self.clients {
-            option::write_changed(&mut out, "[[client]]", CLIENT, client);
+            option::write(&mut out, "[[client]]", CLIENT, client);
             for attachment in &client.attachments {
                 let header = "[[client.attachment]]";
-                option::write_changed(&mut out, header, ATTACHMENT, attachment);
+                option::write(&mut out, header, ATTACHMENT, attachment);
             }
         }
         if let Some(dida) = &self.dida {

@@ -129,7 +129,7 @@ impl<C, F: Form> Declared<C> for Field<C, F> {
 
     fn told(&self, default: &mut C) -> [String; 3] {
         let range = self.range.map_or_else(|| self.form.told(), str::to_owned);
-        let otherwise = || self.value(default).map(|value| shown(&value)).unwrap_or_default();
+        let otherwise = || self.value(default).map_or("none".to_owned(), |value| shown(&value));
         [self.meaning.to_owned(), range, self.absent.map_or_else(otherwise, str::to_owned)]
     }
 
@@ -155,31 +155,8 @@ pub fn read<C>(options: Options<C>, section: &mut Section<'_>, into: &mut C) -> 
     wrong
 }
 
-/// Writes a section with all options that act, but those that are absent by default and still are.
+/// Writes a section: every option that acts and has a value, so that no default has a say.
 pub fn write<C: Clone>(out: &mut String, header: &str, options: Options<C>, of: &C) {
-    lines(out, header, options, of, |_, _| true);
-}
-
-/// Writes a section with the options that differ from their default.
-pub fn write_changed<C: Clone + Default>(
-    out: &mut String,
-    header: &str,
-    options: Options<C>,
-    of: &C,
-) {
-    let mut default = C::default();
-    lines(out, header, options, of, |option, value| {
-        option.value(&mut default).as_ref() != Some(value)
-    });
-}
-
-fn lines<C: Clone>(
-    out: &mut String,
-    header: &str,
-    options: Options<C>,
-    of: &C,
-    mut wanted: impl FnMut(&dyn Declared<C>, &toml::Value) -> bool,
-) {
     let separator = if out.is_empty() { "" } else { "\n" };
     out.push_str(&format!("{separator}{header}\n"));
     let mut of = of.clone();
@@ -187,8 +164,7 @@ fn lines<C: Clone>(
         if option.only().is_some_and(|only| (only.against)(&of).is_some()) {
             continue;
         }
-        let value = option.value(&mut of).filter(|value| wanted(*option, value));
-        if let Some(value) = value {
+        if let Some(value) = option.value(&mut of) {
             out.push_str(&format!("{} = {value}\n", option.name()));
         }
     }
@@ -234,7 +210,6 @@ pub fn with_table(page: &str, heading: &str, table: &str) -> Result<String, Stri
 fn shown(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => format!("`{text}`"),
-        toml::Value::Array(items) if items.is_empty() => "none".to_owned(),
         // `{}` writes no `.0`.
         toml::Value::Float(number) => number.to_string(),
         other => other.to_string(),

@@ -172,19 +172,38 @@ pub fn write<C: Clone>(out: &mut String, header: &str, options: Options<C>, of: 
 
 /// A section's table in the guide, line by line.
 pub fn table<C: Default>(options: Options<C>) -> String {
+    let tells_where = options.iter().any(|option| option.only().is_some());
+    let of = |option: &dyn Declared<C>| match option.only().map(|only| only.belongs_to) {
+        Some(setting) if setting.contains('=') => format!(" `{setting}` |"),
+        Some(whose) => format!(" {whose} |"),
+        None => " |".to_owned(),
+    };
+    let head = if tells_where { [" of |", "---|"] } else { [""; 2] };
+    rows(
+        options.iter().map(|option| {
+            let of = if tells_where { of(*option) } else { String::new() };
+            (*option, of)
+        }),
+        head,
+    )
+}
+
+/// The table of those of a section's options that act with this setting alone.
+pub fn table_of<C: Default>(options: Options<C>, setting: &str) -> String {
+    let acts =
+        |option: &&&dyn Declared<C>| option.only().is_some_and(|only| only.belongs_to == setting);
+    rows(options.iter().filter(acts).map(|option| (*option, String::new())), [""; 2])
+}
+
+fn rows<'a, C: Default + 'a>(
+    options: impl Iterator<Item = (&'a dyn Declared<C>, String)>,
+    [head, rule]: [&str; 2],
+) -> String {
     let mut default = C::default();
-    let of_some = options.iter().any(|option| option.only().is_some());
-    let [head, rule] = if of_some { [" of |", "---|"] } else { [""; 2] };
     let mut out =
         format!("| option |{head} meaning | unit, range | default |\n|---|{rule}---|---|---|\n");
-    for option in options {
+    for (option, of) in options {
         let [meaning, range, otherwise] = option.told(&mut default);
-        let of = match option.only() {
-            Some(only) if only.belongs_to.contains('=') => format!(" `{}` |", only.belongs_to),
-            Some(only) => format!(" {} |", only.belongs_to),
-            None if of_some => " |".to_owned(),
-            None => String::new(),
-        };
         let cell = |text: String| if text.is_empty() { text } else { format!(" {text}") };
         let (range, otherwise) = (cell(range), cell(otherwise));
         out.push_str(&format!("| `{}` |{of} {meaning} |{range} |{otherwise} |\n", option.name()));

@@ -1,4 +1,5 @@
-//! The guide's tables are what the options say of themselves.
+//! The tables of options in the guide and on the algorithms' pages are what the options say of
+//! themselves.
 
 use std::path::Path;
 
@@ -6,19 +7,19 @@ use plait_sim::scenario::{bond, steer};
 use plait_toml::dida::DIDA;
 use plait_toml::gateway::{GATEWAY, PATH, PEER};
 use plait_toml::node::{ATTACHMENT, CLIENT, NODE};
-use plait_toml::option::{table, with_table};
+use plait_toml::option::{table, table_of, with_table};
 use plait_toml::tuning::{CONGESTION, RESEQUENCER, SCHEDULER};
 
 /// With `write` as its value the tables are replaced by what the options say.
 const VARIABLE: &str = "PLAIT_GUIDE";
 
 fn check(page: &str, tables: &[(&str, String)]) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(page);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let held = std::fs::read_to_string(&file).expect("the page can be read");
     let mut expected = held.clone();
     for (heading, table) in tables {
         expected = with_table(&expected, heading, table)
-            .unwrap_or_else(|missing| panic!("docs/guide/{page}: {missing}"));
+            .unwrap_or_else(|missing| panic!("docs/{page}: {missing}"));
     }
     if std::env::var_os(VARIABLE).is_some_and(|value| value == "write") {
         std::fs::write(&file, expected).expect("the page can be written");
@@ -27,7 +28,7 @@ fn check(page: &str, tables: &[(&str, String)]) {
     let differing = expected.lines().find(|line| !held.lines().any(|other| other == *line));
     assert!(
         held == expected,
-        "docs/guide/{page} is not what the options say, as in:\n{}\nto put it right: \
+        "docs/{page} is not what the options say, as in:\n{}\nto put it right: \
          {VARIABLE}=write cargo test -p plait-sim --test it guide",
         differing.unwrap_or("(a row too many)"),
     );
@@ -43,7 +44,7 @@ fn the_page_on_gateways_has_every_option_as_it_is_declared() {
         ("## `[congestion]`", table(CONGESTION)),
         ("## `[resequencer]`", table(RESEQUENCER)),
     ];
-    check("configuration.md", &tables);
+    check("guide/configuration.md", &tables);
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn the_page_on_steering_nodes_has_every_option_as_it_is_declared() {
         ("### `[[client.attachment]]`, up to 16, the primary first", table(ATTACHMENT)),
         ("### `[dida]`", table(DIDA)),
     ];
-    check("steering.md", &tables);
+    check("guide/steering.md", &tables);
 }
 
 #[test]
@@ -64,5 +65,13 @@ fn the_page_on_scenarios_has_every_option_of_gateways_and_node_as_it_is_declared
         ("## `[steer]`", table(steer::STEER)),
         ("### `[steer.client]`", table(steer::CLIENT)),
     ];
-    check("scenarios.md", &tables);
+    check("guide/scenarios.md", &tables);
+}
+
+#[test]
+fn the_page_of_an_algorithm_has_its_options_as_they_are_declared() {
+    for name in ["adaptive-wrr", "blest", "ecf", "earliest-delivery"] {
+        let table = table_of(SCHEDULER, &format!("algorithm = \"{name}\""));
+        check(&format!("algorithms/{name}.md"), &[("## Parameters", table)]);
+    }
 }

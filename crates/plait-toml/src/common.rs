@@ -137,7 +137,7 @@ impl Form for PolicyForm {
     }
 
     #[cfg(test)]
-    fn any(&self, _: &str, random: &mut crate::option::testing::Random) -> Policy {
+    fn any(&self, _: &str, random: &mut crate::testing::Random) -> Policy {
         Policy::ALL[random.up_to(Policy::ALL.len() as u64 - 1) as usize]
     }
 }

@@ -131,7 +131,7 @@ impl Form for Hold {
     }
 
     #[cfg(test)]
-    fn any(&self, name: &str, random: &mut crate::option::testing::Random) -> HoldPolicy {
+    fn any(&self, name: &str, random: &mut crate::testing::Random) -> HoldPolicy {
         let named = HoldPolicy::NAMED.get(random.up_to(9) as usize).copied();
         named.unwrap_or_else(|| HoldPolicy::Fixed(MILLIS.any(name, random)))
     }
@@ -142,7 +142,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::option::testing::round_trip;
+    use crate::testing::round_trip;
     use crate::{Place, Problems};
 
     proptest::proptest! {

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::section::Section;
 
 #[cfg(test)]
-use crate::option::testing::Random;
+use crate::testing::Random;
 
 /// What the values of an option may be.
 pub trait Form {

@@ -375,7 +375,7 @@ pub const PEER: Options<Peer> = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::option::testing::round_trip;
+    use crate::testing::round_trip;
 
     proptest::proptest! {
         #[test]

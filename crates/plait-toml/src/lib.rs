@@ -27,6 +27,8 @@ pub mod option;
 pub mod place;
 pub mod problem;
 pub mod section;
+#[cfg(test)]
+pub mod testing;
 pub mod tree;
 pub mod tuning;
 pub mod value;

@@ -346,7 +346,7 @@ fn check_gateways(section: &mut Section<'_>, attachment: &Attachment) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::option::testing::round_trip;
+    use crate::testing::round_trip;
 
     proptest::proptest! {
         #[test]

@@ -4,9 +4,8 @@
 
 use crate::form::{Form, ValueOf};
 use crate::section::Section;
-
 #[cfg(test)]
-pub mod testing;
+use crate::testing::Random;
 
 /// The options of a section that is read into a `C`, in the order of the guide.
 pub type Options<C> = &'static [&'static dyn Declared<C>];
@@ -95,7 +94,7 @@ pub trait Declared<C> {
 
     /// Gives it some value that it may have.
     #[cfg(test)]
-    fn vary(&self, of: &mut C, random: &mut testing::Random);
+    fn vary(&self, of: &mut C, random: &mut Random);
 }
 
 impl<C, F: Form> Declared<C> for Field<C, F> {
@@ -134,13 +133,13 @@ impl<C, F: Form> Declared<C> for Field<C, F> {
     }
 
     #[cfg(test)]
-    fn vary(&self, of: &mut C, random: &mut testing::Random) {
+    fn vary(&self, of: &mut C, random: &mut Random) {
         *(self.at)(of) = self.form.any(self.name, random);
     }
 }
 
-/// Reads the options of a section, and names those that are wrong or missing. What else stands there
-/// is left to [`Section::finish`].
+/// Reads the options of a section, and names those that are wrong or missing. What else stands
+/// there is left to [`Section::finish`].
 pub fn read<C>(options: Options<C>, section: &mut Section<'_>, into: &mut C) -> Vec<&'static str> {
     let read = |option: &&&dyn Declared<C>| !option.read(section, into);
     let wrong: Vec<_> = options.iter().filter(read).map(|option| option.name()).collect();

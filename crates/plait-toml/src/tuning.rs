@@ -1,5 +1,5 @@
-//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's configuration
-//! and in a scenario's `[bond]` alike.
+//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's file and in a
+//! scenario's `[bond]` alike.
 
 use std::time::Duration;
 
@@ -422,7 +422,7 @@ pub const RESEQUENCER: Options<Egress> = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::option::testing::round_trip;
+    use crate::testing::round_trip;
     use crate::{Place, Problems};
 
     proptest::proptest! {

@@ -3,8 +3,8 @@
 use plait_proto::steer::Policy;
 use plait_toml::node::Node;
 
-/// A node that steers packet by packet. Its state file lies beside the configuration: no node of the
-/// lab finds what another left.
+/// A node that steers packet by packet. Its state file lies beside the configuration: no node of
+/// the lab finds what another left.
 pub(crate) fn node_with(policy: Policy) -> Node {
     Node { policy, state_file: Some("node.state".into()), ..Node::default() }
 }

@@ -50,7 +50,7 @@ impl Form for Amount {
     }
 
     #[cfg(test)]
-    fn any(&self, _: &str, random: &mut crate::option::testing::Random) -> u64 {
+    fn any(&self, _: &str, random: &mut crate::testing::Random) -> u64 {
         BYTES_MIN + random.up_to(BYTES_MAX - BYTES_MIN)
     }
 }

@@ -60,7 +60,7 @@ impl Form for NatForm {
     }
 
     #[cfg(test)]
-    fn any(&self, _: &str, random: &mut crate::option::testing::Random) -> Nat {
+    fn any(&self, _: &str, random: &mut crate::testing::Random) -> Nat {
         let some = Nat::Interfaces(vec!["eth0".into(), "ppp0".into()]);
         [Nat::Off, Nat::Everywhere, some][random.up_to(2) as usize].clone()
     }

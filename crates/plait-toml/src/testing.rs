@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use super::{Options, read, write};
+use crate::option::{Options, read, write};
 use crate::{Place, Problems, Section};
 
 /// Numbers by chance (splitmix64).

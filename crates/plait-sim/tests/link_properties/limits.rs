@@ -263,3 +263,24 @@ fn new_limits_hold_for_what_has_not_left() {
     link.reconfigure(half, LinkConfig { shaper: None, rate: Rate::from_mbit(6), ..slow });
     assert_eq!((due(&mut link), due(&mut link)), (Some(2500), Some(4500)));
 }
+
+/// Tokens are taken once, when the first byte leaves, whatever changes then.
+#[test]
+fn a_packet_under_way_takes_no_tokens_again() {
+    let bucket = Bucket { rate: Rate::from_mbit(6), burst_bytes: FULL };
+    let before = LinkConfig { shaper: Some(bucket), ..wide(Rate::from_mbit(12)) };
+    let mut link = Link::new(before, 1);
+    (0..2).for_each(|n| {
+        link.send(Instant::ZERO, FULL, n);
+    });
+    link.reconfigure(
+        Instant::from_nanos(500_000),
+        LinkConfig { rate: Rate::from_mbit(24), ..before },
+    );
+    let mut dues = Vec::new();
+    while let Some(next) = link.next_event() {
+        dues.extend(link.poll_due(next).map(|(due, _)| (due - Instant::ZERO).as_micros()));
+    }
+    // Half of the first is left, at twice the rate. The second's tokens are there after 2 ms.
+    assert_eq!(dues, [750, 2500]);
+}

@@ -1,15 +1,22 @@
-//! Tells the lab which commit it is built from, so that its records can name it. Outside of a
-//! checkout, or without git, the commit is unknown and the build goes on.
+//! Tells the lab which commit it is built from, so that its records can name it: the last one that
+//! changed what runs, not the documentation. Outside of a checkout, or without git, the commit is
+//! unknown and the build goes on.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What makes a difference to what is measured.
+const WHAT_RUNS: [&str; 4] = ["crates", "scenarios", "Cargo.toml", "Cargo.lock"];
+const COMMIT_DIGITS: usize = 12;
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let commit = commit(&root).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=PLAIT_COMMIT={commit}");
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={}", root.join("crates").display());
+    for path in WHAT_RUNS {
+        println!("cargo::rerun-if-changed={}", root.join(path).display());
+    }
     if let Some(log) = git(&root, &["rev-parse", "--git-path", "logs/HEAD"]) {
         let log = root.join(log);
         if log.is_file() {
@@ -25,9 +32,11 @@ fn commit(root: &Path) -> Option<String> {
     if top.canonicalize().ok()? != root.canonicalize().ok()? {
         return None;
     }
-    let commit = git(root, &["rev-parse", "--short=12", "HEAD"])?;
-    let changes = git(root, &["status", "--porcelain", "--", "crates", "Cargo.lock"])?;
-    Some(if changes.is_empty() { commit } else { format!("{commit}+changes") })
+    let of_code = |arguments: &[&str]| git(root, &[arguments, &["--"], &WHAT_RUNS].concat());
+    let commit = of_code(&["log", "-1", "--format=%H"])?;
+    let commit = commit.get(..COMMIT_DIGITS)?;
+    let changes = of_code(&["status", "--porcelain"])?;
+    Some(if changes.is_empty() { commit.to_owned() } else { format!("{commit}+changes") })
 }
 
 /// What git prints; `None` when it is missing or refuses.

@@ -97,9 +97,15 @@ pub(crate) struct VerifyArgs {
     /// Measure once and for a third of the time: for trying things out, not for a claim.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write what was measured into the table of promises in this file.
-    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    /// Write what was measured into the table of promises in this file, with commit, effort and
+    /// day.
+    #[arg(long, value_name = "FILE")]
     pub(crate) readme: Option<PathBuf>,
+    /// Keep what was checked in this file, and check only what it does not have yet. May be given
+    /// several times: the records of the others are merged into the first. Records of another
+    /// state of the code are refused.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -117,7 +117,7 @@ pub(crate) fn run(args: &DemoArgs, output: &Output) -> Result<Verdict> {
     let verdict = finish(plan, &rows, &outcome, output)?;
     if let Some(page) = page {
         let elapsed_s = started.elapsed().as_secs_f64();
-        page.write(&[page::results(plan, &rows, &outcome, elapsed_s)])?;
+        page.write_text(&page::html(plan, &rows, &outcome, elapsed_s))?;
     }
     Ok(verdict)
 }

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What was measured.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum Value {
     Number(f64),
     /// Several numbers in words; never checked.
@@ -22,7 +23,7 @@ impl Serialize for Value {
 }
 
 /// One line of a report: a figure that only informs, or a check when it has a band.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) value: Value,

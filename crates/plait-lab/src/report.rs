@@ -11,16 +11,18 @@ use crate::cli::ReportArgs;
 use crate::output::{self, Output, Verdict};
 use crate::run::record::{CheckFigure, CheckRecord, Results};
 
+mod bars;
 mod html;
 mod matrix;
 mod panel;
+mod points;
 mod read;
 mod svg;
+mod sweep;
 pub(crate) mod words;
 
-#[cfg(test)]
-pub(crate) use html::page;
-pub(crate) use html::{document, figure};
+pub(crate) use bars::{Bar, bars};
+pub(crate) use html::{document, figure, page_led_by};
 pub(crate) use panel::{Drawn, Key};
 pub(crate) use svg::{COLOURS, Line, Mark, Plot, escape, range};
 

@@ -7,6 +7,7 @@ use plait_sim::scenario::{Backend, Cell, CellResult, Check, Experiment};
 
 use crate::cli::{On, RunArgs};
 use crate::list::{self, Catalogue, Loaded};
+use crate::machine::Machine;
 use crate::output::{Output, Progress, Verdict};
 use crate::report::{PageFile, words};
 
@@ -23,9 +24,7 @@ mod sink;
 use naming::Naming;
 pub(crate) use netns::is_too_slow;
 pub(crate) use progress::Meter;
-use record::{
-    CellRecord, CheckFigure, MachineRecord, Origin, Record, Results, RunRecord, SummaryRecord,
-};
+use record::{CellRecord, CheckFigure, Origin, Record, Results, RunRecord, SummaryRecord};
 pub(crate) use samples::{Middle, Samples};
 pub(crate) use sink::Sink;
 
@@ -158,7 +157,7 @@ impl<'a> Plan<'a> {
             elapsed_s: started.elapsed().as_secs_f64(),
             command: self.naming.whole(),
             origin: self.origin.clone(),
-            machine: MachineRecord::detect(),
+            machine: Machine::detect(),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::cli::VerifyArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::output::{self, Align, Output, Table, Verdict};
+use records::{Checked, Records, Thoroughness};
 
 mod aggregation;
 mod back_ends;
@@ -19,6 +20,7 @@ mod loss_reports;
 mod packet;
 mod promise;
 mod readme;
+mod records;
 mod resequencing;
 mod simulated;
 mod speed;
@@ -35,6 +37,13 @@ struct Effort {
 }
 
 impl Effort {
+    const QUICK: Self = Self { runs: 1, seconds: 10 };
+    const WHOLE: Self = Self { runs: 3, seconds: 30 };
+
+    fn thoroughness(self) -> Thoroughness {
+        if self.runs == 1 { Thoroughness::Quick } else { Thoroughness::Whole }
+    }
+
     /// Seeds of a scenario: of five the median counts.
     fn seeds(self) -> u64 {
         if self.runs == 1 { 1 } else { 5 }
@@ -222,15 +231,6 @@ const PROMISES: &[Promise] = &[
 ];
 
 #[derive(Serialize)]
-struct Checked<'a> {
-    promise: &'a str,
-    claim: &'a str,
-    figures: &'a [Figure],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-#[derive(Serialize)]
 struct Listed<'a> {
     promise: &'a str,
     claim: &'a str,
@@ -253,9 +253,9 @@ pub(crate) fn list(output: &Output) -> Result<Verdict> {
 }
 
 pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
-    let effort =
-        if args.quick { Effort { runs: 1, seconds: 10 } } else { Effort { runs: 3, seconds: 30 } };
+    let effort = if args.quick { Effort::QUICK } else { Effort::WHOLE };
     let promises = select(&args.names)?;
+    let mut records = Records::open(&args.resume)?;
     let mut table = Table::new(&[
         ("promise", Align::Left),
         ("figure", Align::Left),
@@ -266,14 +266,17 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
     let mut all = Vec::new();
     let mut errors = Vec::new();
     for promise in promises {
-        let figures = check_one(promise, effort, output, &mut table)?;
-        if let (Some(file), Some(figures)) = (&args.readme, &figures) {
-            readme::update(file, promise.name, promise.claim, figures)?;
+        let checked = checked(promise, effort, &mut records)?;
+        tell(&checked, &mut table);
+        output.record("promise", &checked)?;
+        if checked.error.is_some() {
+            errors.push(promise.name);
+            continue;
         }
-        match figures {
-            Some(figures) => all.extend(figures),
-            None => errors.push(promise.name),
+        if let Some(file) = &args.readme {
+            readme::update(file, &checked)?;
         }
+        all.extend(checked.figures);
     }
     for line in table.lines() {
         output.line(line)?;
@@ -322,32 +325,40 @@ fn select(names: &[String]) -> Result<Vec<&'static Promise>> {
     Ok(selected)
 }
 
-/// Checks a promise; `None` when it could not be, which has been told then.
-fn check_one(
-    promise: &Promise,
-    effort: Effort,
-    output: &Output,
-    table: &mut Table,
-) -> Result<Option<Vec<Figure>>> {
+/// A promise as it was checked before, or is now.
+fn checked(promise: &Promise, effort: Effort, records: &mut Records) -> Result<Checked> {
     let Promise { name, claim, check } = *promise;
+    if let Some(known) = records.find(name, effort.thoroughness()) {
+        output::note(format!("{name}: {claim} (checked before: {})", known.origin()));
+        return Ok(known.clone());
+    }
     output::note(format!("{name}: {claim}"));
-    let (mut figures, error) = match check(effort) {
-        Ok(figures) => (figures, None),
+    let mut checked = Checked::now(name, claim, effort.thoroughness());
+    match check(effort) {
+        Ok(figures) => checked.figures = figures,
         Err(error) => {
             output::print_error(&error);
-            table.row([name.to_owned(), "error".to_owned()]);
-            (Vec::new(), Some(format!("{error:#}")))
+            checked.error = Some(format!("{error:#}"));
         }
-    };
-    for figure in &mut figures {
-        let (value, band) = (figure.value_text(), figure.band_text());
-        let verdict = figure.verdict().to_owned();
-        table.row([name.to_owned(), figure.name.clone(), value, band, verdict]);
+    }
+    for figure in &mut checked.figures {
         figure.name = format!("{name}: {}", figure.name);
     }
-    let could = error.is_none();
-    output.record("promise", &Checked { promise: name, claim, figures: &figures, error })?;
-    Ok(could.then_some(figures))
+    records.add(checked.clone())?;
+    Ok(checked)
+}
+
+/// The promise's rows of the table.
+fn tell(checked: &Checked, table: &mut Table) {
+    let name = &checked.promise;
+    if checked.error.is_some() {
+        table.row([name.clone(), "error".to_owned()]);
+    }
+    for figure in &checked.figures {
+        let short = figure.name.strip_prefix(&format!("{name}: ")).unwrap_or(&figure.name);
+        let (value, band) = (figure.value_text(), figure.band_text());
+        table.row([name.clone(), short.to_owned(), value, band, figure.verdict().to_owned()]);
+    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,57 @@
 //! The demo as results of a run, so that its page is made as every other: one cell for each setup.
 
-use plait_sim::scenario::Settings;
-use plait_sim::scenario::metric::unit_of;
-
 use super::over_time::INTERVAL;
 use super::{Outcome, Plan, RATIO_MIN, Row, report};
+use crate::report::{Bar, bars, escape, page_led_by};
 use crate::run::record::{
-    CellFigure, CellRecord, CheckFigure, MachineRecord, Origin, Results, RunRecord, SummaryRecord,
+    CellFigure, CellRecord, CheckFigure, Origin, Results, RunRecord, SummaryRecord,
 };
+use plait_sim::scenario::Settings;
 
 const NAME: &str = "demo";
 const COMMAND: &str = "plait-lab demo";
 const SETUP: &str = "setup";
+const BOND_COLOUR: usize = 2;
+const LINK_COLOUR: usize = 0;
+const BARE_COLOUR: usize = 7;
+
+/// The page: the bond's result first, in words and beside what it is to be held against.
+pub(super) fn html(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> String {
+    page_led_by(&lead(rows), &results(plan, rows, outcome, elapsed_s))
+}
+
+fn lead(rows: &[Row]) -> String {
+    let sentence = report::sentence_of(rows).unwrap_or_default();
+    format!(
+        "<p class=\"headline\">{}</p>\n<div class=\"lead\">\n{}{}</div>\n",
+        escape(&sentence),
+        side_by_side("One TCP download, Mbit/s", rows, |row| row.tcp.throughput_bps),
+        side_by_side("A file from a web server, Mbit/s", rows, |row| row.file.throughput_bps),
+    )
+}
+
+/// The bond, and what it is to be held against: the links and their sum, through plait and without.
+fn side_by_side(title: &str, rows: &[Row], throughput_bps: fn(&Row) -> u64) -> String {
+    let [bare_dsl, bare_lte, dsl, lte, bond] = rows else { return String::new() };
+    let bar = |name: &str, rows: &[&Row], colour| {
+        let value = rows.iter().map(|row| throughput_bps(row) as f64 / 1e6).sum();
+        Bar { name: name.to_owned(), value, low: value, high: value, mark: None, colour }
+    };
+    let all = [
+        bar("the bond of DSL and LTE", &[bond], BOND_COLOUR),
+        bar("DSL alone, through plait", &[dsl], LINK_COLOUR),
+        bar("LTE alone, through plait", &[lte], LINK_COLOUR),
+        bar("their sum, through plait", &[dsl, lte], LINK_COLOUR),
+        bar("DSL alone, without plait", &[bare_dsl], BARE_COLOUR),
+        bar("LTE alone, without plait", &[bare_lte], BARE_COLOUR),
+        bar("their sum, without plait", &[bare_dsl, bare_lte], BARE_COLOUR),
+    ];
+    let bars = bars(title, &all);
+    format!("<figure><figcaption><b>{title}</b></figcaption>{bars}</figure>\n")
+}
 
 /// The demo's rows and what they come to. `elapsed_s` is the real time that it took.
-pub(super) fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Results {
+fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Results {
     let checks = checks(plan, rows, outcome);
     let summary = SummaryRecord {
         name: NAME.into(),
@@ -30,7 +67,7 @@ pub(super) fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f6
         elapsed_s,
         command: command(plan),
         origin: Origin::new(String::new()),
-        machine: MachineRecord::detect(),
+        machine: outcome.machine.clone(),
     };
     Results {
         runs: rows.iter().map(|row| run(row, plan)).collect(),
@@ -56,15 +93,15 @@ fn run(row: &Row, plan: Plan) -> RunRecord {
         command: command(plan),
         origin: Origin::new(String::new()),
         interval_s: INTERVAL.as_secs_f64(),
-        metrics: figures(row).into_iter().map(|(name, value)| (name.into(), value)).collect(),
+        metrics: figures(row).into_iter().map(|(name, _, value)| (name.into(), value)).collect(),
         series: row.over_time.within(plan.tcp.total()),
     }
 }
 
 fn cell(row: &Row) -> CellRecord {
-    let figure = |(metric, value): (&str, f64)| CellFigure {
+    let figure = |(metric, unit, value): (&str, &str, f64)| CellFigure {
         metric: metric.into(),
-        unit: unit_of(metric).into(),
+        unit: unit.into(),
         median: value,
         low: value,
         high: value,
@@ -80,17 +117,18 @@ fn cell(row: &Row) -> CellRecord {
     }
 }
 
-fn figures(row: &Row) -> [(&'static str, f64); 7] {
+/// Names for people, units and values.
+fn figures(row: &Row) -> [(&'static str, &'static str, f64); 7] {
     let mbit = |bps: u64| bps as f64 / 1e6;
     let percent = |ppm: u64| ppm as f64 / 1e4;
     [
-        ("tcp_mbit", mbit(row.tcp.throughput_bps)),
-        ("tcp_resent_percent", percent(row.tcp.retransmits_ppm())),
-        ("udp_mbit", mbit(row.udp.throughput_bps)),
-        ("udp_offered_mbit", mbit(row.udp_offered_bps)),
-        ("udp_lost_percent", percent(row.udp.loss_ppm())),
-        ("out_of_order_packets", row.udp.out_of_order_packets as f64),
-        ("file_mbit", mbit(row.file.throughput_bps)),
+        ("TCP download", "Mbit/s", mbit(row.tcp.throughput_bps)),
+        ("TCP segments sent again", "%", percent(row.tcp.retransmits_ppm())),
+        ("UDP arrived", "Mbit/s", mbit(row.udp.throughput_bps)),
+        ("UDP offered", "Mbit/s", mbit(row.udp_offered_bps)),
+        ("UDP lost", "%", percent(row.udp.loss_ppm())),
+        ("UDP out of order", "packets", row.udp.out_of_order_packets as f64),
+        ("file over HTTP", "Mbit/s", mbit(row.file.throughput_bps)),
     ]
 }
 
@@ -148,7 +186,6 @@ mod tests {
     use crate::emulator::Lateness;
     use crate::machine::Machine;
     use crate::measure::{DownloadFigures, TcpFigures, UdpFigures};
-    use crate::report;
 
     fn row(setup: &'static str, mbit: u64) -> Row {
         let (throughput_bps, congestion) = (mbit * 1_000_000, String::from("cubic"));
@@ -174,30 +211,33 @@ mod tests {
         }
     }
 
-    fn demo(bonded_mbit: u64, short: bool) -> Results {
+    fn demo(bonded_mbit: u64, short: bool) -> (Results, String) {
         let plan = Plan::of(&DemoArgs { quick: false, short, html: None });
         let mut rows: Vec<Row> = ["a", "b", "c", "d"].map(|setup| row(setup, 50)).into();
         rows.push(row("bonded", bonded_mbit));
         let machine = Machine { cpu: "x".into(), cores: 1, kernel: "y".into() };
         let outcome = super::super::outcome(plan, &rows, &Lateness::default(), machine);
-        results(plan, &rows, &outcome, 9.0)
+        (results(plan, &rows, &outcome, 9.0), html(plan, &rows, &outcome, 9.0))
     }
 
     #[test]
     fn the_page_has_verdict_figures_and_plots() {
-        let (good, bad) = (demo(95, false), demo(80, false));
+        let ((good, page), (bad, bad_page)) = (demo(95, false), demo(80, false));
         assert!(good.summary.ok && !bad.summary.ok);
-        assert!(report::page(&[bad]).contains("0 of 1 required checks hold. Failed: aggregation"));
-        let page = report::page(&[good]);
+        assert!(bad_page.contains("0 of 1 required checks hold. Failed: aggregation"));
+        let (bond, checks) = (page.find("the bond of DSL and LTE"), page.find("<h3>Checks"));
+        assert!(bond.is_some() && bond < checks, "the result stands first");
+        assert_eq!(page.matches("class=\"level").count(), 14, "the bond, and two links three ways");
+        assert!(!page.contains("tcp_mbit") && page.contains("times it without plait"), "{page}");
         assert!(page.contains("The one required check holds.") && page.contains("0.95"), "{page}");
-        assert!(page.contains("<tr><th>bonded</th><td>95 Mbit/s</td>"), "{page}");
-        assert_eq!(page.matches("<svg viewBox=\"0 0 330").count(), 5);
+        assert!(page.contains("data-name=\"TCP download\">95 Mbit/s</td>"), "{page}");
+        assert_eq!(page.matches("<svg viewBox=\"0 0 330").count(), 7);
         assert!(!page.contains("seed") && !page.contains("digest"), "nothing is seeded");
     }
 
     #[test]
     fn a_short_demo_has_no_bar_and_plots_end_with_the_measurement() {
-        let short = demo(10, true);
+        let (short, _) = demo(10, true);
         assert!(short.summary.ok && !short.summary.checks[0].expected);
         assert_eq!(short.summary.command, "plait-lab demo --short");
         assert_eq!(short.runs[0].series["goodput.tcp"].len(), 15);

@@ -94,15 +94,19 @@ pub(super) fn lateness(outcome: &Outcome) -> String {
 
 /// What all rows show, in plain words.
 pub(super) fn sentence_of(rows: &[Row]) -> Option<String> {
-    let [_, _, dsl, lte, bond] = rows else { return None };
-    Some(sentence(bond, [dsl, lte]))
+    let [bare_dsl, bare_lte, dsl, lte, bond] = rows else { return None };
+    Some(sentence(bond, [dsl, lte], [bare_dsl, bare_lte]))
 }
 
 /// What was seen, in plain words.
-fn sentence(bond: &Row, alone: [&Row; 2]) -> String {
+fn sentence(bond: &Row, alone: [&Row; 2], bare: [&Row; 2]) -> String {
     let [a, b] = alone.map(|row| row.tcp.throughput_bps);
     let (fastest, sum, bonded) = (a.max(b), a + b, bond.tcp.throughput_bps);
-    let times = bonded * 100 / fastest.max(1);
+    let bare = bare.map(|row| row.tcp.throughput_bps).into_iter().max().unwrap_or_default();
+    let times = |fastest: u64| {
+        let times = bonded * 100 / fastest.max(1);
+        format!("{}.{:02}", times / 100, times % 100)
+    };
     let order = match bond.udp.out_of_order_packets {
         0 => "no packet arrived out of order".to_owned(),
         count => format!("{count} UDP packets arrived out of order"),
@@ -114,11 +118,12 @@ fn sentence(bond: &Row, alone: [&Row; 2]) -> String {
         ""
     };
     format!(
-        "One download through the bond ran at {} Mbit/s: {}.{:02} times the faster link alone and \
-         {share} % of both together; {order}.{doubt}",
+        "One download through the bond ran at {} Mbit/s: {} times the faster link alone through \
+         plait, {} times it without plait, and {share} % of both together through plait; \
+         {order}.{doubt}",
         mbit(bonded),
-        times / 100,
-        times % 100,
+        times(fastest),
+        times(bare),
     )
 }
 
@@ -168,10 +173,13 @@ mod tests {
     #[test]
     fn what_was_seen_is_said_plainly() {
         let (dsl, lte) = (row("d", 60_000_000, 0), row("l", 40_000_000, 0));
+        let (bare_dsl, bare_lte) = (row("bd", 62_500_000, 0), row("bl", 41_000_000, 0));
+        let sentence = |bond: &Row, alone| sentence(bond, alone, [&bare_dsl, &bare_lte]);
         assert_eq!(
             sentence(&row("b", 90_000_000, 0), [&dsl, &lte]),
             "One download through the bond ran at 90.0 Mbit/s: 1.50 times the faster link alone \
-             and 90 % of both together; no packet arrived out of order."
+             through plait, 1.44 times it without plait, and 90 % of both together through plait; \
+             no packet arrived out of order."
         );
         let doubted = sentence(&row("b", 106_000_000, 0), [&dsl, &lte]);
         assert!(doubted.ends_with("disturbed them alone, so measure again."), "{doubted}");

@@ -91,7 +91,7 @@ fn over_hold(
         marks,
         lines: vec![Line { colour: 0, is_dashed: false, samples: &samples }],
     };
-    Drawn { title, svg: plot.svg(), keys, samples_per_point: 1 }
+    Drawn { title: title.to_owned(), svg: plot.svg(), keys, samples_per_point: 1 }
 }
 
 /// The optimum over the time since the last congestion event, for some windows.
@@ -129,5 +129,5 @@ fn over_time(answer: &Answer) -> Drawn {
         is_dashed: colour > 0,
     };
     let keys = windows.iter().enumerate().map(key).collect();
-    Drawn { title, svg: plot.svg(), keys, samples_per_point: 1 }
+    Drawn { title: title.to_owned(), svg: plot.svg(), keys, samples_per_point: 1 }
 }

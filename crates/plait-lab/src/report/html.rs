@@ -3,12 +3,20 @@
 use super::matrix::{self, Matrix};
 use super::panel::{self, Drawn, Key};
 use super::svg::escape;
-use super::words;
+use super::{sweep, words};
 use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
 
 const STYLE: &str = include_str!("page.css");
 /// Cells whose plots a page shows; a browser would be slow with more.
 const PLOTTED_CELLS_MAX: usize = 60;
+/// Cells with no more plots stand two in a row.
+const FEW_PLOTS: usize = 2;
+
+/// The page for one experiment that begins with `lead`, which is markup and says the result.
+pub(crate) fn page_led_by(lead: &str, results: &Results) -> String {
+    let SummaryRecord { name, title, .. } = &results.summary;
+    document(&escape(&format!("{name}: {title}")), &experiment(results, false, Some(lead)))
+}
 
 /// The page for some experiments.
 pub(crate) fn page(all: &[Results]) -> String {
@@ -17,7 +25,7 @@ pub(crate) fn page(all: &[Results]) -> String {
         [one] => of(&one.summary),
         many => format!("plait: {} experiments", many.len()),
     };
-    let section = |results| experiment(results, all.len() > 1);
+    let section = |results| experiment(results, all.len() > 1, None);
     let body: Vec<String> = all.iter().map(section).collect();
     document(&title, &body.join("\n"))
 }
@@ -32,29 +40,41 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-fn experiment(results: &Results, is_one_of_many: bool) -> String {
+fn experiment(results: &Results, is_one_of_many: bool, lead: Option<&str>) -> String {
     let summary = &results.summary;
     let title = if is_one_of_many {
         format!("<h2>{}: {}</h2>\n", escape(&summary.name), escape(&summary.title))
     } else {
         String::new()
     };
-    let mut parts =
-        [head(summary), checks(summary), figures(results), plots(results), origin(results)];
+    let mut parts = [
+        head(results, lead),
+        if lead.is_none() { sweeps(results) } else { String::new() },
+        checks(summary),
+        figures(results),
+        plots(results),
+        origin(results),
+    ];
     if !words::has_expectations(summary) {
         // Without a verdict the figures are the answer, and the checks explain them.
-        parts.swap(1, 2);
+        parts.swap(2, 3);
     }
     format!("<section>\n{title}{}</section>\n", parts.concat())
 }
 
-fn head(summary: &SummaryRecord) -> String {
+fn head(results: &Results, lead: Option<&str>) -> String {
+    let summary = &results.summary;
     let (class, badge) = if summary.is_simulated() {
         ("badge simulated", "Simulated: virtual time, no real network")
     } else if summary.is_comparison() {
         ("badge", "Simulated, beside measured in network namespaces")
     } else {
         ("badge", "Measured in network namespaces, over emulated links")
+    };
+    let headline = match (lead, words::headline(results)) {
+        (Some(lead), _) => lead.to_owned(),
+        (None, Some(sentence)) => format!("<p class=\"headline\">{}</p>\n", escape(&sentence)),
+        (None, None) => String::new(),
     };
     let mood = match (summary.ok, words::has_expectations(summary)) {
         (true, false) => "",
@@ -63,7 +83,7 @@ fn head(summary: &SummaryRecord) -> String {
     };
     format!(
         "<p class=\"dim\">Source: {}</p>\n<p><span class=\"{class}\">{badge}</span></p>\n\
-         <p class=\"verdict {mood}\">{}</p>\n",
+         {headline}<p class=\"verdict {mood}\">{}</p>\n",
         escape(&summary.source),
         escape(&words::verdict_sentence(summary)),
     )
@@ -82,8 +102,11 @@ fn checks(summary: &SummaryRecord) -> String {
             _ => "name",
         };
         format!(
-            "<tr><td class=\"name\">{}</td><td class=\"{class}\">{verdict}</td>\
-             <td class=\"number\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
+            "<tr><th>{}</th><td class=\"{class}\" data-name=\"verdict\">{verdict}</td>\
+             <td class=\"number\" data-name=\"figure\">{}</td>\
+             <td class=\"name\" data-name=\"band\">{}</td>\
+             <td class=\"words\" data-name=\"found\">{}</td>\
+             <td class=\"words\" data-name=\"source\">{}</td></tr>\n",
             escape(&check.name),
             escape(&words::check_figure(check)),
             escape(&words::band(check)),
@@ -93,7 +116,7 @@ fn checks(summary: &SummaryRecord) -> String {
     };
     let rows: String = summary.checks.iter().map(row).collect();
     format!(
-        "<h3>Checks</h3>\n<div class=\"scroll\"><table class=\"checks\">\n\
+        "<h3>Checks</h3>\n<div class=\"scroll\"><table class=\"checks stacked\">\n\
          <tr><th>check</th><th>verdict</th>\
          <th class=\"number\">figure</th><th>band</th><th>what was found</th><th>source</th></tr>\n\
          {rows}</table></div>\n"
@@ -152,14 +175,16 @@ fn by_metric(results: &Results) -> String {
     let metrics = words::metrics(results);
     let heads: String = metrics.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
     let row = |cell: &CellRecord| {
-        let figure =
-            |metric: &&str| format!("<td>{}</td>", escape(&words::in_column(cell, metric)));
+        let figure = |metric: &&str| {
+            let (name, text) = (escape(metric), escape(&words::in_column(cell, metric)));
+            format!("<td data-name=\"{name}\">{text}</td>")
+        };
         let figures: String = metrics.iter().map(figure).collect();
         format!("<tr><th>{}</th>{figures}</tr>\n", escape(&cell.cell))
     };
     let rows: String = results.cells.iter().map(row).collect();
     format!(
-        "<div class=\"scroll\"><table class=\"matrix\">\n<tr><th>cell</th>{heads}</tr>\n\
+        "<div class=\"scroll\"><table class=\"matrix stacked\">\n<tr><th>cell</th>{heads}</tr>\n\
          {rows}</table></div>\n"
     )
 }
@@ -207,6 +232,21 @@ fn list(results: &Results) -> String {
     )
 }
 
+/// The figures against what was varied.
+fn sweeps(results: &Results) -> String {
+    let drawn: String = sweep::draw(results).iter().map(figure).collect();
+    if drawn.is_empty() {
+        return String::new();
+    }
+    let spread = match words::has_ranges(results) {
+        true => "Medians over the seeds, with the range from the smallest to the largest.",
+        false => "One run of each cell.",
+    };
+    format!(
+        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n<div class=\"plots\">\n{drawn}</div>\n"
+    )
+}
+
 /// The series of each cell's first run.
 fn plots(results: &Results) -> String {
     let first_of = |cell: &CellRecord| results.runs.iter().find(|run| run.cell == cell.cell);
@@ -232,7 +272,14 @@ fn plots(results: &Results) -> String {
     let is_seeded = results.summary.seeds > 0;
     let cell = |(run, drawn): (&&RunRecord, &Vec<Drawn>)| cell(run, drawn, is_seeded);
     let cells: String = runs.iter().zip(&drawn).map(cell).collect();
-    format!("<h3>Over time</h3>\n<p class=\"dim\">{note}</p>\n{cells}")
+    let class = match drawn.iter().all(|drawn| drawn.len() <= FEW_PLOTS) {
+        true => "cells few",
+        false => "cells",
+    };
+    format!(
+        "<h3>Over time</h3>\n<p class=\"dim\">{note}</p>\n\
+         <div class=\"{class}\">\n{cells}</div>\n"
+    )
 }
 
 fn cell(run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
@@ -243,7 +290,10 @@ fn cell(run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
         }
         false => String::new(),
     };
-    format!("<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n{repeat}", escape(&run.cell))
+    format!(
+        "<div>\n<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n{repeat}</div>\n",
+        escape(&run.cell)
+    )
 }
 
 /// A plot with its title and legend.
@@ -251,7 +301,8 @@ pub(crate) fn figure(drawn: &Drawn) -> String {
     let keys: String = drawn.keys.iter().map(key).collect();
     format!(
         "<figure><figcaption><b>{}</b><br>{keys}</figcaption>{}</figure>\n",
-        drawn.title, drawn.svg
+        escape(&drawn.title),
+        drawn.svg
     )
 }
 
@@ -373,7 +424,26 @@ mod tests {
         results[0].cells[0].figures.remove(0);
         let text = page(&results);
         assert!(text.contains("<th>loss_percent</th><th>jain_index</th>"), "{text}");
-        assert!(text.contains("<tr><th>k=0.1</th><td></td><td>5 %</td></tr>"), "{text}");
+        let cells = "<td data-name=\"loss_percent\"></td><td data-name=\"jain_index\">5 %</td>";
+        assert!(text.contains(&format!("<tr><th>k=0.1</th>{cells}</tr>")), "{text}");
+    }
+
+    #[test]
+    fn a_sweep_begins_with_its_result_in_words_and_plots() {
+        let page = page(&sample());
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+        let (headline, plot) =
+            (place("<p class=\"headline\">loss_percent goes from"), place("glance"));
+        assert!(headline < plot && plot < place("<h3>Figures"));
+        assert!(page.contains("class=\"ring"), "the paper's values stand in the plot");
+    }
+
+    #[test]
+    fn what_may_be_wide_can_be_scrolled() {
+        let page = page(&sample());
+        let tables = page.matches("<table").count();
+        assert!(tables > 1);
+        assert_eq!(page.matches("<div class=\"scroll\"><table").count(), tables);
     }
 
     #[test]

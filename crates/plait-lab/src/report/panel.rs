@@ -31,7 +31,7 @@ pub(crate) struct Key {
 /// A plot of one run with its legend.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Drawn {
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     pub(crate) svg: String,
     pub(crate) keys: Vec<Key>,
     /// How many samples each point is the mean of.
@@ -88,7 +88,7 @@ fn draw_panel(
         lines,
     };
     let samples_per_point = svg::samples_per_point(longest);
-    Some(Drawn { title, svg: plot.svg(), keys, samples_per_point })
+    Some(Drawn { title: (*title).to_owned(), svg: plot.svg(), keys, samples_per_point })
 }
 
 /// A run's series of a panel, by kind and owner.

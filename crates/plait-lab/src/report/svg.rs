@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::words;
 
 /// Width of a plot in its own units.
-const WIDTH: f64 = 330.0;
+pub(super) const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 185.0;
 /// Room around the plotted area: for the labels of the axes.
 const LEFT: f64 = 40.0;
@@ -62,12 +62,10 @@ pub(crate) struct Plot<'a> {
 impl Plot<'_> {
     /// The plot as an SVG element.
     pub(crate) fn svg(&self) -> String {
-        let x = Axis::new(0.0, self.x_end, LEFT, WIDTH - RIGHT);
-        let y = Axis::new(self.y.0, self.y.1, HEIGHT - BOTTOM, TOP);
-        let label = escape(&format!("{}, {} over {}", self.title, self.y_label, self.x_label));
-        let mut svg =
-            format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
-        self.draw_axes(&mut svg, &x, &y);
+        let frame = Frame::new((0.0, self.x_end), self.y, self.x_label, &self.y_label);
+        let (x, y) = (frame.x, frame.y);
+        let label = format!("{}, {} over {}", self.title, self.y_label, self.x_label);
+        let mut svg = frame.begin(&label);
         for mark in self.marks.iter().filter(|mark| (0.0..=self.x_end).contains(&mark.x)) {
             let (at, bottom) = (x.at(mark.x), HEIGHT - BOTTOM);
             let dashed = if mark.is_dashed { " dashed" } else { "" };
@@ -85,40 +83,74 @@ impl Plot<'_> {
         svg.push_str("</svg>");
         svg
     }
+}
 
-    fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis) {
+/// What stands around a plot.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    /// Numbers at the horizontal axis, by their place on it.
+    pub(super) x_ticks: Vec<(f64, String)>,
+    pub(super) x_label: &'a str,
+    pub(super) y_label: &'a str,
+}
+
+impl<'a> Frame<'a> {
+    /// Both axes in even steps.
+    pub(super) fn new(x: (f64, f64), y: (f64, f64), x_label: &'a str, y_label: &'a str) -> Self {
+        let x = Axis::new(x.0, x.1, LEFT, WIDTH - RIGHT);
+        let y = Axis::new(y.0, y.1, HEIGHT - BOTTOM, TOP);
+        let x_ticks = x.ticks(8).into_iter().map(|tick| (tick, short(tick))).collect();
+        Self { x, y, x_ticks, x_label, y_label }
+    }
+
+    /// Begins the element, which reads `label` where it cannot be seen.
+    pub(super) fn begin(&self, label: &str) -> String {
+        let label = escape(label);
+        let mut svg =
+            format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
         let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for tick in y.ticks(5) {
-            let (at, text) = (y.at(tick), words::number(tick));
-            push(svg, format_args!("<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>"));
+        for tick in self.y.ticks(5) {
+            let (at, text) = (self.y.at(tick), short(tick));
+            push(&mut svg, format_args!("<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>"));
             let (text_x, text_y) = (left - 5.0, at + 3.5);
-            push(svg, format_args!("<text x=\"{text_x}\" y=\"{text_y:.1}\" class=\"end\">"));
-            push(svg, format_args!("{text}</text>"));
+            push(&mut svg, format_args!("<text x=\"{text_x}\" y=\"{text_y:.1}\" class=\"end\">"));
+            push(&mut svg, format_args!("{text}</text>"));
         }
-        for tick in x.ticks(8) {
-            let (at, text, text_y) = (x.at(tick), words::number(tick), bottom + 14.0);
-            let mark = bottom + 4.0;
-            push(svg, format_args!("<path class=\"axis\" d=\"M{at:.1} {bottom}V{mark}\"/>"));
-            push(svg, format_args!("<text x=\"{at:.1}\" y=\"{text_y}\" class=\"middle\">"));
-            push(svg, format_args!("{text}</text>"));
+        for (tick, text) in &self.x_ticks {
+            let (at, text_y, mark) = (self.x.at(*tick), bottom + 14.0, bottom + 4.0);
+            push(&mut svg, format_args!("<path class=\"axis\" d=\"M{at:.1} {bottom}V{mark}\"/>"));
+            push(&mut svg, format_args!("<text x=\"{at:.1}\" y=\"{text_y}\" class=\"middle\">"));
+            push(&mut svg, format_args!("{text}</text>"));
         }
-        push(svg, format_args!("<path class=\"axis\" d=\"M{left} {TOP}V{bottom}H{right}\"/>"));
-        let unit = escape(&self.y_label);
-        push(svg, format_args!("<text x=\"{left}\" y=\"{}\">{unit}</text>", TOP - 8.0));
-        let middle = (left + right) / 2.0;
-        let end = HEIGHT - 4.0;
+        push(&mut svg, format_args!("<path class=\"axis\" d=\"M{left} {TOP}V{bottom}H{right}\"/>"));
+        let unit = escape(self.y_label);
+        push(&mut svg, format_args!("<text x=\"{left}\" y=\"{}\">{unit}</text>", TOP - 8.0));
+        let (middle, end) = ((left + right) / 2.0, HEIGHT - 4.0);
         let label = escape(self.x_label);
-        push(svg, format_args!("<text x=\"{middle}\" y=\"{end}\" class=\"middle\">{label}</text>"));
+        push(&mut svg, format_args!("<text x=\"{middle}\" y=\"{end}\" class=\"middle\">"));
+        push(&mut svg, format_args!("{label}</text>"));
+        svg
     }
 }
 
-fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
+/// A round number without the zeros at its end.
+fn short(number: f64) -> String {
+    let text = words::number(number);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+pub(super) fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
     svg.write_fmt(text).expect("writing to a text does not fail");
 }
 
 /// From values to places on the page.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Axis {
+pub(super) struct Axis {
     low: f64,
     high: f64,
     from: f64,
@@ -133,7 +165,7 @@ impl Axis {
         Self { low, high, from, to }
     }
 
-    fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
     }
 
@@ -273,6 +305,12 @@ mod tests {
         ] {
             assert_eq!(range([values.as_slice()].into_iter()), expected, "{values:?}");
         }
+    }
+
+    #[test]
+    fn ticks_have_no_zeros_at_their_end() {
+        let texts = [0.5, 1.5, 2.0, 100.0, 1e-7].map(short);
+        assert_eq!(texts, ["0.5", "1.5", "2", "100", "1.0e-7"]);
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use crate::output::{Align, Table};
 use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
 
+/// A figure is near the paper's when it differs by no more than this share of it.
+const NEAR: f64 = 0.25;
+
 /// An experiment as lines of text.
 pub(crate) fn experiment(results: &Results) -> Vec<String> {
     let summary = &results.summary;
@@ -166,6 +169,39 @@ pub(super) fn origin(summary: &SummaryRecord) -> String {
     } else {
         format!("Measured on {}: {duration} s per run, {runs}.", summary.on)
     }
+}
+
+/// The result in a sentence: how far the first metric goes, and how near to the paper it is.
+/// `None` when there is one cell only.
+pub(super) fn headline(results: &Results) -> Option<String> {
+    let metric = *metrics(results).first()?;
+    let of = |cell: &'_ CellRecord| cell.figures.iter().position(|f| f.metric == metric);
+    let all: Vec<(&str, &CellFigure)> = results
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell.cell.as_str(), &cell.figures[of(cell)?])))
+        .collect();
+    let by_median =
+        |a: &&(&str, &CellFigure), b: &&(&str, &CellFigure)| a.1.median.total_cmp(&b.1.median);
+    let (low, high) = (all.iter().min_by(by_median)?, all.iter().max_by(by_median)?);
+    if all.len() < 2 {
+        return None;
+    }
+    let figure = |(_, figure): &(&str, &CellFigure)| with_unit(figure.median, &figure.unit);
+    let mut sentence =
+        format!("{metric} goes from {} ({}) to {} ({}).", figure(low), low.0, figure(high), high.0);
+    let figures = results.cells.iter().flat_map(|cell| &cell.figures);
+    let pairs: Vec<(f64, f64)> =
+        figures.filter_map(|figure| Some((figure.median, figure.paper?))).collect();
+    if !pairs.is_empty() {
+        let is_near = |(run, paper): &&(f64, f64)| (run - paper).abs() <= paper.abs() * NEAR;
+        let near = pairs.iter().filter(is_near).count();
+        sentence.push_str(&format!(
+            " Of {} figures that the paper prints, {near} are within a quarter of it.",
+            pairs.len()
+        ));
+    }
+    Some(sentence)
 }
 
 /// Whether anything is expected of the figures; otherwise they inform.

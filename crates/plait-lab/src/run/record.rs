@@ -30,7 +30,8 @@ pub(crate) enum Record {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) version: String,
-    /// The commit that the lab is built from; ends in `+changes` when the crates differed from it.
+    /// The last commit that changed what the lab is built from; ends in
+    /// `+changes` when the code differed from it.
     #[serde(default = "unknown")]
     pub(crate) commit: String,
     /// [`Loaded::digest`](crate::list::Loaded); empty without a scenario.
@@ -208,7 +209,7 @@ pub(crate) struct SummaryRecord {
     pub(crate) command: String,
     #[serde(flatten)]
     pub(crate) origin: Origin,
-    pub(crate) machine: MachineRecord,
+    pub(crate) machine: Machine,
 }
 
 impl SummaryRecord {
@@ -218,21 +219,6 @@ impl SummaryRecord {
 
     pub(crate) fn is_comparison(&self) -> bool {
         self.on == BOTH
-    }
-}
-
-/// [`Machine`] as it is read again.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct MachineRecord {
-    pub(crate) cpu: String,
-    pub(crate) cores: usize,
-    pub(crate) kernel: String,
-}
-
-impl MachineRecord {
-    pub(crate) fn detect() -> Self {
-        let Machine { cpu, cores, kernel } = Machine::detect();
-        Self { cpu, cores, kernel }
     }
 }
 

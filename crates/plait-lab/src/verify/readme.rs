@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::records::Checked;
 use crate::figure::Figure;
 
 const BEGIN: &str = "<!-- promises -->";
@@ -12,21 +13,22 @@ const END: &str = "<!-- /promises -->";
 const HEAD: &str = "\n| promise | measured | band | kept |\n|---|---|---|---|\n";
 
 /// Replaces a promise's lines in the file's table.
-pub(super) fn update(file: &Path, promise: &str, claim: &str, figures: &[Figure]) -> Result<()> {
+pub(super) fn update(file: &Path, checked: &Checked) -> Result<()> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let new = with_rows(&text, promise, &rows(promise, claim, figures))
+    let new = with_rows(&text, &checked.promise, &rows(checked))
         .with_context(|| format!("{} has no {BEGIN} and {END}", file.display()))?;
     fs::write(file, new).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// A line for each check, and for each throughput or ratio beside it.
-fn rows(promise: &str, claim: &str, figures: &[Figure]) -> Vec<String> {
+fn rows(checked: &Checked) -> Vec<String> {
+    let Checked { promise, claim, figures, .. } = checked;
     let short = |figure: &Figure| {
         let prefix = format!("{promise}: ");
         figure.name.strip_prefix(&prefix).unwrap_or(&figure.name).to_owned()
     };
-    let mut rows = vec![format!("| **{promise}** {claim} | | | |")];
+    let mut rows = vec![format!("| **{promise}** {claim} | {} | | |", checked.origin())];
     let is_shown = |figure: &&Figure| {
         figure.is_check() || matches!(figure.unit.as_ref(), "Mbit/s" | "ratio" | "%")
     };
@@ -65,18 +67,26 @@ fn promise_of(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::records::Thoroughness;
     use super::*;
 
     #[test]
     fn a_promise_replaces_its_own_lines_only() {
         let readme = |rows: &str| format!("a\n{BEGIN}\n{HEAD}{rows}\n{END}\nz\n");
-        let figure = |n| [Figure::count("bond.2: lost", n).exactly(0.0, "s")];
-        let once = with_rows(&readme(""), "bond.2", &rows("bond.2", "c", &figure(1))).unwrap();
-        let other = with_rows(&once, "bond.1", &rows("bond.1", "b", &[])).unwrap();
-        let again = with_rows(&other, "bond.2", &rows("bond.2", "c", &figure(0))).unwrap();
+        let figure = |n| vec![Figure::count("bond.2: lost", n).exactly(0.0, "s")];
+        let checked = |promise, claim, figures| Checked {
+            figures,
+            commit: "abc".into(),
+            date: "2026-01-31".into(),
+            ..Checked::now(promise, claim, Thoroughness::Quick)
+        };
+        let with = |text: &str, new: Checked| with_rows(text, &new.promise, &rows(&new)).unwrap();
+        let once = with(&readme(""), checked("bond.2", "c", figure(1)));
+        let other = with(&once, checked("bond.1", "b", Vec::new()));
+        let again = with(&other, checked("bond.2", "c", figure(0)));
         let expected = [
-            "| **bond.1** b | | | |",
-            "| **bond.2** c | | | |",
+            "| **bond.1** b | abc, quick, 2026-01-31 | | |",
+            "| **bond.2** c | abc, quick, 2026-01-31 | | |",
             "| bond.2: lost | 0 | just 0 | yes |",
             "",
         ];

@@ -772,6 +772,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
+        assert!(size_of::<Sent>() <= 72, "docs/threat-model.md counts 72 bytes for each");
         let sent = filled(OUTSTANDING_MAX as u64 + 10);
         assert_eq!(sent.outstanding.len(), OUTSTANDING_MAX);
         assert_eq!(sent.in_flight_bytes(), OUTSTANDING_MAX as u64 * 1000);

@@ -1,0 +1,252 @@
+//! The figures of a sweep in plots: each metric against the axis, medians with their spread over
+//! the seeds, and the paper's values as marks.
+
+use plait_sim::scenario::sweep::display;
+use toml::Value;
+
+use super::bars::{Bar, bars};
+use super::panel::{Drawn, Key};
+use super::points::{Curve, Point, Points, Range};
+use super::svg::COLOURS;
+use super::words;
+use crate::run::record::{CellFigure, CellRecord, Results};
+
+/// Lines of one plot: more have no colour of their own, and are drawn in further plots.
+const LINES_MAX: usize = COLOURS;
+/// More lines than this in one plot hide each other.
+const LINES_TOGETHER: usize = 4;
+const PLOTS_MAX: usize = 24;
+const BARS_MAX: usize = 40;
+
+/// The plots of an experiment's figures; none when a single cell was run.
+pub(super) fn draw(results: &Results) -> Vec<Drawn> {
+    let cells = &results.cells;
+    if cells.len() < 2 {
+        return Vec::new();
+    }
+    let metrics = words::metrics(results);
+    let axis = numeric_axis(&results.summary.axes, cells);
+    let of_metric = |metric: &&str| match &axis {
+        Some(axis) => curves(metric, axis, &results.summary.axes, cells),
+        None => in_bars(metric, cells).into_iter().collect(),
+    };
+    metrics.iter().flat_map(of_metric).take(PLOTS_MAX).collect()
+}
+
+/// The axis along which the curves go: of those whose values are numbers the one with the most.
+fn numeric_axis(axes: &[String], cells: &[CellRecord]) -> Option<String> {
+    let count = |axis: &str| {
+        let mut values: Vec<f64> = Vec::new();
+        for cell in cells {
+            let value = cell.settings.get(axis).and_then(number)?;
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        Some(values.len()).filter(|values| *values > 1)
+    };
+    // Of equals the first.
+    let counted = axes.iter().rev().filter_map(|axis| Some((count(axis)?, axis)));
+    counted.max_by_key(|(values, _)| *values).map(|(_, axis)| axis.clone())
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn figure_of<'a>(cell: &'a CellRecord, metric: &str) -> Option<&'a CellFigure> {
+    cell.figures.iter().find(|figure| figure.metric == metric)
+}
+
+/// A line of a plot, and which plot it belongs to.
+struct Placed {
+    facet: String,
+    curve: Curve,
+}
+
+/// A metric over the axis, a line for each combination of the others. Where that is many, a plot for
+/// each value of the first other axis; all plots of a metric have the same axes.
+fn curves(metric: &str, axis: &str, axes: &[String], cells: &[CellRecord]) -> Vec<Drawn> {
+    let others: Vec<&String> = axes.iter().filter(|other| *other != axis).collect();
+    let mut placed = place(metric, axis, &[], &others, cells);
+    if placed.len() > LINES_TOGETHER && others.len() > 1 {
+        placed = place(metric, axis, &others[..1], &others[1..], cells);
+    }
+    let unit = cells.iter().find_map(|cell| Some(figure_of(cell, metric)?.unit.as_str()));
+    let y_label = unit.filter(|unit| !unit.is_empty()).unwrap_or(metric);
+    let range = Range::of(placed.iter().flat_map(|placed| &placed.curve.points));
+    let mut facets: Vec<(String, Vec<Curve>)> = Vec::new();
+    for Placed { facet, curve } in placed {
+        match facets.iter_mut().find(|(known, _)| *known == facet) {
+            Some((_, curves)) => curves.push(curve),
+            None => facets.push((facet, vec![curve])),
+        }
+    }
+    let of_facet = |(facet, curves): &(String, Vec<Curve>)| -> Vec<Drawn> {
+        let title = match facet.as_str() {
+            "" => format!("{metric} over {axis}"),
+            facet => format!("{metric} over {axis}, {facet}"),
+        };
+        let draw = |curves: &[Curve]| draw_curves(title.clone(), axis, y_label, &range, curves);
+        curves.chunks(LINES_MAX).map(draw).collect()
+    };
+    facets.iter().flat_map(of_facet).collect()
+}
+
+/// The lines, named by the values of `named`, in plots named by those of `faceted`.
+fn place(
+    metric: &str,
+    axis: &str,
+    faceted: &[&String],
+    named: &[&String],
+    cells: &[CellRecord],
+) -> Vec<Placed> {
+    let mut all: Vec<Placed> = Vec::new();
+    for cell in cells {
+        let x = cell.settings.get(axis).and_then(number);
+        let (Some(figure), Some(x)) = (figure_of(cell, metric), x) else { continue };
+        let (facet, name) = (values(faceted, cell), values(named, cell));
+        let CellFigure { median, low, high, paper, .. } = *figure;
+        let point = Point { x, y: median, low, high, mark: paper };
+        let known = |placed: &&mut Placed| placed.facet == facet && placed.curve.name == name;
+        match all.iter_mut().find(known) {
+            Some(placed) => placed.curve.points.push(point),
+            None => all.push(Placed { facet, curve: Curve { name, points: vec![point] } }),
+        }
+    }
+    for placed in &mut all {
+        placed.curve.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    all
+}
+
+fn draw_curves(title: String, axis: &str, y_label: &str, range: &Range, curves: &[Curve]) -> Drawn {
+    let plot = Points { title: &title, x_label: axis, y_label, range, curves };
+    let svg = plot.svg();
+    let named = curves.iter().enumerate().filter(|(_, curve)| !curve.name.is_empty());
+    let key = |(colour, curve): (usize, &Curve)| Key {
+        name: curve.name.clone(),
+        colour,
+        is_dashed: false,
+    };
+    let mut keys: Vec<Key> = named.map(key).collect();
+    if curves.iter().flat_map(|curve| &curve.points).any(|point| point.mark.is_some()) {
+        keys.push(paper_key());
+    }
+    Drawn { svg, title, keys, samples_per_point: 1 }
+}
+
+fn paper_key() -> Key {
+    Key { name: "rings: the paper".to_owned(), colour: 0, is_dashed: true }
+}
+
+/// What these axes are at a cell.
+fn values(axes: &[&String], cell: &CellRecord) -> String {
+    let words = axes.iter().filter_map(|axis| {
+        let value = cell.settings.get(*axis)?;
+        Some(format!("{axis} {}", display(value)))
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A metric of cells that no number tells apart.
+fn in_bars(metric: &str, cells: &[CellRecord]) -> Option<Drawn> {
+    let mut unit = String::new();
+    let bar = |cell: &CellRecord| {
+        let figure = figure_of(cell, metric)?;
+        unit.clone_from(&figure.unit);
+        let CellFigure { median, low, high, paper, .. } = *figure;
+        Some(Bar { name: cell.cell.clone(), value: median, low, high, mark: paper, colour: 0 })
+    };
+    let all: Vec<Bar> = cells.iter().filter_map(bar).take(BARS_MAX).collect();
+    let title = if unit.is_empty() { metric.to_owned() } else { format!("{metric}, {unit}") };
+    let has_marks = all.iter().any(|bar| bar.mark.is_some());
+    let keys = has_marks.then(paper_key).into_iter().collect();
+    (all.len() > 1).then(|| Drawn { svg: bars(&title, &all), title, keys, samples_per_point: 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::read;
+    use super::*;
+
+    fn sample() -> Results {
+        read::results(Path::new("r"), read::tests::SAMPLE).unwrap().remove(0)
+    }
+
+    fn with(values: &[(&str, Value)], median: f64, paper: Option<f64>) -> CellRecord {
+        let settings = values.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let figure = CellFigure {
+            metric: "goodput_mbit".into(),
+            unit: "Mbit/s".into(),
+            median,
+            low: median - 1.0,
+            high: median + 1.0,
+            paper,
+            paper_source: String::new(),
+        };
+        let mut cell = sample().cells.remove(0);
+        (cell.settings, cell.figures) = (settings.collect(), vec![figure]);
+        cell
+    }
+
+    fn results(axes: &[&str], cells: Vec<CellRecord>) -> Results {
+        let mut results = sample();
+        results.summary.axes = axes.iter().map(|axis| (*axis).to_owned()).collect();
+        results.cells = cells;
+        results
+    }
+
+    #[test]
+    fn a_sweep_over_numbers_is_a_curve_with_the_papers_values_as_rings() {
+        let cell = |hold: i64, mbit, paper| with(&[("hold_ms", hold.into())], mbit, paper);
+        let cells = vec![cell(600, 3.0, None), cell(0, 1.0, Some(2.0)), cell(50, 9.0, Some(8.0))];
+        let drawn = draw(&results(&["hold_ms"], cells));
+        assert_eq!(drawn.len(), 1);
+        assert_eq!(drawn[0].title, "goodput_mbit over hold_ms");
+        assert_eq!(drawn[0].svg.matches("class=\"ring").count(), 2);
+        assert_eq!(drawn[0].svg.matches("class=\"spread").count(), 3);
+        assert_eq!(drawn[0].keys.len(), 1, "one line needs no name; the rings do");
+    }
+
+    #[test]
+    fn the_other_axes_are_lines_and_too_many_go_to_further_plots() {
+        let cell = |x: i64, k: i64| with(&[("x", x.into()), ("k", k.into())], 1.0, None);
+        let cells = (0..10).flat_map(|k| (0..20).map(move |x| cell(x, k))).collect();
+        let drawn = draw(&results(&["k", "x"], cells));
+        assert_eq!(drawn.iter().map(|drawn| drawn.keys.len()).collect::<Vec<_>>(), [8, 2]);
+        assert_eq!(drawn[0].keys[3].name, "k 3");
+    }
+
+    #[test]
+    fn many_lines_are_spread_over_plots_with_the_same_axes() {
+        let cell = |x: i64, form: &str, k: i64| {
+            with(&[("x", x.into()), ("form", form.into()), ("k", k.into())], (x + k) as f64, None)
+        };
+        let forms = ["one", "two", "three"];
+        let cells = forms
+            .iter()
+            .flat_map(|form| (0..2).flat_map(move |k| (0..3).map(move |x| cell(x, form, 40 * k))));
+        let drawn = draw(&results(&["form", "k", "x"], cells.collect()));
+        let titles: Vec<&str> = drawn.iter().map(|drawn| drawn.title.as_str()).collect();
+        assert_eq!(titles[1], "goodput_mbit over x, form two");
+        assert_eq!((titles.len(), drawn[1].keys[0].name.as_str()), (3, "k 0"));
+        assert!(drawn.iter().all(|drawn| drawn.svg.contains(">40</text>")), "{titles:?}");
+    }
+
+    #[test]
+    fn cells_without_numbers_are_bars_and_one_cell_is_no_plot() {
+        let cell = |name: &str, mbit| with(&[("scheduler", name.into())], mbit, None);
+        let cells = vec![cell("blest", 1.0), cell("ecf", 2.0)];
+        let drawn = draw(&results(&["scheduler"], cells.clone()));
+        assert_eq!(drawn.len(), 1);
+        assert_eq!(drawn[0].svg.matches("class=\"level").count(), 2);
+        assert!(draw(&results(&[], cells[..1].to_vec())).is_empty());
+    }
+}

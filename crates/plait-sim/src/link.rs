@@ -1,7 +1,7 @@
-//! One direction of a link: a policer, a queue, a shaper, a transmitter, random loss and outages, and
-//! a propagation delay that may vary. The simulator drives it with virtual time, the lab's emulator with real
-//! time between two TUN devices. What each part does and where it comes from: `link-model.md` in
-//! `docs/algorithms`.
+//! One direction of a link: a policer, a queue, a shaper, a transmitter, random loss and outages,
+//! and a propagation delay that may vary. The simulator drives it with virtual time, the lab's
+//! emulator with real time between two TUN devices. What each part does and where it comes from:
+//! `link-model.md` in `docs/algorithms`.
 //!
 //! Contract: [`Link::send`] puts a packet in, [`Link::poll`] takes out what is due, until it gives
 //! `None`; [`Link::next_event`] says when to poll again and may change with every call. Times given
@@ -237,9 +237,9 @@ impl<P> Link<P> {
         self.config = config;
     }
 
-    /// Gives the transmitter a trace or steps of its rate from `now` on, or a fixed rate, which then
-    /// stands in the configuration too. While one of the others is in force the configured rate says
-    /// nothing. The trace begins at [`Instant::ZERO`], whenever it is set.
+    /// Gives the transmitter a trace or steps of its rate from `now` on, or a fixed rate, which
+    /// then stands in the configuration too. While one of the others is in force the configured
+    /// rate says nothing. The trace begins at [`Instant::ZERO`], whenever it is set.
     pub fn set_service(&mut self, now: Instant, service: Service) {
         self.advance(now);
         if let Service::Fixed(rate) = service {

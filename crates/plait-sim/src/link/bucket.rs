@@ -3,7 +3,8 @@
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-/// A token bucket over bytes at the IP layer. In any time t at most `burst_bytes` + `rate` · t pass.
+/// A token bucket over bytes at the IP layer. In any time t at most `burst_bytes` + `rate` · t
+/// pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
     /// The rate at which tokens come.

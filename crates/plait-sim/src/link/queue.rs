@@ -14,8 +14,8 @@ pub enum Discipline {
     /// Those that do not fit, and those that CoDel picks when they leave the queue (RFC 8289), with
     /// its target of 5 ms and its interval of 100 ms.
     CoDel,
-    /// Those that do not fit, and those that PIE picks when they come (RFC 8033), with its target of
-    /// 15 ms.
+    /// Those that do not fit, and those that PIE picks when they come (RFC 8033), with its target
+    /// of 15 ms.
     Pie,
 }
 

@@ -3,7 +3,8 @@
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-/// A rate over time: one rate at first, then others, each from its time on; once or again and again.
+/// A rate over time: one rate at first, then others, each from its time on; once or again and
+/// again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RateSteps {
     zero: Instant,

@@ -485,8 +485,8 @@ impl Responsive {
     }
 }
 
-/// Runs [`Responsive`] on a link of 24 Mbit/s for a minute: the median delay in the queue, the share
-/// of the rate that was used in percent, and what the link did.
+/// Runs [`Responsive`] on a link of 24 Mbit/s for a minute: the median delay in the queue, the
+/// share of the rate that was used in percent, and what the link did.
 fn with_responsive_flows(config: LinkConfig) -> (Duration, u64, LinkCounters) {
     let config = LinkConfig {
         rate: Rate::from_mbit(24),

@@ -19,9 +19,10 @@ use anyhow::{Context, Result};
 use plait_net::netns::{WAIT_MAX, wait_any_readable};
 use plait_net::tun::Tun;
 use plait_proto::time::Instant;
-use plait_sim::link::{Link, LinkConfig, LinkCounters, Outages};
+use plait_sim::link::{Link, LinkConfig, LinkCounters};
 use plait_sim::world::Carried;
 pub(crate) use plait_sim::world::Way;
+use plait_sim::world::link_config::Course;
 
 use crate::addresses::PROVIDER_V4;
 
@@ -204,11 +205,11 @@ impl Emulator {
         }
     }
 
-    /// Sets when a direction of a strand is dead.
-    pub(crate) fn set_outages(&self, strand: usize, way: Way, outages: Outages) {
+    /// Lets a direction of a strand begin what it does in a scenario.
+    pub(crate) fn begin(&self, strand: usize, way: Way, course: Course) {
         let direction = self.direction(way);
         let (now, mut state) = (direction.epoch.now(), direction.lock());
-        state.links[strand].0.set_outages(now, outages);
+        course.begin(now, &mut state.links[strand].0);
     }
 
     /// Why a direction stands still, if one does.

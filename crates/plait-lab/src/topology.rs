@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
 use plait_net::tun::Tun;
 use plait_proto::units::Rate;
-use plait_sim::link::{DEFAULT_QUEUE_TIME, LinkConfig};
+use plait_sim::link::{DEFAULT_QUEUE_TIME, LinkConfig, Room};
 
 use crate::emulator::Emulator;
 
@@ -71,8 +71,8 @@ impl LinkSpec {
     pub(crate) fn config(&self) -> LinkConfig {
         let rate = Rate::from_mbit(self.rate_mbit);
         let [rtt_min, rtt_max] = [self.rtt_min_ms, self.rtt_max_ms].map(Duration::from_millis);
-        let queue_bytes = rate.bytes_in(self.queue_time);
-        LinkConfig { queue_bytes, ..LinkConfig::with_rtt(rate, rtt_min, rtt_max) }
+        let queue = Room::Bytes(rate.bytes_in(self.queue_time));
+        LinkConfig { queue, ..LinkConfig::with_rtt(rate, rtt_min, rtt_max) }
     }
 
     /// For people: `dsl 64 Mbit/s 13 ms`.

@@ -22,6 +22,7 @@ mod promise;
 mod readme;
 mod records;
 mod resequencing;
+mod scenes;
 mod simulated;
 mod speed;
 pub(crate) mod survive;
@@ -202,6 +203,11 @@ const PROMISES: &[Promise] = &[
         name: "promise.6",
         claim: "plait measure on emulated links agrees with the lab's own figures",
         check: promise::measure::check,
+    },
+    Promise {
+        name: "scenes.4",
+        claim: "links have what limits real ones, alike on the simulator, the emulator, the kernel",
+        check: scenes::check_links,
     },
     Promise {
         name: "trust.1",

@@ -1,7 +1,7 @@
-//! One direction of a link: a queue, a transmitter, random loss and outages, and a propagation
-//! delay that may vary. The simulator drives it with virtual time, the lab's emulator with real
-//! time between two TUN devices. What each part does and where it comes from: `link-model.md` in
-//! `docs/algorithms`.
+//! One direction of a link: a policer, a queue, a shaper, a transmitter, random loss and outages,
+//! and a propagation delay that may vary. The simulator drives it with virtual time, the lab's
+//! emulator with real time between two TUN devices. What each part does and where it comes from:
+//! `link-model.md` in `docs/algorithms`.
 //!
 //! Contract: [`Link::send`] puts a packet in, [`Link::poll`] takes out what is due, until it gives
 //! `None`; [`Link::next_event`] says when to poll again and may change with every call. Times given
@@ -9,8 +9,10 @@
 //! dropped, when each is due) does not depend on how often it is polled.
 //!
 //! - [`LinkConfig`]: what the link is like, besides what follows.
-//! - [`Service`], [`Trace`]: what the transmitter can send when.
-//! - [`Discipline`]: which of the packets that wait are dropped.
+//! - [`Service`], [`RateSteps`], [`Trace`]: what the transmitter can send when.
+//! - [`Access`], [`Grants`], [`Aggregation`]: when it may.
+//! - [`Bucket`]: what a policer lets in, and a shaper out.
+//! - [`Room`], [`Discipline`]: how much may wait, and which of the packets that wait are dropped.
 //! - [`Loss`]: which packets are lost on the way.
 //! - [`Outages`]: when all are.
 
@@ -20,29 +22,49 @@ use plait_proto::time::Instant;
 
 use crate::prng::Prng;
 
+mod access;
+mod aggregation;
+mod bucket;
 mod codel;
 mod config;
 mod counters;
+mod grants;
 mod jitter;
 mod loss;
 mod outage;
+mod pie;
 mod queue;
+mod rate_steps;
 mod service;
 mod trace;
+mod transmitter;
 
+pub use access::Access;
+pub use aggregation::Aggregation;
+pub use bucket::Bucket;
+use bucket::Tokens;
 use codel::Codel;
 pub use codel::{CODEL_INTERVAL, CODEL_TARGET};
 pub use config::{DEFAULT_QUEUE_TIME, LinkConfig};
 pub use counters::LinkCounters;
+pub use grants::Grants;
 use jitter::Jitter;
 pub use loss::Loss;
 use loss::LossState;
 pub use outage::{OutageError, Outages};
-pub use queue::Discipline;
+pub use pie::PIE_TARGET;
+use pie::Pie;
+pub use queue::{Discipline, Room};
 use queue::{Packet, Queue};
+pub use rate_steps::{RateSteps, RateStepsError};
 pub use service::Service;
-use service::Transmitter;
 pub use trace::{FRAMING_BYTES, OPPORTUNITY_BYTES, Trace, TraceError};
+use transmitter::{Rules, Transmitter};
+
+/// What separates the draws of the medium and of PIE from those of loss and jitter: a link that has
+/// one more of them loses and delays the same packets.
+const MEDIUM_SEED: u64 = 0x6d65_6469_756d_0001;
+const PIE_SEED: u64 = 0x7069_6521_0000_0001;
 
 /// What became of a packet at the link's door.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +73,10 @@ pub enum Verdict {
     Accepted,
     /// The queue was full.
     QueueFull,
+    /// The policer had too few tokens, or the packet is longer than a bucket.
+    Policed,
+    /// PIE dropped it.
+    DroppedEarly,
 }
 
 /// One direction of a link that carries payloads of type `P`.
@@ -62,9 +88,11 @@ pub struct Link<P> {
     prng: Prng,
     jitter: Jitter,
     loss: LossState,
+    policer: Tokens,
     transmitter: Transmitter<P>,
     queue: Queue<P>,
     codel: Codel,
+    pie: Pie,
     /// Packets past the transmitter, sorted by the time they are due.
     flying: VecDeque<(Instant, Packet<P>)>,
     /// The latest time at which any packet past the transmitter is or was due: without reordering
@@ -85,9 +113,14 @@ impl<P> Link<P> {
             prng,
             jitter,
             loss: LossState::default(),
-            transmitter: Transmitter::new(Service::Fixed(config.rate)),
+            policer: Tokens::full(Instant::ZERO),
+            transmitter: Transmitter::new(
+                rules(&config, Service::Fixed(config.rate)),
+                Prng::new(seed ^ MEDIUM_SEED),
+            ),
             queue: Queue::new(),
             codel: Codel::default(),
+            pie: Pie::new(Prng::new(seed ^ PIE_SEED)),
             flying: VecDeque::new(),
             due_last: Instant::ZERO,
             counters: LinkCounters::default(),
@@ -99,16 +132,52 @@ impl<P> Link<P> {
         self.advance(now);
         self.counters.in_packets += 1;
         self.counters.in_bytes += bytes;
+        let verdict = self.admit(now, bytes);
+        let counter = match verdict {
+            Verdict::Accepted => {
+                let packet = Packet { bytes, payload };
+                if self.transmitter.is_idle() {
+                    self.transmitter.start(now, packet);
+                } else {
+                    self.queue.push(now, packet);
+                }
+                return verdict;
+            }
+            Verdict::QueueFull => &mut self.counters.dropped_queue_packets,
+            Verdict::Policed => &mut self.counters.dropped_policer_packets,
+            Verdict::DroppedEarly => &mut self.counters.dropped_pie_packets,
+        };
+        *counter += 1;
+        self.counters.dropped_bytes += bytes;
+        verdict
+    }
+
+    /// Whether a packet may come in.
+    fn admit(&mut self, now: Instant, bytes: u64) -> Verdict {
+        if self.config.shaper.is_some_and(|bucket| bytes > bucket.burst_bytes) {
+            return Verdict::Policed;
+        }
+        if self.config.policer.is_some_and(|bucket| !self.policer.take(now, bucket, bytes)) {
+            return Verdict::Policed;
+        }
         self.codel.on_enqueue(bytes);
-        let packet = Packet { bytes, payload };
-        if self.transmitter.packet().is_none() {
-            self.transmitter.start(now, packet);
-        } else if self.queue.bytes() + bytes <= self.config.queue_bytes {
-            self.queue.push(now, packet);
-        } else {
-            self.counters.dropped_queue_packets += 1;
-            self.counters.dropped_bytes += bytes;
+        if self.transmitter.is_idle() {
+            return Verdict::Accepted;
+        }
+        let rules = self.transmitter.rules();
+        let rate = || {
+            let rate = rules.service.rate_at(now);
+            let rate = rules.shaper.map_or(rate, |bucket| bucket.rate.min(rate));
+            rules.access.mean_rate(rate)
+        };
+        if !self.queue.fits(bytes, self.config.queue, rate) {
             return Verdict::QueueFull;
+        }
+        if self.config.discipline == Discipline::Pie {
+            self.update_pie(now);
+            if self.pie.drops(self.queue.packets()) {
+                return Verdict::DroppedEarly;
+            }
         }
         Verdict::Accepted
     }
@@ -135,7 +204,10 @@ impl<P> Link<P> {
     /// the link is empty or stands still.
     pub fn next_event(&self) -> Option<Instant> {
         let flying = self.flying.front().map(|(due, _)| *due);
-        let sending = self.transmitter.sent_at().map(|sent| self.floor(sent + self.config.delay));
+        let sending = match self.transmitter.gathers_until() {
+            Some(until) => Some(until),
+            None => self.transmitter.sent_at().map(|sent| self.floor(sent + self.config.delay)),
+        };
         match (flying, sending) {
             (Some(flying), Some(sending)) => Some(flying.min(sending)),
             (flying, sending) => flying.or(sending),
@@ -152,22 +224,28 @@ impl<P> Link<P> {
         }
         if config.discipline != self.config.discipline {
             self.codel = self.codel.restarted();
+            self.pie = self.pie.restarted(now);
         }
-        if matches!(self.transmitter.service(), Service::Fixed(_)) {
-            self.transmitter.change(now, Service::Fixed(config.rate));
+        if config.policer.is_some() && self.config.policer.is_none() {
+            self.policer = Tokens::full(now);
         }
+        let service = match self.transmitter.rules().service.clone() {
+            Service::Fixed(_) => Service::Fixed(config.rate),
+            other @ (Service::Steps(_) | Service::Trace(_)) => other,
+        };
+        self.transmitter.change(now, rules(&config, service));
         self.config = config;
     }
 
-    /// Gives the transmitter a trace from `now` on, or a fixed rate, which then stands in the
-    /// configuration too. While a trace is in force the configured rate says nothing. The trace
-    /// begins at [`Instant::ZERO`], whenever it is set.
+    /// Gives the transmitter a trace or steps of its rate from `now` on, or a fixed rate, which
+    /// then stands in the configuration too. While one of the others is in force the configured
+    /// rate says nothing. The trace begins at [`Instant::ZERO`], whenever it is set.
     pub fn set_service(&mut self, now: Instant, service: Service) {
         self.advance(now);
         if let Service::Fixed(rate) = service {
             self.config.rate = rate;
         }
-        self.transmitter.change(now, service);
+        self.transmitter.change(now, rules(&self.config, service));
     }
 
     /// Replaces the outages from `now` on. What leaves the transmitter in an outage is lost, as on
@@ -191,7 +269,7 @@ impl<P> Link<P> {
 
     /// What the transmitter can send when.
     pub fn service(&self) -> &Service {
-        self.transmitter.service()
+        &self.transmitter.rules().service
     }
 
     /// When the link is dead.
@@ -211,13 +289,12 @@ impl<P> Link<P> {
 
     /// Packets inside: waiting, being sent, or on their way.
     pub fn inside_packets(&self) -> u64 {
-        let sending = usize::from(self.transmitter.packet().is_some());
-        (self.queue.packets() + self.flying.len() + sending) as u64
+        (self.queue.packets() + self.flying.len() + self.transmitter.inside().count()) as u64
     }
 
     /// Bytes of the packets inside.
     pub fn inside_bytes(&self) -> u64 {
-        let sending = self.transmitter.packet().map_or(0, |packet| packet.bytes);
+        let sending = self.transmitter.inside().sum::<u64>();
         let flying = self.flying.iter().map(|(_, packet)| packet.bytes).sum::<u64>();
         self.queue.bytes() + sending + flying
     }
@@ -226,18 +303,35 @@ impl<P> Link<P> {
     #[inline]
     fn advance(&mut self, now: Instant) {
         // Mostly nothing has left since the last call.
-        if self.transmitter.sent_at().is_some_and(|sent| sent <= now) {
+        if self.transmitter.next_at().is_some_and(|at| at <= now) {
             self.send_until(now);
         }
     }
 
     fn send_until(&mut self, now: Instant) {
-        while let Some((sent, packet)) = self.transmitter.take_sent(now) {
+        loop {
+            if let Some(at) = self.transmitter.gathers_until().filter(|at| *at <= now) {
+                self.gather(at);
+            }
+            let Some((sent, packet, others)) = self.transmitter.take_sent(now) else { break };
             self.launch(sent, packet);
+            others.into_iter().for_each(|packet| self.launch(sent, packet));
             if let Some(next) = self.dequeue(sent) {
                 self.transmitter.follow(sent, next);
             }
         }
+    }
+
+    /// Fills the frame that the transmitter closes at `now`.
+    fn gather(&mut self, now: Instant) {
+        while let Some((_, bytes)) = self.queue.head() {
+            if !self.transmitter.takes(now, bytes) {
+                break;
+            }
+            let Some(packet) = self.dequeue(now) else { break };
+            self.transmitter.join(packet);
+        }
+        self.transmitter.close(now);
     }
 
     /// The next packet to send at `now`.
@@ -248,7 +342,15 @@ impl<P> Link<P> {
                 self.counters.dropped_codel_packets += 1;
                 self.counters.dropped_bytes += packet.bytes;
             }),
+            Discipline::Pie => {
+                self.update_pie(now);
+                self.queue.pop().map(|(_, packet)| packet)
+            }
         }
+    }
+
+    fn update_pie(&mut self, now: Instant) {
+        self.pie.update_until(now, self.queue.head().map(|(came, _)| came));
     }
 
     /// Takes a packet that left the transmitter at `sent`: lost, or on its way.
@@ -287,6 +389,11 @@ impl<P> Link<P> {
     fn floor(&self, due: Instant) -> Instant {
         if self.config.reorder { due } else { due.max(self.due_last) }
     }
+}
+
+/// The transmitter's part of a configuration.
+fn rules(config: &LinkConfig, service: Service) -> Rules {
+    Rules { service, shaper: config.shaper, access: config.access }
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ use plait_proto::time::{Duration, Instant};
 use crate::app::Span;
 use crate::error::WorldError;
 use crate::scenario::app::Direction;
-use crate::scenario::link::QueueSpec;
 use crate::scenario::sweep::Cell;
 use crate::scenario::{CellResult, Scenario};
 use crate::world::{CipherChoice, Trace, Way, World};
@@ -153,11 +152,8 @@ fn main_way(scenario: &Scenario) -> Way {
 /// arrive.
 pub fn drain_time(scenario: &Scenario) -> Duration {
     let directions = scenario.links.values().flat_map(|link| [&link.up, &link.down]);
-    let longest = directions.map(|spec| {
-        let (QueueSpec::DropTail { bytes } | QueueSpec::CoDel { bytes }) = spec.queue;
-        let queueing = spec.capacity.mean_rate().time_for(bytes);
-        queueing.min(Duration::from_secs(60)) + spec.delay + spec.jitter
-    });
+    let longest = directions
+        .map(|spec| spec.longest_wait().min(Duration::from_secs(60)) + spec.delay + spec.jitter);
     Duration::from_secs(2) + 2 * longest.max().unwrap_or_default() + scenario.server_rtt
 }
 

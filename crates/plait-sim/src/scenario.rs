@@ -331,7 +331,7 @@ fn read_topology<'a>(
     let places: BTreeMap<&str, Place> =
         sections.iter().map(|(name, section)| (*name, section.place().clone())).collect();
     let link_names: Vec<&str> = places.keys().copied().collect();
-    let links = link::read_all(sections, files);
+    let links = link::read_all(sections, link::Around { files, duration });
     link::check_through(&places, &links, files.problems());
     let bond = bond::read(top.single("bond"), &links, &link_names);
     let steer = steer::read(top.single("steer"), &links, &link_names);

@@ -131,7 +131,7 @@ impl World {
         };
         world.bring_bond_up()?;
         world.zero = world.course.now;
-        world.network.set_outages(scenario, world.zero)?;
+        world.network.begin(scenario, world.zero)?;
         world.add_apps(scenario, &mut prng)?;
         Ok(world)
     }

@@ -7,6 +7,7 @@ use plait_proto::config::{LossDetection, Order};
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
+use plait_sim::link::{Discipline, Room};
 use plait_sim::ratio::Ratio;
 use plait_sim::run;
 use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, UdpSpec, Via};
@@ -293,13 +294,17 @@ fn link_spec(link: &Link) -> LinkSpec {
         let bytes = rate.bytes_in(Duration::from_millis(link.queue_ms.into()));
         let outage = course::outage(link.course);
         DirectionSpec {
-            capacity: course::capacity(link.course, kbit),
-            delay: Duration::from_millis(link.rtt_ms.into()) / 2,
             jitter: Duration::from_millis(link.jitter_ms.into()) / 2,
-            reorder: false,
             loss: loss_spec(link.losses),
-            queue: QueueSpec::DropTail { bytes: bytes.max(QUEUE_BYTES_MIN) },
+            queue: QueueSpec {
+                discipline: Discipline::DropTail,
+                room: Room::Bytes(bytes.max(QUEUE_BYTES_MIN)),
+            },
             outages: outage.into_iter().map(|(start, end)| Span { start, end }).collect(),
+            ..DirectionSpec::new(
+                course::capacity(link.course, kbit),
+                Duration::from_millis(link.rtt_ms.into()) / 2,
+            )
         }
     };
     LinkSpec {

@@ -17,7 +17,7 @@ const LINKS: &str = "tcp/links";
 const TCP_SHARE: f64 = 0.1;
 const LINKS_MIN: usize = 5;
 
-fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
+pub(super) fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
     let settings = settings.iter().map(ToString::to_string).collect();
     CompareArgs { seeds, experiment: ExperimentArgs { settings, ..ExperimentArgs::of(name) } }
 }
@@ -56,6 +56,6 @@ pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Both back-ends' figures in words.
-fn told(checks: &[CheckFigure]) -> Vec<Figure> {
+pub(super) fn told(checks: &[CheckFigure]) -> Vec<Figure> {
     checks.iter().map(|check| Figure::text(check.name.clone(), check.words.clone())).collect()
 }

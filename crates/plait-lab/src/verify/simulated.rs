@@ -11,7 +11,7 @@ use crate::run::results;
 const TABLE_TIME_MAX_S: f64 = 60.0;
 
 /// A scenario with the seeds 1, 2, ….
-fn simulate(name: &str, seeds: u64) -> Result<Results> {
+pub(super) fn simulate(name: &str, seeds: u64) -> Result<Results> {
     results(&RunArgs { on: On::Sim, seeds, experiment: ExperimentArgs::of(name) })
 }
 

@@ -3,14 +3,16 @@
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
 
+use super::access::Access;
+use super::bucket::Bucket;
 use super::loss::Loss;
-use super::queue::Discipline;
+use super::queue::{Discipline, Room};
 
 /// Time that the default queue holds at the link's rate.
 pub const DEFAULT_QUEUE_TIME: Duration = Duration::from_millis(50);
 
-/// One direction of a link, as far as it does not follow a course of time: a trace and outages are
-/// set on the link itself ([`Link::set_service`], [`Link::set_outages`]).
+/// One direction of a link, as far as it does not follow a course of time: a trace, steps of the
+/// rate and outages are set on the link itself ([`Link::set_service`], [`Link::set_outages`]).
 ///
 /// [`Link::set_service`]: super::Link::set_service
 /// [`Link::set_outages`]: super::Link::set_outages
@@ -29,9 +31,14 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// Which of the packets that wait are dropped.
     pub discipline: Discipline,
-    /// Bytes that may wait for the transmitter, the packet being sent not counted. A packet that
-    /// does not fit any more is dropped.
-    pub queue_bytes: u64,
+    /// How much may wait for the transmitter. A packet that does not fit any more is dropped.
+    pub queue: Room,
+    /// A bucket at the door: a packet that finds too few tokens is dropped.
+    pub policer: Option<Bucket>,
+    /// A bucket behind the queue: a packet waits for its tokens before it is sent.
+    pub shaper: Option<Bucket>,
+    /// When the transmitter may send.
+    pub access: Access,
 }
 
 impl LinkConfig {
@@ -44,7 +51,10 @@ impl LinkConfig {
             reorder: false,
             loss: Loss::NONE,
             discipline: Discipline::DropTail,
-            queue_bytes: rate.bytes_in(DEFAULT_QUEUE_TIME),
+            queue: Room::Bytes(rate.bytes_in(DEFAULT_QUEUE_TIME)),
+            policer: None,
+            shaper: None,
+            access: Access::Always,
         }
     }
 
@@ -65,6 +75,6 @@ mod tests {
         let lte = LinkConfig::with_rtt(Rate::from_mbit(60), ms(25), ms(45));
         assert_eq!(lte.delay, Duration::from_micros(12_500));
         assert_eq!(lte.jitter, ms(10));
-        assert_eq!(lte.queue_bytes, 375_000);
+        assert_eq!(lte.queue, Room::Bytes(375_000));
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use plait_proto::time::Instant;
+use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
 
 /// Which of the packets that wait are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,6 +14,31 @@ pub enum Discipline {
     /// Those that do not fit, and those that CoDel picks when they leave the queue (RFC 8289), with
     /// its target of 5 ms and its interval of 100 ms.
     CoDel,
+    /// Those that do not fit, and those that PIE picks when they come (RFC 8033), with its target
+    /// of 15 ms.
+    Pie,
+}
+
+/// How much may wait, the packet in the transmitter not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// So many bytes, whatever the rate.
+    Bytes(u64),
+    /// So many packets, however long.
+    Packets(u64),
+    /// What the link sends in this time at the rate that it has just then.
+    Time(Duration),
+}
+
+impl Room {
+    /// Time that a full queue of packets of `packet_bytes` takes at `rate`.
+    pub fn time_at(self, rate: Rate, packet_bytes: u64) -> Duration {
+        match self {
+            Self::Bytes(bytes) => rate.time_for(bytes),
+            Self::Packets(packets) => rate.time_for(packets.saturating_mul(packet_bytes)),
+            Self::Time(time) => time,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -43,6 +69,20 @@ impl<P> Queue<P> {
         let (came, packet) = self.waiting.pop_front()?;
         self.bytes -= packet.bytes;
         Some((came, packet))
+    }
+
+    /// Whether a packet of `bytes` still fits; `rate` gives the link's of the moment.
+    pub(super) fn fits(&self, bytes: u64, room: Room, rate: impl FnOnce() -> Rate) -> bool {
+        match room {
+            Room::Bytes(most) => self.bytes + bytes <= most,
+            Room::Packets(most) => (self.waiting.len() as u64) < most,
+            Room::Time(time) => self.bytes + bytes <= rate().bytes_in(time),
+        }
+    }
+
+    /// When the packet at the head came, and its length.
+    pub(super) fn head(&self) -> Option<(Instant, u64)> {
+        self.waiting.front().map(|(came, packet)| (*came, packet.bytes))
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -49,7 +49,7 @@ fn a_late_caller_changes_nothing_but_its_own_lateness() {
 
 #[test]
 fn queue_drops_at_its_tail_and_not_before() {
-    let mut link = Link::new(LinkConfig { queue_bytes: 3000, ..config() }, 1);
+    let mut link = Link::new(LinkConfig { queue: Room::Bytes(3000), ..config() }, 1);
     let verdicts: Vec<_> = (0..4).map(|n| link.send(ms(0), 1500, n)).collect();
     assert_eq!(verdicts[2], Verdict::Accepted, "one in the transmitter, two wait");
     assert_eq!(verdicts[3], Verdict::QueueFull);
@@ -155,7 +155,7 @@ fn jitter_with_reordering_lets_packets_overtake() {
     let config = LinkConfig {
         jitter: Duration::from_millis(20),
         reorder: true,
-        queue_bytes: u64::MAX,
+        queue: Room::Bytes(u64::MAX),
         ..config()
     };
     let mut link = Link::new(config, 9);
@@ -187,7 +187,8 @@ fn order_is_kept_again_when_reordering_ends() {
 
 #[test]
 fn codel_drops_are_counted_apart() {
-    let config = LinkConfig { discipline: Discipline::CoDel, queue_bytes: 150_000, ..config() };
+    let config =
+        LinkConfig { discipline: Discipline::CoDel, queue: Room::Bytes(150_000), ..config() };
     let mut link = Link::new(config, 1);
     for n in 0..1000 {
         link.send(ms(u64::from(n)), 1500, n);

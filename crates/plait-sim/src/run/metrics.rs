@@ -227,7 +227,7 @@ fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, testbed:
         .map(|name| {
             let link = &scenario.links[name];
             let spec = if way == Way::Down { &link.down } else { &link.up };
-            spec.capacity.mean_rate().bits_per_second() as f64 / 1e6 * share
+            spec.mean_rate().bits_per_second() as f64 / 1e6 * share
         })
         .collect();
     let sum: f64 = capacities.iter().sum();

@@ -10,8 +10,10 @@ use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
 use super::error::no_such;
 use super::files::Reader;
 use super::span::{self, Span, millis};
-use crate::link::Trace;
+use crate::link::{Access, Bucket, Discipline, RateSteps, Room, Trace};
 use crate::ratio::Ratio;
+
+mod limits;
 
 /// A link between customer and provider.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,8 +52,59 @@ pub struct DirectionSpec {
     pub loss: LossSpec,
     /// Packets that wait for the transmitter.
     pub queue: QueueSpec,
+    /// What is let in.
+    pub policer: Option<Bucket>,
+    /// What is let out of the queue.
+    pub shaper: Option<Bucket>,
+    /// When the transmitter may send.
+    pub access: Access,
     /// When the link is cut.
     pub outages: Vec<Span>,
+}
+
+impl DirectionSpec {
+    /// A direction that loses nothing, has no jitter, and a drop-tail queue of 50 ms.
+    pub fn new(capacity: Capacity, delay: Duration) -> Self {
+        let bytes = capacity.rate_at_first().bytes_in(millis(DROP_TAIL_MS));
+        Self {
+            capacity,
+            delay,
+            jitter: Duration::ZERO,
+            reorder: false,
+            loss: LossSpec::Bernoulli(Ratio::ZERO),
+            queue: QueueSpec { discipline: Discipline::DropTail, room: Room::Bytes(bytes) },
+            policer: None,
+            shaper: None,
+            access: Access::Always,
+            outages: Vec::new(),
+        }
+    }
+
+    /// What full packets get in the long run.
+    pub fn mean_rate(&self) -> Rate {
+        let rate = behind_queue(self.capacity.mean_rate(), self.shaper, self.access);
+        self.policer.map_or(rate, |bucket| bucket.rate.min(rate))
+    }
+
+    /// The longest that a packet waits, while the link sends at all.
+    pub fn longest_wait(&self) -> Duration {
+        let rate = match &self.capacity {
+            Capacity::Steps { steps, .. } => steps.lowest().unwrap_or(Rate::ZERO),
+            Capacity::Fixed(_) | Capacity::Trace(_) => self.capacity.mean_rate(),
+        };
+        let turn = match self.access {
+            Access::Always => Duration::ZERO,
+            Access::Granted(grants) => grants.gap_max,
+            Access::Contended(aggregation) => aggregation.access_max + aggregation.air_max,
+        };
+        let rate = behind_queue(rate, self.shaper, self.access);
+        self.queue.room.time_at(rate, MTU_BYTES.into()).saturating_add(turn)
+    }
+}
+
+/// The rate at which a queue empties, for full packets.
+fn behind_queue(rate: Rate, shaper: Option<Bucket>, access: Access) -> Rate {
+    access.mean_rate(shaper.map_or(rate, |bucket| bucket.rate.min(rate)))
 }
 
 /// How much passes through a link, at the IP layer.
@@ -59,16 +112,31 @@ pub struct DirectionSpec {
 pub enum Capacity {
     /// A transmitter of fixed rate.
     Fixed(Rate),
+    /// A transmitter whose rate changes at given times after the start of the scenario.
+    Steps {
+        /// The rates; their zero is the scenario's start.
+        steps: Arc<RateSteps>,
+        /// Their mean over the run.
+        mean: Rate,
+    },
     /// A recorded capacity.
     Trace(Arc<Trace>),
 }
 
 impl Capacity {
-    /// The rate, or a trace's mean.
+    /// The rate, or the mean of one that changes.
     pub fn mean_rate(&self) -> Rate {
         match self {
-            Self::Fixed(rate) => *rate,
+            Self::Fixed(rate) | Self::Steps { mean: rate, .. } => *rate,
             Self::Trace(trace) => trace.mean_rate(),
+        }
+    }
+
+    /// The rate before any step, or a trace's mean.
+    pub fn rate_at_first(&self) -> Rate {
+        match self {
+            Self::Steps { steps, .. } => steps.base(),
+            Self::Fixed(_) | Self::Trace(_) => self.mean_rate(),
         }
     }
 }
@@ -93,48 +161,70 @@ pub enum LossSpec {
 
 /// The queue before the transmitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum QueueSpec {
-    /// What does not fit is dropped.
-    DropTail {
-        /// Room in bytes.
-        bytes: u64,
-    },
-    /// CoDel with RFC 8289's target and interval.
-    CoDel {
-        /// Room in bytes; what does not fit is dropped.
-        bytes: u64,
-    },
+pub struct QueueSpec {
+    /// Which packets are dropped.
+    pub discipline: Discipline,
+    /// How much may wait; what does not fit is dropped.
+    pub room: Room,
 }
 
 /// Time that a drop-tail queue holds at the link's rate unless told otherwise, in milliseconds.
 const DROP_TAIL_MS: f64 = 50.0;
-/// The same of CoDel, which keeps its queue short by itself.
-const CODEL_MS: f64 = 1000.0;
+/// The same of CoDel and PIE, which keep their queue short by themselves.
+const MANAGED_MS: f64 = 1000.0;
 /// Room for a full packet and the tunnel's framing.
 const MTU_BYTES: u16 = 1600;
 const RTT_MAX_MS: f64 = 10_000.0;
 
-/// Options of which one excludes the others.
 const CAPACITY: &[&str] = &["rate_mbit", "trace"];
-const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes"];
-const EXCLUSIVE: [&[&str]; 2] = [CAPACITY, QUEUE_ROOM];
+/// A direction that has one of these has steps of its own, or none.
+const STEPS: &[&str] = &["rate_mbit", "trace", "rate_steps", "rate_repeat_s"];
+const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes", "queue_packets"];
+const ACCESS: &[&str] = &["grants", "aggregation"];
+/// An option, and those of the conditions it begins from that it takes the place of.
+const REPLACES: &[(&str, &[&str])] = &[
+    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s"]),
+    ("trace", &["rate_mbit", "rate_steps", "rate_repeat_s", "grants", "aggregation"]),
+    ("rate_steps", &["rate_repeat_s"]),
+    ("queue_ms", &["queue_bytes", "queue_packets"]),
+    ("queue_bytes", &["queue_ms", "queue_packets", "queue_scales"]),
+    ("queue_packets", &["queue_ms", "queue_bytes", "queue_scales"]),
+    ("grants", &["aggregation"]),
+    ("aggregation", &["grants"]),
+];
 /// Options that a direction may have for itself.
 const OF_DIRECTION: &[&str] = &[
     "rate_mbit",
+    "rate_steps",
+    "rate_repeat_s",
     "trace",
+    "policer",
+    "shaper",
+    "grants",
+    "aggregation",
     "queue",
     "queue_ms",
     "queue_bytes",
+    "queue_packets",
+    "queue_scales",
     "loss",
     "reorder",
     "outages_s",
     "delay_ms",
 ];
 
+/// What a link is read with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around<'a> {
+    pub(super) files: &'a Reader<'a>,
+    /// How long the run lasts.
+    pub(super) duration: Duration,
+}
+
 /// Reads every link; those that are wrong are left out.
 pub(super) fn read_all(
     sections: Vec<(&str, Section<'_>)>,
-    files: &Reader<'_>,
+    around: Around<'_>,
 ) -> BTreeMap<String, LinkSpec> {
     let mut links = BTreeMap::new();
     for (name, section) in sections {
@@ -144,7 +234,7 @@ pub(super) fn read_all(
             let help = format!("use 1 to {name_bytes_max} bytes without `.`, `=` and `,`");
             section.problem("", Problem::new(text, help));
         }
-        if let Some(link) = read_like(section, files) {
+        if let Some(link) = read_like(section, around) {
             links.insert(name.to_owned(), link);
         }
     }
@@ -182,13 +272,13 @@ pub(super) fn check_through(
 }
 
 /// Reads a link that may begin from a file of named conditions.
-fn read_like(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
+fn read_like(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     let place = section.place_of("like");
-    let Some(like) = section.text("like") else { return read(section, files) };
-    let base = match files.table(&place, &like) {
+    let Some(like) = section.text("like") else { return read(section, around) };
+    let base = match around.files.table(&place, &like) {
         Ok(base) => base,
         Err(error) => {
-            error.note(&section, "like", files.problems());
+            error.note(&section, "like", around.files.problems());
             return None;
         }
     };
@@ -200,14 +290,14 @@ fn read_like(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
         section.problem_at(&nested.key_place, "like", problem);
     }
     let merged = overlay(base, section.entries()?);
-    read(section.with_entries(&merged), files)
+    read(section.with_entries(&merged), around)
 }
 
 /// The base with the section's own options in the place of the base's.
 fn overlay(mut base: Table, own: &Table) -> Table {
-    for group in EXCLUSIVE {
-        if group.iter().any(|key| own.contains_key(*key)) {
-            base.retain(|key, _| !group.contains(&key.as_str()));
+    for (key, replaced) in REPLACES {
+        if own.contains_key(*key) {
+            base.retain(|key, _| !replaced.contains(&key.as_str()));
         }
     }
     for (key, entry) in own {
@@ -226,7 +316,7 @@ fn overlay(mut base: Table, own: &Table) -> Table {
     base
 }
 
-fn read(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
+fn read(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     section.know(&["like"]);
     section.know(OF_DIRECTION);
     let title = section.text("title").unwrap_or_default();
@@ -241,27 +331,50 @@ fn read(mut section: Section<'_>, files: &Reader<'_>) -> Option<LinkSpec> {
     if !section.holds_any(&["rtt_ms", "delay_ms"]) && !delays_are_given {
         section.missing("rtt_ms", "rtt_ms = 20");
     }
-    let up = read_direction(up, &mut section, rtt, files);
-    let down = read_direction(down, &mut section, rtt, files);
+    let common = Common { rtt, mtu, around };
+    let up = read_direction(up, &mut section, common);
+    let down = read_direction(down, &mut section, common);
     section.finish();
     let (up, down) = up.zip(down)?;
     Some(LinkSpec { title, source, up, down, mtu, price, weight, through })
+}
+
+/// What both directions are read with.
+#[derive(Clone, Copy)]
+struct Common<'a> {
+    rtt: Option<(f64, f64)>,
+    mtu: u16,
+    around: Around<'a>,
 }
 
 /// Reads one direction; an option that stands in `own` wins over the link's.
 fn read_direction<'a>(
     mut own: Section<'a>,
     link: &mut Section<'a>,
-    rtt: Option<(f64, f64)>,
-    files: &Reader<'_>,
+    Common { rtt, mtu, around }: Common<'_>,
 ) -> Option<DirectionSpec> {
     own.know(OF_DIRECTION);
-    let capacity = read_capacity(pick(&mut own, link, CAPACITY), files);
-    let mean = capacity.as_ref().map_or(Rate::ZERO, Capacity::mean_rate);
-    let codel = pick(&mut own, link, &["queue"])
-        .choice("queue", &[("drop-tail", false), ("codel", true)])
-        .unwrap_or(false);
-    let queue = read_queue(pick(&mut own, link, QUEUE_ROOM), mean, codel);
+    let capacity = read_capacity(pick(&mut own, link, CAPACITY), around.files);
+    let capacity = read_steps(pick(&mut own, link, STEPS), capacity, around.duration);
+    let policer = limits::read_bucket(pick(&mut own, link, &["policer"]), "policer", mtu);
+    let shaper = limits::read_bucket(pick(&mut own, link, &["shaper"]), "shaper", mtu);
+    let section = pick(&mut own, link, ACCESS);
+    let mut access = limits::read_access(section);
+    if matches!(capacity, Some(Capacity::Trace(_))) {
+        section.no_effect(ACCESS, "trace", "links without a trace");
+        access = Access::Always;
+    }
+    let rate = capacity.as_ref().map_or(Rate::ZERO, Capacity::rate_at_first);
+    let rate = behind_queue(rate, shaper, access);
+    let discipline = pick(&mut own, link, &["queue"]).choice("queue", &DISCIPLINES);
+    let scales = pick(&mut own, link, &["queue_scales"]).boolean("queue_scales").unwrap_or(false);
+    let discipline = discipline.unwrap_or_default();
+    let room = read_room(pick(&mut own, link, QUEUE_ROOM), discipline);
+    let room = match room {
+        Room::Time(time) if !scales => Room::Bytes(rate.bytes_in(time)),
+        other => other,
+    };
+    let queue = QueueSpec { discipline, room };
     let loss = read_loss(pick(&mut own, link, &["loss"]));
     let reorder = pick(&mut own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
     let outages =
@@ -271,9 +384,15 @@ fn read_direction<'a>(
     let one_way = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)));
     own.finish();
     let (low, high) = one_way?;
-    let (delay, jitter) = (millis(low), millis(high - low));
-    Some(DirectionSpec { capacity: capacity?, delay, jitter, reorder, loss, queue, outages })
+    let (capacity, delay, jitter) = (capacity?, millis(low), millis(high - low));
+    let plain = DirectionSpec::new(capacity, delay);
+    let limits = DirectionSpec { policer, shaper, access, queue, ..plain };
+    Some(DirectionSpec { jitter, reorder, loss, outages, ..limits })
 }
+
+/// The disciplines by name.
+const DISCIPLINES: [(&str, Discipline); 3] =
+    [("drop-tail", Discipline::DropTail), ("codel", Discipline::CoDel), ("pie", Discipline::Pie)];
 
 /// Where to read a group of options: in the direction's own section if it holds any of them.
 fn pick<'s, 'a>(
@@ -301,21 +420,49 @@ fn read_capacity(section: &mut Section<'_>, files: &Reader<'_>) -> Option<Capaci
         section.missing("rate_mbit", "rate_mbit = 50");
         return None;
     }
-    let mbit = section.number("rate_mbit", Bounds::new(0.001, 100_000.0, "Mbit/s"))?;
-    Some(Capacity::Fixed(Rate::from_bits_per_second((mbit * 1e6).round() as u64)))
+    let mbit = section.number("rate_mbit", limits::MBIT)?;
+    Some(Capacity::Fixed(limits::mbit_rate(mbit)))
 }
 
-fn read_queue(section: &mut Section<'_>, rate: Rate, codel: bool) -> QueueSpec {
-    let bytes = if section.holds_any(&["queue_bytes"]) {
-        section.no_effect(&["queue_ms"], "queue_bytes", "links without queue_bytes");
-        section.integer("queue_bytes", (0, 1 << 32), "bytes")
-    } else {
-        let default_ms = if codel { CODEL_MS } else { DROP_TAIL_MS };
-        let time = section.millis("queue_ms", 60_000.0).unwrap_or(millis(default_ms));
-        Some(rate.bytes_in(time))
+/// The capacity with the steps that its rate has.
+fn read_steps(
+    section: &mut Section<'_>,
+    capacity: Option<Capacity>,
+    duration: Duration,
+) -> Option<Capacity> {
+    if matches!(capacity, Some(Capacity::Trace(_))) {
+        section.no_effect(&["rate_steps", "rate_repeat_s"], "trace", "links without a trace");
+        return capacity;
+    }
+    let base = capacity.as_ref().map_or(Rate::ZERO, Capacity::mean_rate);
+    match (limits::read_steps(section, base), capacity) {
+        (Some(steps), Some(_)) => {
+            let mean = steps.mean_over(duration);
+            Some(Capacity::Steps { steps, mean })
+        }
+        (_, capacity) => capacity,
+    }
+}
+
+/// The room as it is told.
+fn read_room(section: &mut Section<'_>, discipline: Discipline) -> Room {
+    for (key, others, belongs_to) in [
+        ("queue_bytes", ["queue_ms", "queue_packets"], "links without queue_bytes"),
+        ("queue_packets", ["queue_ms", "queue_bytes"], "links without queue_packets"),
+    ] {
+        if section.holds_any(&[key]) {
+            section.no_effect(&others, key, belongs_to);
+            section.no_effect(&["queue_scales"], key, "queues in milliseconds");
+            let most = section.integer(key, (0, 1 << 32), key.trim_start_matches("queue_"));
+            let most = most.unwrap_or(0);
+            return if key == "queue_bytes" { Room::Bytes(most) } else { Room::Packets(most) };
+        }
+    }
+    let default_ms = match discipline {
+        Discipline::DropTail => DROP_TAIL_MS,
+        Discipline::CoDel | Discipline::Pie => MANAGED_MS,
     };
-    let bytes = bytes.unwrap_or(0);
-    if codel { QueueSpec::CoDel { bytes } } else { QueueSpec::DropTail { bytes } }
+    Room::Time(section.millis("queue_ms", 60_000.0).unwrap_or(millis(default_ms)))
 }
 
 const SHARE: Bounds = Bounds::new(0.0, 1.0, "");

@@ -10,7 +10,7 @@ use plait_proto::units::Rate;
 use super::draw::Draw;
 use super::fault::{Action, FaultKinds, Faults};
 use super::load::FlowPlan;
-use crate::link::{Discipline, LinkConfig, Loss};
+use crate::link::{Discipline, LinkConfig, Loss, Room};
 use crate::ratio::Ratio;
 use crate::world::CipherChoice;
 
@@ -121,7 +121,7 @@ impl Plan {
                 let mut plan = link(&mut draw);
                 for way in &mut plan.ways {
                     way.rate = Rate::from_mbit(draw.between(6, 40));
-                    way.queue_bytes = way.rate.bytes_in(Duration::from_millis(100));
+                    way.queue = Room::Bytes(way.rate.bytes_in(Duration::from_millis(100)));
                 }
                 plan
             })
@@ -204,8 +204,9 @@ fn link(draw: &mut Draw) -> LinkPlan {
     let ways = [(); 2].map(|()| {
         let rate = Rate::from_bits_per_second(draw.spread(500_000, 100_000_000));
         let queue = draw.millis_spread(10, 400);
-        let queue_bytes = rate.bytes_in(queue).max(6_000);
-        LinkConfig { rate, delay, jitter, reorder, loss, discipline, queue_bytes }
+        let queue = Room::Bytes(rate.bytes_in(queue).max(6_000));
+        let plain = LinkConfig::new(rate, delay);
+        LinkConfig { jitter, reorder, loss, discipline, queue, ..plain }
     });
     let rarely = |draw: &mut Draw| if draw.one_in(4) { draw.percent(2) } else { Ratio::ZERO };
     LinkPlan {

@@ -12,6 +12,8 @@ use crate::world::CipherChoice;
 
 /// Bytes of IPv4 and UDP headers around a datagram.
 const FRAMING_BYTES: u64 = 28;
+/// A full packet on Ethernet.
+const PACKET_BYTES_MAX: u64 = 1500;
 const STRAY_DELAY_MAX_MS: u64 = 100;
 const SPARE_BUFFERS_MAX: usize = 256;
 
@@ -216,7 +218,7 @@ impl Wires {
     pub(super) fn delay_max(&self) -> Duration {
         let ways = self.plans.iter().flat_map(|plan| plan.ways);
         let delay = |way: crate::link::LinkConfig| {
-            way.rate.time_for(way.queue_bytes) + way.delay + way.jitter
+            way.queue.time_at(way.rate, PACKET_BYTES_MAX) + way.delay + way.jitter
         };
         ways.map(delay).max().unwrap_or_default()
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use plait_proto::time::Instant;
 
 use crate::error::WorldError;
-use crate::link::{Discipline, Link, LinkConfig, Loss, Outages, Service};
-use crate::scenario::link::{Capacity, DirectionSpec, LossSpec, QueueSpec};
+use crate::link::{Link, LinkConfig, Loss, Outages, Service};
+use crate::scenario::link::{Capacity, DirectionSpec, LossSpec};
 
-/// An empty link of one direction's kind, without its outages. A trace begins with the world, which
-/// is before the scenario: the gateways speak first.
+/// An empty link of one direction's kind, as it is before its scenario starts. A trace begins with
+/// the world, which is before the scenario: the gateways speak first.
 pub fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
     let loss = match spec.loss {
         LossSpec::Bernoulli(ratio) => Loss::Bernoulli(ratio),
@@ -17,18 +17,17 @@ pub fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
             Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad }
         }
     };
-    let (discipline, queue_bytes) = match spec.queue {
-        QueueSpec::DropTail { bytes } => (Discipline::DropTail, bytes),
-        QueueSpec::CoDel { bytes } => (Discipline::CoDel, bytes),
-    };
     let config = LinkConfig {
-        rate: spec.capacity.mean_rate(),
+        rate: spec.capacity.rate_at_first(),
         delay: spec.delay,
         jitter: spec.jitter,
         reorder: spec.reorder,
         loss,
-        discipline,
-        queue_bytes,
+        discipline: spec.queue.discipline,
+        queue: spec.queue.room,
+        policer: spec.policer,
+        shaper: spec.shaper,
+        access: spec.access,
     };
     let mut link = Link::new(config, seed);
     if let Capacity::Trace(trace) = &spec.capacity {
@@ -37,13 +36,39 @@ pub fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
     link
 }
 
-/// The outages of a scenario that started at `zero`. `name` is the link's, for the error.
-///
-/// # Errors
-///
-/// A list that the link model refuses.
-pub fn outages(name: &str, spec: &DirectionSpec, zero: Instant) -> Result<Outages, WorldError> {
-    let spans = spec.outages.iter().map(|span| (zero + span.start, zero + span.end)).collect();
-    Outages::new(spans)
-        .map_err(|error| WorldError::Link { link: name.to_owned(), cause: error.to_string() })
+/// What a link does in the course of a scenario: outages and steps of its rate.
+#[derive(Debug)]
+pub struct Course {
+    outages: Outages,
+    service: Option<Service>,
+}
+
+impl Course {
+    /// The course of a scenario that starts at `zero`. `name` is the link's, for the error.
+    ///
+    /// # Errors
+    ///
+    /// A list of outages that the link model refuses.
+    pub fn new(name: &str, spec: &DirectionSpec, zero: Instant) -> Result<Self, WorldError> {
+        let spans = spec.outages.iter().map(|span| (zero + span.start, zero + span.end)).collect();
+        let outages = Outages::new(spans).map_err(|error| WorldError::Link {
+            link: name.to_owned(),
+            cause: error.to_string(),
+        })?;
+        let service = match &spec.capacity {
+            Capacity::Steps { steps, .. } => {
+                Some(Service::Steps(Arc::new(steps.starting_at(zero))))
+            }
+            Capacity::Fixed(_) | Capacity::Trace(_) => None,
+        };
+        Ok(Self { outages, service })
+    }
+
+    /// Lets a link take it from `now` on.
+    pub fn begin<P>(self, now: Instant, link: &mut Link<P>) {
+        link.set_outages(now, self.outages);
+        if let Some(service) = self.service {
+            link.set_service(now, service);
+        }
+    }
 }

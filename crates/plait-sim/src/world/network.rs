@@ -99,7 +99,7 @@ impl Network {
             for spec in [&spec.down, &spec.up] {
                 directions.push(Direction {
                     link: link_config::link(spec, prng.next_u64()),
-                    mean_rate: spec.capacity.mean_rate(),
+                    mean_rate: spec.mean_rate(),
                     carried: Carried::default(),
                     alarm: Alarm::default(),
                 });
@@ -184,16 +184,12 @@ impl Network {
         }
     }
 
-    /// Lets the outages begin that a scenario has, which starts at `zero`.
-    pub(super) fn set_outages(
-        &mut self,
-        scenario: &Scenario,
-        zero: Instant,
-    ) -> Result<(), WorldError> {
+    /// Lets the links begin what a scenario has that starts at `zero`.
+    pub(super) fn begin(&mut self, scenario: &Scenario, zero: Instant) -> Result<(), WorldError> {
         let specs = scenario.links.iter();
         let specs = specs.flat_map(|(name, spec)| [(name, &spec.down), (name, &spec.up)]);
         for (this, (name, spec)) in self.directions.iter_mut().zip(specs) {
-            this.link.set_outages(zero, link_config::outages(name, spec, zero)?);
+            link_config::Course::new(name, spec, zero)?.begin(zero, &mut this.link);
         }
         Ok(())
     }

@@ -51,6 +51,63 @@ fn links_through_a_shared_one_share_its_rate() {
 }
 
 #[test]
+fn acknowledgements_share_a_narrow_uplink_with_what_else_goes_up() {
+    let run = |up_mbit: f64, load_mbit: f64| {
+        run_written(&format!(
+            "duration_s = 20\nwarmup_s = 5\n[links.a]\nrtt_ms = 40\nqueue_ms = 100\n\
+             down = {{ rate_mbit = 40 }}\nup = {{ rate_mbit = {up_mbit} }}\n\
+             [[app]]\nname = \"download\"\nkind = \"tcp\"\nvia = \"a\"\n\
+             [[app]]\nname = \"upload\"\nkind = \"udp\"\nvia = \"a\"\ndirection = \"up\"\n\
+             payload_bytes = 1000\nrate = {{ mbit = {load_mbit}, layer = \"offered\" }}\n"
+        ))
+    };
+    let calm = run(2.0, 0.02);
+    assert_in(&calm, "goodput_mbit.download", 37.0..=38.7);
+    assert_in(&calm, "delay_p50_ms.upload", 24.0..=26.0);
+    // The upload finds 0.7 of 2 Mbit/s taken by acknowledgements, and both wait 100 ms.
+    let full = run(2.0, 1.9);
+    assert_in(&full, "delay_p50_ms.upload", 115.0..=125.0);
+    assert_in(&full, "goodput_mbit.upload", 1.0..=1.5);
+    // Each acknowledgement stands for those that the queue dropped.
+    assert_in(&run(0.4, 0.0011), "goodput_mbit.download", 34.0..=39.5);
+}
+
+#[test]
+fn a_policer_drops_and_a_shaper_delays() {
+    let run = |limit: &str| {
+        run_written(&format!(
+            "duration_s = 4\nwarmup_s = 1\n[links.a]\nrate_mbit = 100\nrtt_ms = 20\n{limit}\n{}",
+            cbr("plain", "a", 20)
+        ))
+    };
+    let bucket = "= { rate_mbit = 10, burst_bytes = 20000 }";
+    let policed = run(&format!("policer {bucket}"));
+    assert_in(&policed, "loss_percent", 49.0..=51.0);
+    assert_in(&policed, "delay_p95_ms.plain", 10.0..=10.3);
+    assert_in(&policed, "utilisation_percent.a", 99.0..=101.0);
+    let shaped = run(&format!("shaper {bucket}"));
+    assert_in(&shaped, "loss_percent", 49.0..=51.0);
+    // 10 ms, and a queue of 50 ms at the shaper's rate.
+    assert_in(&shaped, "delay_p50_ms.plain", 58.0..=61.5);
+}
+
+#[test]
+fn steps_of_the_rate_begin_with_the_scenario() {
+    let text = "duration_s = 4\n[links.a]\nrate_mbit = 20\nrtt_ms = 20\nqueue_ms = 20\n\
+                rate_steps = [[1, 5]]\nrate_repeat_s = 2\n";
+    let result = run_written(&format!(
+        "{text}{}[capture]\nseries = [\"link_throughput\"]\n",
+        cbr("plain", "a", 30)
+    ));
+    let series = &result.series["link_throughput.a"];
+    for (at, mbit) in [(5, 20.0), (15, 5.0), (25, 20.0), (35, 5.0)] {
+        assert!((series[at] - mbit).abs() < 0.3, "{mbit} Mbit/s at {at}: {series:?}");
+    }
+    // 20 Mbit/s half of the time, 5 Mbit/s the other half.
+    assert_in(&result, "utilisation_percent.a", 98.0..=101.0);
+}
+
+#[test]
 fn an_outage_is_as_long_as_it_is_told() {
     let links =
         "duration_s = 5\n[links.a]\nrate_mbit = 20\nrtt_ms = 20\noutages_s = [[2.0, 2.5]]\n";

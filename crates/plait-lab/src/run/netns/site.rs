@@ -14,7 +14,7 @@ use anyhow::Result;
 use plait_net::netns::NetNs;
 use plait_net::tun::Tun;
 use plait_proto::units::Rate;
-use plait_sim::link::{Link, LinkConfig};
+use plait_sim::link::{Link, LinkConfig, Room};
 use plait_sim::prng::Prng;
 use plait_sim::scenario::app::{Direction, Via};
 use plait_sim::scenario::{AppSpec, LinkSpec, Scenario};
@@ -145,16 +145,16 @@ impl Site {
         self.emulators[emulator].observe(strand, way)
     }
 
-    /// Lets the scenario's outages begin, which starts at `zero`.
-    pub(super) fn set_outages(
+    /// Lets the links begin what the scenario has, which starts at `zero`.
+    pub(super) fn begin(
         &self,
         scenario: &Scenario,
         zero: plait_proto::time::Instant,
     ) -> Result<()> {
         for ((name, spec), &(emulator, strand)) in scenario.links.iter().zip(&self.places) {
             for (way, spec) in [(Way::Down, &spec.down), (Way::Up, &spec.up)] {
-                let outages = link_config::outages(name, spec, zero)?;
-                self.emulators[emulator].set_outages(strand, way, outages);
+                let course = link_config::Course::new(name, spec, zero)?;
+                self.emulators[emulator].begin(strand, way, course);
             }
         }
         Ok(())
@@ -211,7 +211,7 @@ fn join_server(
         return Ok(None);
     }
     let config = LinkConfig {
-        queue_bytes: WIRE_QUEUE_BYTES,
+        queue: Room::Bytes(WIRE_QUEUE_BYTES),
         ..LinkConfig::new(Rate::from_mbit(WIRE_RATE_MBIT), scenario.server_rtt / 2)
     };
     let open = |netns: &NetNs, device: &'static str| -> Result<Tun> {

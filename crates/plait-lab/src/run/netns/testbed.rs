@@ -90,7 +90,7 @@ impl<'a> NetnsTestbed<'a> {
     ) -> Result<Self> {
         let zero = site.epoch.now() + LEAD;
         let lost_before = lost_by_kernel(site)?;
-        site.set_outages(scenario, zero)?;
+        site.begin(scenario, zero)?;
         let mut testbed = Self {
             scenario,
             apps: Vec::new(),
@@ -246,7 +246,7 @@ impl Testbed for NetnsTestbed<'_> {
             carried: view.carried,
             counters: view.counters,
             queue_bytes: view.waiting_bytes,
-            mean_rate: spec.capacity.mean_rate(),
+            mean_rate: spec.mean_rate(),
         }
     }
 

@@ -78,5 +78,6 @@ fn what_a_long_packet_has_used_stays_used() {
 
 #[test]
 fn the_mean_rate_is_that_of_full_packets() {
-    assert_eq!(link(&[0, 5, 5, 10]).service().mean_rate(), Rate::from_bits_per_second(4_800_000));
+    let service = link(&[0, 5, 5, 10]).service().clone();
+    assert_eq!(service.rate_at(ms(0)), Rate::from_bits_per_second(4_800_000));
 }

@@ -3,9 +3,11 @@
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::resequencer::Timer;
 use plait_proto::scheduler::{Algorithm, DwdMode};
+use plait_proto::time::Instant;
 use plait_proto::units::Rate;
 
 use super::*;
+use crate::link::{Access, Bucket, Discipline, Grants, Room};
 use crate::ratio::Ratio;
 use crate::scenario::app::{Traffic, Via};
 use crate::scenario::link::{Capacity, LossSpec, QueueSpec};
@@ -19,6 +21,10 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+fn queue(discipline: Discipline, bytes: u64) -> QueueSpec {
+    QueueSpec { discipline, room: Room::Bytes(bytes) }
+}
+
 #[test]
 fn what_is_left_out_has_its_default() {
     let Experiment { scenario, cells } = sound(SOUND, &[]);
@@ -27,7 +33,7 @@ fn what_is_left_out_has_its_default() {
     let lte = &scenario.links["lte"];
     assert_eq!(lte.up, lte.down);
     assert_eq!((lte.up.delay, lte.up.jitter, lte.mtu), (ms(12) + ms(1) / 2, ms(10), 1600));
-    assert_eq!(lte.up.queue, QueueSpec::DropTail { bytes: 375_000 });
+    assert_eq!(lte.up.queue, queue(Discipline::DropTail, 375_000));
     assert_eq!(lte.up.loss, LossSpec::Bernoulli(Ratio::ZERO));
     let bond = scenario.bond.as_ref().unwrap();
     assert_eq!(bond.scheduler, Algorithm::AdaptiveWrr.into());
@@ -113,9 +119,9 @@ fn directions_differ_where_they_say_so() {
     let (up, down) = (&scenario.links["dsl"].up, &scenario.links["dsl"].down);
     assert_eq!(up.capacity, Capacity::Fixed(Rate::from_mbit(10)));
     assert_eq!((up.delay, up.jitter), (ms(1), ms(2)));
-    assert_eq!(up.queue, QueueSpec::DropTail { bytes: 3000 });
+    assert_eq!(up.queue, queue(Discipline::DropTail, 3000));
     assert_eq!(down.capacity, Capacity::Fixed(Rate::from_mbit(64)));
-    assert_eq!(down.queue, QueueSpec::DropTail { bytes: 400_000 });
+    assert_eq!(down.queue, queue(Discipline::DropTail, 400_000));
     let ppm = Ratio::from_ppm;
     let chain = LossSpec::GilbertElliott {
         good_to_bad: ppm(10_000),
@@ -125,9 +131,40 @@ fn directions_differ_where_they_say_so() {
     };
     assert_eq!((down.loss, up.loss), (chain, LossSpec::Bernoulli(Ratio::ZERO)));
     let lte = &scenario.links["lte"].down;
-    assert_eq!(lte.queue, QueueSpec::CoDel { bytes: 7_500_000 });
+    assert_eq!(lte.queue, queue(Discipline::CoDel, 7_500_000));
     assert!(lte.reorder && lte.outages.len() == 2);
     assert_eq!(lte.outages[1], Span { start: ms(4000), end: ms(4500) });
+}
+
+#[test]
+fn a_link_has_what_limits_real_ones() {
+    let text = SOUND.replace(
+        "rtt_ms = 13\n",
+        "rtt_ms = 13\nshaper = { rate_mbit = 40, burst_bytes = 9000 }\nqueue_ms = 100\n\
+         up = { rate_mbit = 8, rate_steps = [[2, 4], [4, 16]], rate_repeat_s = 5, shaper = false,\n\
+         queue_scales = true, queue = \"pie\", grants = { gap_ms = [10, 100] } }\n\
+         down = { queue_packets = 300, aggregation = { packets = 10 } }\n",
+    );
+    let link = sound(&text, &[]).scenario.links["dsl"].clone();
+    let (up, down) = (&link.up, &link.down);
+    let mbit = Rate::from_mbit;
+    let shaper = Bucket { rate: mbit(40), burst_bytes: 9000 };
+    assert_eq!((down.shaper, up.shaper, down.policer), (Some(shaper), None, None));
+    assert_eq!(up.queue, QueueSpec { discipline: Discipline::Pie, room: Room::Time(ms(100)) });
+    let room = Room::Packets(300);
+    assert_eq!(down.queue, QueueSpec { discipline: Discipline::DropTail, room });
+    let Capacity::Steps { steps, mean } = &up.capacity else { panic!("{up:?}") };
+    let at = |ms| steps.at(Instant::from_millis(ms)).0;
+    assert_eq!([0, 2000, 4999, 5000].map(at), [8, 4, 16, 8].map(mbit));
+    // 2 s at 8, 2 s at 4 and 1 s at 16 Mbit/s.
+    assert_eq!((*mean, up.mean_rate(), down.capacity.mean_rate()), (mbit(8), mbit(8), mbit(64)));
+    let grants = Grants { gap_min: ms(10), gap_max: ms(100), peak_percent: 400 };
+    assert_eq!(up.access, Access::Granted(grants));
+    let Access::Contended(aggregation) = down.access else { panic!("{down:?}") };
+    assert_eq!((aggregation.packets_max, aggregation.air_max), (10, ms(4)));
+    // Ten packets at 40 Mbit/s take 3 ms, and the air is won in 0.2 ms.
+    assert_eq!(down.mean_rate(), Rate::from_bits_per_second(37_500_000));
+    assert_eq!(down.longest_wait(), down.mean_rate().time_for(300 * 1600) + ms(4) + ms(3) / 10);
 }
 
 #[test]
@@ -156,7 +193,7 @@ fn a_link_may_begin_from_named_conditions_and_a_trace() {
         assert_eq!((link.title.as_str(), link.mtu), ("A", 1700));
         let Capacity::Trace(trace) = &link.down.capacity else { panic!("{link:?}") };
         assert_eq!(trace.opportunities_ms(), [5, 10]);
-        assert_eq!(link.down.queue, QueueSpec::DropTail { bytes: 3000 });
+        assert_eq!(link.down.queue, queue(Discipline::DropTail, 3000));
         assert_eq!(link.down.delay, ms(6) + ms(1) / 2);
         assert_eq!(link.up.capacity, Capacity::Fixed(Rate::from_mbit(up_mbit)));
         assert!(link.up.reorder && !link.down.reorder);

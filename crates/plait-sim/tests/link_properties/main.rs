@@ -6,11 +6,14 @@ use std::sync::Arc;
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 use plait_sim::link::{
-    CODEL_TARGET, Discipline, FRAMING_BYTES, Link, LinkConfig, Loss, OPPORTUNITY_BYTES, Outages,
-    Service, Trace, Verdict,
+    Access, Aggregation, Bucket, CODEL_TARGET, Discipline, FRAMING_BYTES, Grants, Link, LinkConfig,
+    LinkCounters, Loss, OPPORTUNITY_BYTES, Outages, PIE_TARGET, RateSteps, Room, Service, Trace,
+    Verdict,
 };
 use plait_sim::ratio::Ratio;
 use proptest::prelude::*;
+
+mod limits;
 
 /// One packet: time since the packet before it, and its length.
 type Arrival = (u64, u64);
@@ -19,15 +22,15 @@ type Arrival = (u64, u64);
 #[derive(Clone, Debug)]
 struct Made {
     config: LinkConfig,
-    trace: Option<Arc<Trace>>,
+    service: Option<Service>,
     outages: Outages,
 }
 
 impl Made {
     fn link(&self, seed: u64) -> Link<usize> {
         let mut link = Link::new(self.config, seed);
-        if let Some(trace) = &self.trace {
-            link.set_service(Instant::ZERO, Service::Trace(Arc::clone(trace)));
+        if let Some(service) = &self.service {
+            link.set_service(Instant::ZERO, service.clone());
         }
         link.set_outages(Instant::ZERO, self.outages.clone());
         link
@@ -38,8 +41,15 @@ impl Made {
         self
     }
 
+    /// A fixed rate that may be used at any time.
     fn with_fixed_rate(self) -> Self {
-        Self { trace: None, ..self }
+        Self { service: None, ..self }.without_limits()
+    }
+
+    fn without_limits(mut self) -> Self {
+        (self.config.policer, self.config.shaper) = (None, None);
+        self.config.access = Access::Always;
+        self
     }
 
     fn in_order(mut self) -> Self {
@@ -69,18 +79,91 @@ fn losses() -> impl Strategy<Value = Loss> {
     prop_oneof![ratio(200_000).prop_map(Loss::Bernoulli), chain]
 }
 
+fn rooms() -> impl Strategy<Value = Room> {
+    prop_oneof![
+        (0_u64..100_000).prop_map(Room::Bytes),
+        (0_u64..60).prop_map(Room::Packets),
+        (0_u64..50).prop_map(|ms| Room::Time(Duration::from_millis(ms))),
+    ]
+}
+
+fn buckets() -> impl Strategy<Value = Bucket> {
+    (1_u64..100, 1_600_u64..60_000)
+        .prop_map(|(mbit, burst_bytes)| Bucket { rate: Rate::from_mbit(mbit), burst_bytes })
+}
+
+fn grants() -> impl Strategy<Value = Grants> {
+    (1_u64..40, 0_u64..60, 110_u32..1000).prop_map(|(low, more, peak_percent)| Grants {
+        gap_min: Duration::from_millis(low),
+        gap_max: Duration::from_millis(low + more),
+        peak_percent,
+    })
+}
+
+fn aggregations() -> impl Strategy<Value = Aggregation> {
+    (1_u32..40, 1_u64..8, 0_u64..3000, 0_u64..3000).prop_map(
+        |(packets_max, air_ms, low_us, more_us)| Aggregation {
+            packets_max,
+            air_max: Duration::from_millis(air_ms),
+            access_min: Duration::from_micros(low_us),
+            access_max: Duration::from_micros(low_us + more_us),
+        },
+    )
+}
+
+fn accesses() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        Just(Access::Always),
+        grants().prop_map(Access::Granted),
+        aggregations().prop_map(Access::Contended),
+    ]
+}
+
+fn rate_steps() -> impl Strategy<Value = RateSteps> {
+    let steps = prop::collection::vec((1_u64..50, 0_u64..100), 0..5);
+    (steps, 0_u64..100, prop::option::of(1_u64..80), 0_u64..20).prop_map(
+        |(gaps, base, more_ms, zero_ms)| {
+            let mut at_ms = 0;
+            let mut steps: Vec<_> = gaps
+                .into_iter()
+                .map(|(gap_ms, mbit)| {
+                    at_ms += gap_ms;
+                    (Duration::from_millis(at_ms), Rate::from_mbit(mbit))
+                })
+                .collect();
+            // The last one lets everything out that waits.
+            steps.push((Duration::from_millis(at_ms + 1), Rate::from_mbit(50)));
+            let period = more_ms.map(|more_ms| Duration::from_millis(at_ms + 1 + more_ms));
+            let (zero, base) = (Instant::from_millis(zero_ms), Rate::from_mbit(base));
+            RateSteps::new(zero, base, steps, period).expect("the times grow")
+        },
+    )
+}
+
+fn services() -> impl Strategy<Value = Service> {
+    prop_oneof![
+        traces().prop_map(|trace| Service::Trace(Arc::new(trace))),
+        rate_steps().prop_map(|steps| Service::Steps(Arc::new(steps))),
+    ]
+}
+
 fn configs() -> impl Strategy<Value = LinkConfig> {
-    let discipline = prop_oneof![Just(Discipline::DropTail), Just(Discipline::CoDel)];
-    let numbers = (1_u64..200, 0_u64..50_000, 0_u64..30_000, 0_u64..100_000);
-    (numbers, any::<bool>(), losses(), discipline).prop_map(
-        |((mbit, delay_us, jitter_us, queue_bytes), reorder, loss, discipline)| LinkConfig {
+    let discipline =
+        prop_oneof![Just(Discipline::DropTail), Just(Discipline::CoDel), Just(Discipline::Pie)];
+    let numbers = (1_u64..200, 0_u64..50_000, 0_u64..30_000, rooms());
+    let limits = (prop::option::of(buckets()), prop::option::of(buckets()), accesses());
+    (numbers, any::<bool>(), losses(), discipline, limits).prop_map(
+        |((mbit, delay_us, jitter_us, queue), reorder, loss, discipline, limits)| LinkConfig {
             rate: Rate::from_mbit(mbit),
             delay: Duration::from_micros(delay_us),
             jitter: Duration::from_micros(jitter_us),
             reorder,
             loss,
             discipline,
-            queue_bytes,
+            queue,
+            policer: limits.0,
+            shaper: limits.1,
+            access: limits.2,
         },
     )
 }
@@ -113,8 +196,8 @@ fn outages() -> impl Strategy<Value = Outages> {
 }
 
 fn links() -> impl Strategy<Value = Made> {
-    (configs(), prop::option::of(traces().prop_map(Arc::new)), outages())
-        .prop_map(|(config, trace, outages)| Made { config, trace, outages })
+    (configs(), prop::option::of(services()), outages())
+        .prop_map(|(config, service, outages)| Made { config, service, outages })
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
@@ -128,15 +211,16 @@ fn run(made: &Made, arrivals: &[Arrival], seed: u64, eager: bool) -> (Link<usize
     let mut now = Instant::ZERO;
     let mut sent = Vec::new();
     let mut out = Vec::new();
-    let room = made.config.queue_bytes;
     for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
         now += Duration::from_nanos(gap);
-        let before = link.waiting_bytes();
         let verdict = link.send(now, bytes, number);
         sent.push((now, bytes));
-        assert!(link.waiting_bytes() <= room, "the queue is bounded");
-        if verdict == Verdict::QueueFull {
-            assert!(before + bytes > room, "dropped although it fitted");
+        if let Room::Bytes(room) = made.config.queue {
+            let waiting = link.waiting_bytes();
+            assert!(waiting <= room, "the queue is bounded");
+            if verdict == Verdict::QueueFull {
+                assert!(waiting + bytes > room, "dropped although it fitted");
+            }
         }
         while let Some((due, number)) = eager.then(|| link.poll_due(now)).flatten() {
             out.push(Out { number, sent: sent[number].0, due, bytes: sent[number].1 });
@@ -173,8 +257,14 @@ proptest! {
         prop_assert_eq!(counters.out_packets, out.len() as u64);
         prop_assert_eq!(counters.out_bytes, out.iter().map(|o| o.bytes).sum::<u64>());
         prop_assert_eq!(counters.dropped_cut_packets, 0);
-        if made.config.discipline == Discipline::DropTail {
+        if made.config.discipline != Discipline::CoDel {
             prop_assert_eq!(counters.dropped_codel_packets, 0);
+        }
+        if made.config.discipline != Discipline::Pie {
+            prop_assert_eq!(counters.dropped_pie_packets, 0);
+        }
+        if made.config.policer.is_none() {
+            prop_assert_eq!(counters.dropped_policer_packets, 0);
         }
         if made.outages.spans().is_empty() {
             prop_assert_eq!(counters.dropped_outage_packets, 0);
@@ -205,7 +295,8 @@ proptest! {
         // The queue, a full packet in the transmitter, the packet itself, and a nanosecond of
         // rounding for each packet.
         let slack = Duration::from_nanos(arrivals.len() as u64);
-        let queueing = config.rate.time_for(config.queue_bytes + 2 * 1_600) + slack;
+        let queue = config.queue.time_at(config.rate, 1_600);
+        let queueing = queue + config.rate.time_for(2 * 1_600) + slack + Duration::from_nanos(1);
         for packet in &out {
             let took = packet.due - packet.sent;
             prop_assert!(took >= config.delay + config.rate.time_for(packet.bytes));
@@ -234,7 +325,8 @@ proptest! {
         made in links(), trace in traces(), arrivals in arrivals(), seed: u64,
     ) {
         let trace = Arc::new(trace);
-        let made = Made { trace: Some(Arc::clone(&trace)), ..made }.without_jitter();
+        let service = Some(Service::Trace(Arc::clone(&trace)));
+        let made = Made { service, ..made }.without_jitter().without_limits();
         let (_, out) = run(&made, &arrivals, seed, true);
         let before = |at: Instant| trace.first_after(at.saturating_sub(Duration::from_nanos(1)));
         let left: Vec<_> = out.iter().map(|o| o.due.saturating_sub(made.config.delay)).collect();
@@ -393,28 +485,47 @@ impl Responsive {
     }
 }
 
+/// Runs [`Responsive`] on a link of 24 Mbit/s for a minute: the median delay in the queue, the
+/// share of the rate that was used in percent, and what the link did.
+fn with_responsive_flows(config: LinkConfig) -> (Duration, u64, LinkCounters) {
+    let config = LinkConfig {
+        rate: Rate::from_mbit(24),
+        queue: Room::Bytes(750_000),
+        delay: Duration::from_millis(20),
+        ..config
+    };
+    let (mut delays, link) = Responsive::run(config, Instant::from_millis(60_000));
+    delays.sort_unstable();
+    let bytes = delays.len() as u64 * Responsive::BYTES;
+    let used_percent = bytes * 100 / config.rate.bytes_in(Duration::from_secs(40));
+    (delays[delays.len() / 2], used_percent, link.counters())
+}
+
+fn plain() -> LinkConfig {
+    LinkConfig::new(Rate::ZERO, Duration::ZERO)
+}
+
 #[test]
 fn codel_keeps_the_standing_queue_near_its_target() {
-    let drop_tail = LinkConfig {
-        queue_bytes: 750_000,
-        ..LinkConfig::new(Rate::from_mbit(24), Duration::from_millis(20))
-    };
-    let run = |discipline| {
-        let config = LinkConfig { discipline, ..drop_tail };
-        let (mut delays, link) = Responsive::run(config, Instant::from_millis(60_000));
-        delays.sort_unstable();
-        let bytes = delays.len() as u64 * Responsive::BYTES;
-        let used_percent = bytes * 100 / config.rate.bytes_in(Duration::from_secs(40));
-        (delays[delays.len() / 2], used_percent, link.counters())
-    };
-    let (median, used_percent, counters) = run(Discipline::CoDel);
+    let config = LinkConfig { discipline: Discipline::CoDel, ..plain() };
+    let (median, used_percent, counters) = with_responsive_flows(config);
     assert!(counters.dropped_codel_packets > 20, "{counters:?}");
     assert_eq!(counters.dropped_queue_packets, 0, "the queue never fills");
     assert!(median > CODEL_TARGET / 2 && median < CODEL_TARGET * 2, "{median:?}");
     assert!(used_percent >= 95, "{used_percent} % of the rate");
-    let (median, ..) = run(Discipline::DropTail);
+    let (median, ..) = with_responsive_flows(plain());
     assert!(
         median > CODEL_TARGET * 20,
         "without CoDel the same source fills the queue: {median:?}"
     );
+}
+
+#[test]
+fn pie_keeps_the_standing_queue_near_its_target() {
+    let config = LinkConfig { discipline: Discipline::Pie, ..plain() };
+    let (median, used_percent, counters) = with_responsive_flows(config);
+    assert!(counters.dropped_pie_packets > 20, "{counters:?}");
+    assert_eq!(counters.dropped_queue_packets, 0, "the queue never fills");
+    assert!(median > PIE_TARGET / 2 && median < PIE_TARGET * 2, "{median:?}");
+    assert!(used_percent >= 95, "{used_percent} % of the rate");
 }

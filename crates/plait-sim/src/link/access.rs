@@ -1,0 +1,28 @@
+//! When the transmitter may use the medium.
+
+use plait_proto::units::Rate;
+
+use super::aggregation::Aggregation;
+use super::grants::Grants;
+
+/// When a transmitter may send. A trace tells by itself: while one is in force, this says nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// At any time.
+    #[default]
+    Always,
+    /// In grants, with gaps between them.
+    Granted(Grants),
+    /// When it has won the air; then what waits goes back to back.
+    Contended(Aggregation),
+}
+
+impl Access {
+    /// What full packets get in the long run on a link of this rate.
+    pub fn mean_rate(self, rate: Rate) -> Rate {
+        match self {
+            Self::Always | Self::Granted(_) => rate,
+            Self::Contended(aggregation) => aggregation.mean_rate(rate),
+        }
+    }
+}

@@ -511,4 +511,12 @@ mod tests {
             assert!(told.clone().unwrap_err().contains("out of range"), "{line}: {told:?}");
         }
     }
+
+    /// What is right but for a slip in another option is not to be removed.
+    #[test]
+    fn regression_a_misspelt_timer_leaves_the_options_of_the_right_one_alone() {
+        let told = told("[resequencer]\ntimer = \"fixd\"\ntimeout_ms = 50\n").unwrap_err();
+        assert!(told.contains("did you mean \"fixed\"?"), "{told}");
+        assert!(!told.contains("timeout_ms"), "{told}");
+    }
 }

@@ -1,4 +1,4 @@
-//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's file and in a
+//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's file and a
 //! scenario's `[bond]` alike.
 
 use std::time::Duration;

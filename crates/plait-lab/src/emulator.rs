@@ -23,7 +23,7 @@ use plait_sim::link::{Link, LinkConfig, LinkCounters, Outages};
 use plait_sim::world::Carried;
 pub(crate) use plait_sim::world::Way;
 
-use crate::topology::PROVIDER_V4;
+use crate::addresses::PROVIDER_V4;
 
 mod lateness;
 mod nat;

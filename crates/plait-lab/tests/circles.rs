@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// The crates for which this holds.
-const CRATES: &[&str] = &["plait", "plait-toml"];
+const CRATES: &[&str] = &["plait", "plait-lab", "plait-net", "plait-sim", "plait-toml"];
 
 /// Who imports whom.
 type Imports = BTreeMap<String, BTreeSet<String>>;

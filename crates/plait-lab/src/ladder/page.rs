@@ -1,12 +1,12 @@
 //! What a climb came to as one HTML page that needs nothing else.
 
 use super::More;
-use super::policy::Policy;
 use super::score::Score;
 use super::{broken, words};
 use crate::cli::On;
+use crate::policy::Policy;
+use crate::record::Origin;
 use crate::report::{document, escape};
-use crate::run::record::Origin;
 
 mod picture;
 

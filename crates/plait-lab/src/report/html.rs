@@ -4,7 +4,7 @@ use super::matrix::{self, Matrix};
 use super::panel::{self, Drawn, Key};
 use super::svg::escape;
 use super::{sweep, words};
-use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
+use crate::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
 
 const STYLE: &str = include_str!("page.css");
 /// Cells whose plots a page shows; a browser would be slow with more.
@@ -244,7 +244,8 @@ fn sweeps(results: &Results) -> String {
         false => "One run of each cell.",
     };
     format!(
-        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n<div class=\"plots\">\n{drawn}</div>\n"
+        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n\
+         <div class=\"plots\">\n{drawn}</div>\n"
     )
 }
 

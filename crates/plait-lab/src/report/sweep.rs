@@ -9,7 +9,7 @@ use super::panel::{Drawn, Key};
 use super::points::{Curve, Point, Points, Range};
 use super::svg::COLOURS;
 use super::words;
-use crate::run::record::{CellFigure, CellRecord, Results};
+use crate::record::{CellFigure, CellRecord, Results};
 
 /// Lines of one plot: more have no colour of their own, and are drawn in further plots.
 const LINES_MAX: usize = COLOURS;
@@ -85,8 +85,8 @@ struct Placed {
     curve: Curve,
 }
 
-/// A metric over the axis, a line for each combination of the others. Where that is many, a plot for
-/// each value of the first other axis; all plots of a metric have the same axes.
+/// A metric over the axis, a line for each combination of the others. Where that is many, a plot
+/// for each value of the first other axis; all plots of a metric have the same axes.
 fn curves(metric: &str, axis: &Axis<'_>, axes: &[String], cells: &[CellRecord]) -> Vec<Drawn> {
     let Axis { name: axis, unit: axis_unit } = *axis;
     let others: Vec<&String> = axes.iter().filter(|other| *other != axis).collect();

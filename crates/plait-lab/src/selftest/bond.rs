@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
 
-use super::ping::{Pings, ping};
 use crate::gateway::{
     Bond, BondSetup, Gateway, customer_file, endpoint_v4, endpoint_v6, make_key, path_over,
     provider_file,
 };
 use crate::measure::{self, IperfServer, Span, Target, WebServer, mbit};
+use crate::measure::{Pings, ping};
 use crate::output::Output;
 use crate::process::{self, wait_until};
 use crate::scratch::Scratch;

@@ -1,4 +1,4 @@
-//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's file and in a
+//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's file and a
 //! scenario's `[bond]` alike.
 
 use std::time::Duration;
@@ -510,5 +510,13 @@ mod tests {
             let told = told(&format!("[scheduler]\nalgorithm = \"{algorithm}\"\n{line}\n"));
             assert!(told.clone().unwrap_err().contains("out of range"), "{line}: {told:?}");
         }
+    }
+
+    /// What is right but for a slip in another option is not to be removed.
+    #[test]
+    fn regression_a_misspelt_timer_leaves_the_options_of_the_right_one_alone() {
+        let told = told("[resequencer]\ntimer = \"fixd\"\ntimeout_ms = 50\n").unwrap_err();
+        assert!(told.contains("did you mean \"fixed\"?"), "{told}");
+        assert!(!told.contains("timeout_ms"), "{told}");
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::ladder::Policy;
-use crate::run::on_name;
+use crate::policy::Policy;
+use crate::record;
 
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
 /// that vanish with the program. Needs root or unprivileged user namespaces.
@@ -232,7 +232,7 @@ pub(crate) struct LadderArgs {
 impl LadderArgs {
     /// The command that runs the same again, without the files that it writes.
     pub(crate) fn command(&self) -> String {
-        let mut words = vec!["plait-lab run ladder --on".to_owned(), on_name(self.on).to_owned()];
+        let mut words = vec!["plait-lab run ladder --on".to_owned(), self.on.name().to_owned()];
         words.extend(self.policies.iter().map(|policy| format!("--policy {policy}")));
         words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
         words.extend(self.only.as_ref().map(|only| format!("--only {only}")));
@@ -276,6 +276,16 @@ pub(crate) struct CompareArgs {
 pub(crate) enum On {
     Sim,
     Netns,
+}
+
+impl On {
+    /// As the command line and the records name it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => record::SIM,
+            Self::Netns => record::NETNS,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

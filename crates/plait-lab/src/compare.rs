@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use crate::cli::{CompareArgs, On, RunArgs};
 use crate::output::{Output, Verdict};
+use crate::record::{BOTH, CheckFigure, Results, SummaryRecord};
 use crate::report::{PageFile, words};
-use crate::run::record::{BOTH, CheckFigure, Results, SummaryRecord};
 use crate::run::{self, Middle, Samples, Sink};
 
 mod rule;

@@ -24,7 +24,7 @@ use plait_sim::world::Carried;
 pub(crate) use plait_sim::world::Way;
 use plait_sim::world::link_config::Course;
 
-use crate::topology::PROVIDER_V4;
+use crate::addresses::PROVIDER_V4;
 
 mod lateness;
 mod nat;

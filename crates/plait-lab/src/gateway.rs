@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use plait_net::netns::NetNs;
+use plait_toml::gateway::{Gateway as GatewaySection, Peer};
+use plait_toml::value::{Cidr, Endpoint};
 
 use crate::process::{self, Finished, Service};
 use crate::topology::{BOND_ONLY_V4, BOND_ONLY_V6, PROVIDER_V4, PROVIDER_V6, inner_v4, inner_v6};
@@ -19,11 +21,9 @@ mod measured;
 mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
-pub(crate) use config::{
-    CongestionSection, GatewayFile, GatewaySection, PathSection, PeerSection, ResequencerSection,
-    SchedulerSection,
-};
+pub(crate) use config::path_over;
 pub(crate) use measured::MeasuredView;
+pub(crate) use plait_toml::gateway::{GatewayFile, Path as GatewayPath};
 pub(crate) use status::{PeerView, Status};
 
 /// The port that the provider's gateway listens on.
@@ -79,7 +79,7 @@ impl Gateway {
         file: &GatewayFile,
     ) -> Result<Self> {
         let config = folder.join(format!("{name}.toml"));
-        fs::write(&config, file.to_toml()?)?;
+        fs::write(&config, file.to_text())?;
         let log = folder.join(format!("{name}.log"));
         let service = start_service(netns, &config, &log)?;
         Ok(Self { config, log, service })
@@ -165,68 +165,64 @@ pub(crate) fn customer_file(
     host: u8,
     provider_key: &str,
     endpoints: &[SocketAddr],
-    paths: &[PathSection],
+    paths: &[GatewayPath],
 ) -> GatewayFile {
-    let provider = [format!("{}/32", inner_v4(1)), format!("{}/128", inner_v6(1))];
-    let behind = [BOND_ONLY_V4.to_owned(), BOND_ONLY_V6.to_owned()];
+    let behind = [BOND_ONLY_V4, BOND_ONLY_V6].map(cidr);
     GatewayFile {
-        gateway: GatewaySection {
-            private_key_file: key_file.into(),
-            listen_port: None,
-            tun: "plait0".into(),
-            address: inner_addresses(host),
-            mtu: None,
-            routes: true,
-            state_file: state_file(key_file),
-            measure: false,
-        },
-        path: paths.to_vec(),
-        peer: vec![PeerSection {
+        gateway: gateway_section(key_file, host, "plait0"),
+        paths: paths.to_vec(),
+        peers: vec![Peer {
             public_key: provider_key.into(),
-            endpoint: endpoints.iter().map(ToString::to_string).collect(),
-            allowed_ips: provider.into_iter().chain(behind).collect(),
+            endpoint: endpoints.iter().copied().map(Endpoint::Address).collect(),
+            allowed_ips: addresses(1, 32, 128).into_iter().chain(behind).collect(),
+            ..Peer::default()
         }],
-        scheduler: None,
-        congestion: None,
-        resequencer: None,
+        tuning: None,
     }
 }
 
 /// The provider's gateway: it waits for the customers with these keys and numbers.
 pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> GatewayFile {
-    let peer = customers.iter().map(|(public_key, host)| PeerSection {
+    let peer = customers.iter().map(|(public_key, host)| Peer {
         public_key: public_key.clone(),
-        endpoint: Vec::new(),
-        allowed_ips: vec![format!("{}/32", inner_v4(*host)), format!("{}/128", inner_v6(*host))],
+        allowed_ips: addresses(*host, 32, 128).into(),
+        ..Peer::default()
     });
+    // The two gateways share a file system here, and a control socket is named after the device.
+    let gateway = gateway_section(key_file, 1, "plait1");
     GatewayFile {
-        gateway: GatewaySection {
-            private_key_file: key_file.into(),
-            listen_port: Some(LISTEN_PORT),
-            // The two gateways share a file system here, and a control socket is named after the
-            // device.
-            tun: "plait1".into(),
-            address: inner_addresses(1),
-            mtu: None,
-            routes: true,
-            state_file: state_file(key_file),
-            measure: false,
-        },
-        path: Vec::new(),
-        peer: peer.collect(),
-        scheduler: None,
-        congestion: None,
-        resequencer: None,
+        gateway: GatewaySection { listen_port: Some(LISTEN_PORT), ..gateway },
+        paths: Vec::new(),
+        peers: peer.collect(),
+        tuning: None,
     }
+}
+
+fn gateway_section(key_file: &str, host: u8, tun: &str) -> GatewaySection {
+    GatewaySection {
+        private_key_file: key_file.into(),
+        tun: tun.into(),
+        address: addresses(host, 24, 64).into(),
+        routes: true,
+        state_file: Some(state_file(key_file)),
+        ..GatewaySection::default()
+    }
+}
+
+/// A gateway's addresses inside the bond, with these lengths of their prefixes.
+fn addresses(host: u8, v4: u8, v6: u8) -> [Cidr; 2] {
+    let (address_v4, address_v6) = (inner_v4(host).into(), inner_v6(host).into());
+    [Cidr { address: address_v4, length: v4 }, Cidr { address: address_v6, length: v6 }]
+}
+
+/// A prefix that the lab knows.
+pub(crate) fn cidr(text: &str) -> Cidr {
+    Cidr::parse(text).expect("the lab's prefixes are prefixes")
 }
 
 /// A state file that is named after its gateway's key file.
 fn state_file(key_file: &str) -> String {
     Path::new(key_file).with_extension("state").to_string_lossy().into_owned()
-}
-
-fn inner_addresses(host: u8) -> Vec<String> {
-    vec![format!("{}/24", inner_v4(host)), format!("{}/64", inner_v6(host))]
 }
 
 /// The provider's endpoint over IPv4.

@@ -3,7 +3,6 @@
 //! `docs/guide/ladder.md` says what is measured.
 //!
 //! - [`rung`], [`rungs`]: the conditions.
-//! - [`policy`]: how the bond spreads its packets.
 //! - [`course`], [`trial`]: a rung as scenarios, and what a run of one found.
 //! - [`mod@climb`], [`score`], [`tally`]: all runs, and what they come to.
 //! - [`over_time`]: one run second by second.
@@ -20,13 +19,13 @@ use crate::gateway::plait_program;
 use crate::machine::Machine;
 use crate::output::{self, Output, Verdict};
 use crate::report::PageFile;
-use crate::run::{netns, on_name};
+use crate::run::netns;
 
 mod climb;
 mod course;
 mod over_time;
 mod page;
-mod policy;
+
 mod rung;
 mod rungs;
 mod score;
@@ -34,10 +33,10 @@ mod tally;
 mod trial;
 mod words;
 
+use crate::policy::Policy;
 use climb::{Climbed, Missing, climb_on, part_for_netns};
 pub(crate) use climb::{Effort, climb};
 use page::Page;
-pub(crate) use policy::Policy;
 pub(crate) use rung::Rung;
 pub(crate) use score::Score;
 pub(crate) use tally::{AGAINST_BEST_MIN, KEPT_MIN, STEADY_RATIO_MIN, Sum, broken};
@@ -120,7 +119,7 @@ pub(crate) fn run(args: &LadderArgs, output: &Output) -> Result<Verdict> {
     }
     if args.over_time {
         over_time::tell(args.on, &selected, &policies, effort, output)?;
-        let more = serde_json::json!({ "on": on_name(args.on), "rungs": selected.len() });
+        let more = serde_json::json!({ "on": args.on.name(), "rungs": selected.len() });
         output.record("summary", &Summary::new("ladder", &[], more))?;
         return Ok(Verdict::Good);
     }
@@ -128,7 +127,7 @@ pub(crate) fn run(args: &LadderArgs, output: &Output) -> Result<Verdict> {
     let Climbed { mut scores, missing } = climb_on(args.on, &selected, &policies, effort)?;
     scores.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
     let more = More {
-        on: on_name(args.on),
+        on: args.on.name(),
         machine: Machine::detect(),
         rungs: scores.len(),
         missing: [refused, missing].concat(),
@@ -165,7 +164,7 @@ fn select(args: &LadderArgs) -> Result<Vec<Rung>> {
     };
     let only = args.only.as_deref().unwrap_or("");
     let named: Vec<Rung> = all.into_iter().filter(|rung| rung.name.contains(only)).collect();
-    let on = on_name(args.on);
+    let on = args.on.name();
     if named.is_empty() {
         bail!(
             "no rung on {on} is called *{only}*; plait-lab run ladder --list --on {on} prints all"
@@ -231,13 +230,13 @@ fn tell(on: On, rungs: &[Rung], policy: &Policy, scores: &[&Score], output: &Out
     for score in scores {
         output.record("rung", &record(on, policy, score))?;
     }
-    let record = PolicyRecord { on: on_name(on), policy: policy.name(), sum: Sum::of(scores) };
+    let record = PolicyRecord { on: on.name(), policy: policy.name(), sum: Sum::of(scores) };
     output.record("policy", &record)
 }
 
 fn record<'a>(on: On, policy: &'a Policy, score: &'a Score) -> RungRecord<'a> {
     RungRecord {
-        on: on_name(on),
+        on: on.name(),
         policy: policy.name(),
         aggregation_ratio: score.ratio(),
         aggregation_benefit: score.benefit(),

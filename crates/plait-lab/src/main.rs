@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod bench;
 mod clean;
 mod cli;
@@ -17,7 +18,9 @@ mod list;
 mod machine;
 mod measure;
 mod output;
+mod policy;
 mod process;
+mod record;
 mod report;
 mod run;
 mod scratch;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::ReportArgs;
 use crate::output::{self, Output, Verdict};
-use crate::run::record::{CheckFigure, CheckRecord, Results};
+use crate::record::{CheckFigure, CheckRecord, Results};
 
 mod bars;
 mod html;

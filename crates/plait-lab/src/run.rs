@@ -16,15 +16,15 @@ mod naming;
 pub(crate) mod netns;
 pub(crate) mod pool;
 mod progress;
-pub(crate) mod record;
+
 mod samples;
 mod sim;
 mod sink;
 
+use crate::record::{CellRecord, CheckFigure, Origin, Record, Results, RunRecord, SummaryRecord};
 use naming::Naming;
 pub(crate) use netns::is_too_slow;
 pub(crate) use progress::Meter;
-use record::{CellRecord, CheckFigure, Origin, Record, Results, RunRecord, SummaryRecord};
 pub(crate) use samples::{Middle, Samples};
 pub(crate) use sink::Sink;
 
@@ -54,14 +54,6 @@ pub(crate) fn results(args: &RunArgs) -> Result<Results> {
 /// Whether a run on namespaces is worth making any; the errors are those of [`run`].
 pub(crate) fn check(args: &RunArgs) -> Result<()> {
     Plan::new(args).map(drop)
-}
-
-/// A back-end as the command line and the records name it.
-pub(crate) fn on_name(on: On) -> &'static str {
-    match on {
-        On::Sim => record::SIM,
-        On::Netns => record::NETNS,
-    }
 }
 
 fn load(args: &RunArgs) -> Result<Loaded> {
@@ -149,7 +141,7 @@ impl<'a> Plan<'a> {
             checks,
             title: scenario.title.clone(),
             source: scenario.source.clone(),
-            on: on_name(args.on).to_owned(),
+            on: args.on.name().to_owned(),
             duration_s: scenario.duration.as_secs_f64(),
             axes: scenario.sweep.iter().map(|axis| axis.name.clone()).collect(),
             seed: args.experiment.seed,

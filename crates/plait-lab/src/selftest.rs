@@ -11,13 +11,10 @@ mod base;
 mod bond;
 mod cleanup;
 mod measure;
-mod ping;
 mod scenario;
 mod steer;
 mod survive;
 mod trust;
-
-pub(crate) use ping::ping;
 
 /// One test. It fails by its error.
 type Test = fn(&Output) -> Result<()>;

@@ -8,7 +8,7 @@ mod placed;
 mod site;
 
 pub(crate) use client::{RecipeKind, print_recipe, run_lines};
-pub(crate) use file::{AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection};
+pub(crate) use file::node_with;
 pub(crate) use node::{SteerNode, SteerStatus};
 pub(crate) use placed::PlacedNode;
 pub(crate) use site::{Layout, SteerSite};

@@ -20,13 +20,12 @@ use plait_sim::link::{DEFAULT_QUEUE_TIME, LinkConfig, Room};
 
 use crate::emulator::Emulator;
 
-mod addresses;
 mod interface;
 mod ip;
 mod multipath;
 mod veth;
 
-pub(crate) use addresses::*;
+pub(crate) use crate::addresses::*;
 pub(crate) use ip::ip_batch;
 pub(crate) use multipath::enable_mptcp;
 pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::str::FromStr;
 
-use crate::rights::CAP_NET_ADMIN;
+use crate::rights::{CAP_NET_ADMIN, has_capability};
 use crate::sys;
 use crate::tun::TUN_DEVICE;
 
@@ -122,15 +122,6 @@ fn user_namespaces(read: impl Fn(&str) -> Option<u64>) -> UserNamespaces {
         return UserNamespaces::Forbidden { sysctl: APPARMOR };
     }
     UserNamespaces::Allowed
-}
-
-/// Whether `capability` is in the effective set of a /proc/PID/status text.
-pub(crate) fn has_capability(status: &str, capability: u32) -> bool {
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-        .is_some_and(|set| set & (1 << capability) != 0)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -93,6 +93,15 @@ fn bound(kept: u64) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Whether `capability` is in the effective set of a /proc/PID/status text.
+pub(crate) fn has_capability(status: &str, capability: u32) -> bool {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+        .is_some_and(|set| set & (1 << capability) != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

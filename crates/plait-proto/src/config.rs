@@ -5,8 +5,6 @@
 use core::net::IpAddr;
 use core::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
-
 use crate::congestion::ControllerConfig;
 use crate::resequencer::ResequencerConfig;
 use crate::scheduler::SchedulerConfig;
@@ -14,7 +12,7 @@ use crate::session::{PresharedKey, PrivateKey, PublicKey};
 use crate::time::Duration;
 
 /// A prefix of inner addresses that belong to a peer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
     /// The network address; bits beyond `length` are zero.
     pub address: IpAddr,
@@ -23,8 +21,7 @@ pub struct Prefix {
 }
 
 /// Which packets wait for which at the egress.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
     /// Packets of one inner flow are delivered in order; flows do not wait for each other.
     #[default]
@@ -36,8 +33,7 @@ pub enum Order {
 }
 
 /// How the egress finds the losses that it reports to open-loop schedulers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LossDetection {
     /// A gap counts as lost, and is given up, when every live path has passed it; the timer is the
     /// backstop.
@@ -110,8 +106,7 @@ impl Default for HandshakeLimits {
 }
 
 /// Identifies one of the owner's sockets. The driver chooses the number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SocketId(pub u16);
 
 /// One of this side's links, as its owner describes it. The peer is told all but the socket.

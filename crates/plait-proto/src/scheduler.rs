@@ -24,14 +24,12 @@ mod stall;
 #[cfg(test)]
 mod testing;
 
-pub use adaptive_wrr::{
-    AdaptiveWrr, AdaptiveWrrConfig, DwdMode, InvalidAdaptiveWrr, WeightRounding,
-};
-pub use blest::{Blest, BlestConfig, InvalidBlest};
+pub use adaptive_wrr::{AdaptiveWrr, AdaptiveWrrConfig, DwdMode, WeightRounding};
+pub use blest::{Blest, BlestConfig};
 pub use cheapest_first::CheapestFirst;
-pub use config::{Algorithm, InvalidScheduler, SchedulerConfig, UnknownAlgorithm};
-pub use earliest_delivery::{EarliestDelivery, EarliestDeliveryConfig, InvalidEarliestDelivery};
-pub use ecf::{Ecf, EcfConfig, InvalidEcf};
+pub use config::{Algorithm, SchedulerConfig, UnknownAlgorithm};
+pub use earliest_delivery::{EarliestDelivery, EarliestDeliveryConfig};
+pub use ecf::{Ecf, EcfConfig};
 pub use fixed::Fixed;
 pub use inverse_rtt::InverseRtt;
 pub use min_rtt::MinRtt;

@@ -8,10 +8,11 @@ use core::fmt::Debug;
 
 use plait_proto::time::{Duration, Instant};
 
+use crate::error::WorldError;
+use crate::packet::{End, Packet};
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::{AppSpec, Scenario};
 use crate::tcp::Segment;
-use crate::world::{End, Packet, WorldError};
 
 mod bulk;
 mod cbr;

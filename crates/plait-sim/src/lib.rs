@@ -16,8 +16,10 @@
 #![warn(missing_docs)]
 
 pub mod app;
+pub mod error;
 pub mod hostile;
 pub mod link;
+pub mod packet;
 pub mod prng;
 pub mod ratio;
 pub mod run;

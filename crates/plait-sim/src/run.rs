@@ -17,10 +17,11 @@ use std::collections::BTreeMap;
 use plait_proto::time::{Duration, Instant};
 
 use crate::app::Span;
+use crate::error::WorldError;
 use crate::scenario::app::Direction;
 use crate::scenario::sweep::Cell;
 use crate::scenario::{CellResult, Scenario};
-use crate::world::{CipherChoice, Trace, Way, World, WorldError};
+use crate::world::{CipherChoice, Trace, Way, World};
 
 mod capture;
 mod metrics;

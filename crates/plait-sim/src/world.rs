@@ -18,26 +18,24 @@ use plait_proto::stats::PeerStatus;
 use plait_proto::time::{Duration, Instant};
 
 use crate::app::{self, App, Outbox, Span};
+use crate::error::WorldError;
+use crate::packet::{End, Packet};
 use crate::prng::Prng;
 use crate::scenario::Scenario;
 use crate::scenario::app::Via;
 
 mod course;
-mod error;
 mod gateways;
 mod headers;
 mod in_order;
 pub mod link_config;
 mod network;
-mod packet;
 mod queue;
 mod steering;
 
 pub use course::Trace;
-pub use error::WorldError;
 pub use gateways::CipherChoice;
 pub use network::{Carried, LinkView, Way};
-pub use packet::{End, Packet, Protocol};
 
 use course::Course;
 use gateways::{CUSTOMER, Gateways, PROVIDER};

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use plait_proto::dida::{DidaConfig, GapFilled, HoldPolicy, ReleasedUntil, SackHandling};
 
+use crate::form::{FineMillis, Form, Named, Time, Whole, alternatives};
+use crate::option::{self, Field, Options};
 use crate::{Bounds, Problem, Section, Value};
 
 /// The longest hold that can be asked for.
-const HOLD_MAX_MS: f64 = 60_000.0;
+const HOLD_MAX_MS: u32 = 60_000;
+const MILLIS: FineMillis = FineMillis { high: HOLD_MAX_MS };
 
 /// Reads the section; `None` when it is absent. What it returns is of use only when no problem was
 /// noted.
@@ -16,59 +19,121 @@ pub fn read(mut section: Section<'_>) -> Option<DidaConfig> {
         return None;
     }
     let mut config = DidaConfig::default();
-    let handlings = SackHandling::ALL.map(|handling| (handling.name(), handling));
-    let gap_filled = GapFilled::ALL.map(|handling| (handling.name(), handling));
-    let released_until = ReleasedUntil::ALL.map(|until| (until.name(), until));
-    config.hold = read_hold(&mut section).unwrap_or(config.hold);
-    config.sack = section.choice("sack", &handlings).unwrap_or(config.sack);
-    let chosen = section.choice("gap_filled", &gap_filled);
-    config.on_gap_filled = chosen.unwrap_or(config.on_gap_filled);
-    let chosen = section.choice("released_until", &released_until);
-    config.released_until = chosen.unwrap_or(config.released_until);
-    let hold_max = section.millis("hold_max_ms", HOLD_MAX_MS);
-    config.hold_max = hold_max.unwrap_or(config.hold_max);
-    read_bounds(&mut section, &mut config);
+    option::read(DIDA, &mut section, &mut config);
     section.finish();
     Some(config)
 }
 
-/// What is followed and kept at most, and for how long.
-fn read_bounds(section: &mut Section<'_>, config: &mut DidaConfig) {
-    let rto_floor = section.millis("rto_floor_ms", HOLD_MAX_MS);
-    config.rto_floor = rto_floor.unwrap_or(config.rto_floor);
-    let idle = section.integer("idle_s", (1, 86_400), "seconds").map(Duration::from_secs);
-    config.idle = idle.unwrap_or(config.idle);
-    let mut count = |key, high, unit, value: &mut usize| {
-        *value = section.integer(key, (1, high), unit).unwrap_or(*value);
-    };
-    count("flows_max", 1_000_000, "flows", &mut config.flows_max);
-    count("held_bytes_max", 1 << 30, "bytes", &mut config.held_bytes_max);
-    let per_flow = &mut config.held_packets_per_flow_max;
-    count("held_packets_per_flow_max", 100_000, "packets", per_flow);
-}
+/// The options of `[dida]`.
+pub const DIDA: Options<DidaConfig> = &[
+    &Field::new(
+        "hold",
+        "how long duplicate ACKs are held: always so long, or as long as a policy says",
+        Hold,
+        |config: &mut DidaConfig| &mut config.hold,
+    ),
+    &Field::new(
+        "sack",
+        "which SACK blocks go on: `filter` leaves out those above a hole younger than the holding \
+         time, `mask` all while a gap is held back, `pass` none (000 to the letter)",
+        Named { all: &SackHandling::ALL, name: SackHandling::name },
+        |config: &mut DidaConfig| &mut config.sack,
+    ),
+    &Field::new(
+        "gap_filled",
+        "what becomes of held ACKs when their gap fills; `forward` is 000 to the letter",
+        Named { all: &GapFilled::ALL, name: GapFilled::name },
+        |config: &mut DidaConfig| &mut config.on_gap_filled,
+    ),
+    &Field::new(
+        "released_until",
+        "after a hold that ended in vain a flow is left alone until all is acknowledged that had \
+         been sent (`recovery-point`), or until the next ACK advances (`next-ack`, 000 to the \
+         letter)",
+        Named { all: &ReleasedUntil::ALL, name: ReleasedUntil::name },
+        |config: &mut DidaConfig| &mut config.released_until,
+    ),
+    &Field::new("hold_max_ms", "longest hold of any policy", MILLIS, |config: &mut DidaConfig| {
+        &mut config.hold_max
+    }),
+    &Field::new(
+        "rto_floor_ms",
+        "least by which the sender's timeout exceeds its round-trip time",
+        MILLIS,
+        |config: &mut DidaConfig| &mut config.rto_floor,
+    ),
+    &Field::new(
+        "flows_max",
+        "flows that are followed",
+        Whole::new(1, 1_000_000, "flows"),
+        |config: &mut DidaConfig| &mut config.flows_max,
+    ),
+    &Field::new(
+        "held_bytes_max",
+        "bytes kept, of all flows together",
+        Whole::new(1, 1 << 30, "bytes"),
+        |config: &mut DidaConfig| &mut config.held_bytes_max,
+    ),
+    &Field::new(
+        "held_packets_per_flow_max",
+        "duplicate ACKs held of one flow",
+        Whole::new(1, 100_000, "packets"),
+        |config: &mut DidaConfig| &mut config.held_packets_per_flow_max,
+    ),
+    &Field::new(
+        "idle_s",
+        "a flow without packets for so long is forgotten",
+        Time::seconds(1, 86_400),
+        |config: &mut DidaConfig| &mut config.idle,
+    ),
+];
 
 /// A number of milliseconds, or a policy's name.
-fn read_hold(section: &mut Section<'_>) -> Option<HoldPolicy> {
-    let found = section.get("hold")?;
-    match &found.value {
-        Value::Text(name) => name.parse().map_or_else(
-            |_| {
-                let named = HoldPolicy::NAMED.map(HoldPolicy::name);
-                let problem = Problem::choice(name, named.into_iter());
-                section.problem("hold", problem);
-                None
+#[derive(Debug)]
+struct Hold;
+
+impl Form for Hold {
+    type Value = HoldPolicy;
+
+    fn read(&self, section: &mut Section<'_>, name: &'static str) -> Option<HoldPolicy> {
+        let found = section.get(name)?;
+        let problem = match &found.value {
+            Value::Text(text) => match text.parse() {
+                Ok(policy) => return Some(policy),
+                Err(_) => {
+                    Problem::choice(text, HoldPolicy::NAMED.map(HoldPolicy::name).into_iter())
+                }
             },
-            Some,
-        ),
-        Value::Integer(_) | Value::Float(_) | Value::TooLarge(_) => {
-            let millis = section.number("hold", Bounds::new(0.0, HOLD_MAX_MS, "milliseconds"))?;
-            Some(HoldPolicy::Fixed(Duration::from_secs_f64(millis / 1e3)))
-        }
-        _ => {
-            let expected = "milliseconds, or a policy's name";
-            section.problem("hold", Problem::WrongType { expected, found: found.describe() });
-            None
-        }
+            Value::Integer(_) | Value::Float(_) | Value::TooLarge(_) => {
+                let bounds = Bounds::new(0.0, HOLD_MAX_MS.into(), "milliseconds");
+                let millis = section.number(name, bounds)?;
+                return Some(HoldPolicy::Fixed(Duration::from_secs_f64(millis / 1e3)));
+            }
+            _ => {
+                let expected = "milliseconds, or a policy's name";
+                Problem::WrongType { expected, found: found.describe() }
+            }
+        };
+        section.problem(name, problem);
+        None
+    }
+
+    fn write(&self, value: &HoldPolicy) -> Option<toml::Value> {
+        Some(match value {
+            HoldPolicy::Fixed(time) => FineMillis::written(*time),
+            policy => toml::Value::String(policy.name().to_owned()),
+        })
+    }
+
+    fn told(&self) -> String {
+        let names = alternatives(HoldPolicy::NAMED.map(HoldPolicy::name).into_iter());
+        format!("{}, or {names}", MILLIS.told())
+    }
+
+    #[cfg(test)]
+    fn any(&self, name: &str, random: &mut crate::testing::Random) -> HoldPolicy {
+        let named = HoldPolicy::NAMED.get(random.up_to(9) as usize).copied();
+        named.unwrap_or_else(|| HoldPolicy::Fixed(MILLIS.any(name, random)))
     }
 }
 
@@ -77,7 +142,15 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::testing::round_trip;
     use crate::{Place, Problems};
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_written_is_read_again(seed: u64) {
+            round_trip(seed, DIDA, DidaConfig::default());
+        }
+    }
 
     fn told(text: &str) -> Result<Option<DidaConfig>, String> {
         let file = Path::new("x.toml");

@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         Self { problems: self.problems, prefix, place, entries, asked: Vec::new() }
     }
 
-    /// Sections in double brackets.
+    /// Sections in double brackets; an item that is none is noted and left out.
     pub fn many(&mut self, key: &'static str) -> Vec<Self> {
         let Some(found) = self.get(key) else { return Vec::new() };
         let option = match self.prefix.strip_suffix("] ") {
@@ -75,14 +75,17 @@ impl<'a> Section<'a> {
             self.wrong_type::<()>(&option, found, "a section in double brackets");
             return Vec::new();
         };
-        let section = |item: &'a Node| Self {
-            problems: self.problems,
-            prefix: format!("{option} "),
-            place: item.place.clone(),
-            entries: self.entries_of(&option, item),
-            asked: Vec::new(),
+        let section = |item: &'a Node| {
+            let entries = self.entries_of(&option, item)?;
+            Some(Self {
+                problems: self.problems,
+                prefix: format!("{option} "),
+                place: item.place.clone(),
+                entries: Some(entries),
+                asked: Vec::new(),
+            })
         };
-        items.iter().map(section).collect()
+        items.iter().filter_map(section).collect()
     }
 
     /// Sections whose names the file chooses, such as `[links.dsl]`.

@@ -1,4 +1,4 @@
-//! `[scheduler]` and `[resequencer]`: how bonds behave, in a gateway's configuration and in a
+//! `[scheduler]`, `[congestion]` and `[resequencer]`: how bonds behave, in a gateway's file and in a
 //! scenario's `[bond]` alike.
 
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::congestion::{Algorithm as Controller, ControllerConfig, SlowStart};
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
-use plait_proto::scheduler::{
-    AdaptiveWrrConfig, Algorithm, BlestConfig, DwdMode, EarliestDeliveryConfig, EcfConfig,
-    SchedulerConfig, WeightRounding,
-};
+use plait_proto::scheduler::{Algorithm, DwdMode, SchedulerConfig, WeightRounding};
 
-use crate::{Bounds, Section};
+use crate::Bounds;
+use crate::form::{Maybe, Named, Number, Time, Whole, Words};
+use crate::option::{self, Field, Only, Options};
+use crate::section::Section;
 
 /// How bonds behave.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Tuning {
     /// Picks the path of each packet that this gateway sends.
     pub scheduler: SchedulerConfig,
@@ -26,193 +26,489 @@ pub struct Tuning {
     pub resequencer: ResequencerConfig,
     /// How this side's egress finds losses.
     pub loss_detection: LossDetection,
-    /// How often this side's egress reports losses.
-    pub report_interval: Duration,
 }
 
-/// The parameters of `adaptive-wrr`, as options of the file.
-const ADAPTIVE_WRR_OPTIONS: &[&str] = &[
-    "k",
-    "w_fixed",
-    "w_max",
-    "initial_weight",
-    "t_dwd_ms",
-    "t_report_ms",
-    "dwd_mode",
-    "weight_rounding",
-];
+impl Tuning {
+    /// How often this side's egress reports losses.
+    pub fn report_interval(&self) -> Duration {
+        Duration::from_millis(self.scheduler.adaptive_wrr.t_report_ms.into())
+    }
 
-/// The algorithms that have parameters, these as options of the file, and how to get them.
-const PARAMETERS: [(Algorithm, &[&str], &str); 4] = [
-    (Algorithm::AdaptiveWrr, ADAPTIVE_WRR_OPTIONS, "algorithm = \"adaptive-wrr\""),
-    (Algorithm::EarliestDelivery, &["delay_cost"], "algorithm = \"earliest-delivery\""),
-    (Algorithm::Blest, &["lambda", "send_window_bytes"], "algorithm = \"blest\""),
-    (Algorithm::Ecf, &["beta"], "algorithm = \"ecf\""),
-];
+    /// Writes the sections in full; `outer` stands before their names, as in `bond.`.
+    pub fn write(&self, out: &mut String, outer: &str) {
+        let header = |name: &str| format!("[{outer}{name}]");
+        option::write(out, &header("scheduler"), SCHEDULER, &self.scheduler);
+        option::write(out, &header("congestion"), CONGESTION, &Loop::from(self.congestion));
+        option::write(out, &header("resequencer"), RESEQUENCER, &Egress::from(self));
+    }
+}
+
+impl From<SchedulerConfig> for Tuning {
+    /// A scheduler with what goes with it by default.
+    fn from(scheduler: SchedulerConfig) -> Self {
+        Self {
+            congestion: scheduler.algorithm.default_congestion(),
+            order: Order::default(),
+            resequencer: ResequencerConfig::default(),
+            loss_detection: LossDetection::default(),
+            scheduler,
+        }
+    }
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        SchedulerConfig::default().into()
+    }
+}
 
 /// Reads the sections. What it returns is of use only when no problem was noted.
-pub fn read(scheduler: Section<'_>, congestion: Section<'_>, resequencer: Section<'_>) -> Tuning {
-    let scheduler = read_scheduler(scheduler);
-    let congestion = read_congestion(congestion, scheduler.algorithm);
-    let (order, loss_detection, resequencer) = read_resequencer(resequencer);
-    let report_interval = Duration::from_millis(scheduler.adaptive_wrr.t_report_ms.into());
-    Tuning { scheduler, congestion, order, resequencer, loss_detection, report_interval }
+pub fn read(
+    mut scheduler: Section<'_>,
+    mut congestion: Section<'_>,
+    mut resequencer: Section<'_>,
+) -> Tuning {
+    let mut config = SchedulerConfig::default();
+    option::read(SCHEDULER, &mut scheduler, &mut config);
+    let [initial, max] = [config.adaptive_wrr.w_initial, config.adaptive_wrr.w_max];
+    if initial > max {
+        let bounds = Bounds::new(0.0, max.into(), "(w_max)");
+        scheduler.problem("initial_weight", bounds.problem(initial.to_string()));
+    }
+    scheduler.finish();
+    let mut tuning = Tuning::from(config);
+    let mut controlled = Loop::from(tuning.congestion);
+    option::read(CONGESTION, &mut congestion, &mut controlled);
+    congestion.finish();
+    tuning.congestion = controlled.into();
+    let mut egress = Egress::from(&tuning);
+    option::read(RESEQUENCER, &mut resequencer, &mut egress);
+    resequencer.finish();
+    egress.tell(&mut tuning);
+    tuning
 }
 
-fn read_scheduler(mut section: Section<'_>) -> SchedulerConfig {
-    let adaptive_wrr = read_adaptive_wrr(&mut section);
-    let (earliest_delivery, blest, ecf) = read_closed_loop(&mut section);
-    let algorithms = Algorithm::ALL.map(|algorithm| (algorithm.name(), algorithm));
-    let chosen = section.choice("algorithm", &algorithms);
-    let misspelt = section.holds_any(&["algorithm"]) && chosen.is_none();
-    let algorithm = chosen.unwrap_or_default();
-    for (owner, options, belongs_to) in PARAMETERS {
-        if algorithm != owner && !misspelt {
-            section.no_effect(options, &format!("algorithm = \"{algorithm}\""), belongs_to);
-        }
-    }
-    section.finish();
-    SchedulerConfig { algorithm, adaptive_wrr, earliest_delivery, blest, ecf }
-}
+/// The options of `[scheduler]`.
+pub const SCHEDULER: Options<SchedulerConfig> = &[
+    &Field::new(
+        "algorithm",
+        "picks the path; [choosing](choosing.md) says which is for what",
+        Named { all: &Algorithm::ALL, name: Algorithm::name },
+        |config: &mut SchedulerConfig| &mut config.algorithm,
+    ),
+    &Field::new(
+        "delay_cost",
+        "share of the rate that a much longer round trip costs a bulk flow; a slow path must add \
+         more",
+        Number(Bounds::new(0.0, 1.0, "")),
+        |config: &mut SchedulerConfig| &mut config.earliest_delivery.delay_cost,
+    )
+    .only(EARLIEST_DELIVERY),
+    &Field::new(
+        "lambda",
+        "scales the estimate of what the quickest path sends meanwhile",
+        Number(Bounds::above_zero(100.0)),
+        |config: &mut SchedulerConfig| &mut config.blest.lambda,
+    )
+    .only(BLEST),
+    &Field::new(
+        "send_window_bytes",
+        "send window of the whole bond",
+        Whole::new(65_536, 1 << 30, "bytes"),
+        |config: &mut SchedulerConfig| &mut config.blest.send_window_bytes,
+    )
+    .only(BLEST),
+    &Field::new(
+        "beta",
+        "how much longer the quickest path may take once it is waited for",
+        Number(Bounds::new(0.0, 100.0, "")),
+        |config: &mut SchedulerConfig| &mut config.ecf.beta,
+    )
+    .only(ECF),
+    &Field::new(
+        "k",
+        "gain of the weight increase on loss",
+        Number(Bounds::above_zero(100.0)),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.k,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "w_fixed",
+        "weight of the cheapest path",
+        Whole::new(1, 1000, ""),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.w_fixed,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "w_max",
+        "largest weight of any other path",
+        Whole::new(1, WEIGHT_MAX, ""),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.w_max,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "initial_weight",
+        "weight of the other paths at the start",
+        Whole::new(0, WEIGHT_MAX, ""),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.w_initial,
+    )
+    .range("0 to `w_max`")
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "t_dwd_ms",
+        "loss-free time before a weight falls",
+        Whole::new(1, 60_000, "milliseconds"),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.t_dwd_ms,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "t_report_ms",
+        "time between this side's loss reports; set the same on both sides",
+        Whole::new(1, 10_000, "milliseconds"),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.t_report_ms,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "dwd_mode",
+        "a weight falls by one per T_dwd, or per report once T_dwd has passed",
+        Words(&[("per-tdwd", DwdMode::PerTdwd), ("per-report", DwdMode::PerReport)]),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.dwd_mode,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "weight_rounding",
+        "what becomes of the increase's fraction; `float` keeps it",
+        Words(&[
+            ("round", WeightRounding::Round),
+            ("truncate", WeightRounding::Truncate),
+            ("float", WeightRounding::Float),
+        ]),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.weight_rounding,
+    )
+    .only(ADAPTIVE_WRR),
+];
 
-fn read_closed_loop(section: &mut Section<'_>) -> (EarliestDeliveryConfig, BlestConfig, EcfConfig) {
-    let mut earliest_delivery = EarliestDeliveryConfig::default();
-    let mut blest = BlestConfig::default();
-    let mut ecf = EcfConfig::default();
-    for (option, field, bounds) in [
-        ("delay_cost", &mut earliest_delivery.delay_cost, Bounds::new(0.0, 1.0, "")),
-        ("lambda", &mut blest.lambda, Bounds::above_zero(100.0)),
-        ("beta", &mut ecf.beta, Bounds::new(0.0, 100.0, "")),
-    ] {
-        if let Some(number) = section.number(option, bounds) {
-            *field = number;
-        }
-    }
-    if let Some(bytes) = section.integer("send_window_bytes", (65_536, 1 << 30), "bytes") {
-        blest.send_window_bytes = bytes;
-    }
-    (earliest_delivery, blest, ecf)
-}
+const WEIGHT_MAX: i64 = 65_535;
 
-/// `None` is the open loop.
-fn read_congestion(mut section: Section<'_>, scheduler: Algorithm) -> Option<ControllerConfig> {
-    const NONE: &str = "none";
-    let names = Controller::ALL.map(|algorithm| (algorithm.name(), Some(algorithm)));
-    let names: Vec<_> = [(NONE, None)].into_iter().chain(names).collect();
-    let chosen = section.choice("algorithm", &names);
-    let mut config = match chosen {
-        None => scheduler.default_congestion(),
-        Some(algorithm) => algorithm.map(ControllerConfig::from),
+macro_rules! only_with {
+    ($($name:ident: $algorithm:ident, $setting:literal;)+) => {
+        $(const $name: Only<SchedulerConfig> = Only {
+            decided_by: "algorithm",
+            against: |config| {
+                let other = config.algorithm;
+                (other != Algorithm::$algorithm).then(|| format!("algorithm = \"{other}\""))
+            },
+            belongs_to: $setting,
+        };)+
     };
-    let forms = SlowStart::ALL.map(|form| (form.name(), form));
-    let slow_start = section.choice("slow_start", &forms);
-    let window = section.integer("window_bytes", (1500, 1 << 30), "bytes");
-    if let Some(config) = &mut config {
-        config.slow_start = slow_start.or(config.slow_start);
-        config.fixed_window_bytes = window.unwrap_or(config.fixed_window_bytes);
-    }
-    let misspelt = section.holds_any(&["algorithm"]) && chosen.is_none();
-    if !misspelt {
-        note_without_effect(&mut section, config.as_ref().map(|config| config.algorithm));
-    }
-    section.finish();
-    config
 }
 
-/// Also a controller that nobody named leaves options without effect.
-fn note_without_effect(section: &mut Section<'_>, controller: Option<Controller>) {
-    let Some(algorithm) = controller else {
-        let setting = "no congestion control";
-        section.no_effect(&["slow_start", "window_bytes"], setting, "algorithm = \"cubic\"");
-        return;
-    };
-    let setting = format!("algorithm = \"{algorithm}\"");
-    if algorithm != Controller::Fixed {
-        section.no_effect(&["window_bytes"], &setting, "algorithm = \"fixed\"");
-    }
-    if matches!(algorithm, Controller::Fixed | Controller::Bbr) {
-        section.no_effect(&["slow_start"], &setting, "algorithm = \"cubic\"");
-    }
+only_with! {
+    EARLIEST_DELIVERY: EarliestDelivery, "algorithm = \"earliest-delivery\"";
+    BLEST: Blest, "algorithm = \"blest\"";
+    ECF: Ecf, "algorithm = \"ecf\"";
+    ADAPTIVE_WRR: AdaptiveWrr, "algorithm = \"adaptive-wrr\"";
 }
 
-fn read_adaptive_wrr(section: &mut Section<'_>) -> AdaptiveWrrConfig {
-    const WEIGHT_MAX: i64 = 65_535;
-    let mut config = AdaptiveWrrConfig::default();
-    if let Some(k) = section.number("k", Bounds::above_zero(100.0)) {
-        config.k = k;
-    }
-    for (option, field, range, unit) in [
-        ("w_fixed", &mut config.w_fixed, (1, 1000), ""),
-        ("w_max", &mut config.w_max, (1, WEIGHT_MAX), ""),
-        ("t_dwd_ms", &mut config.t_dwd_ms, (1, 60_000), "milliseconds"),
-        ("t_report_ms", &mut config.t_report_ms, (1, 10_000), "milliseconds"),
-    ] {
-        if let Some(number) = section.integer(option, range, unit) {
-            *field = number;
+/// `[congestion]`, as it stands in a file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Loop {
+    /// The controller; `None` leaves the loop open.
+    algorithm: Option<Controller>,
+    slow_start: Option<SlowStart>,
+    window_bytes: u64,
+}
+
+impl From<Option<ControllerConfig>> for Loop {
+    fn from(config: Option<ControllerConfig>) -> Self {
+        let parameters = config.unwrap_or_default();
+        Self {
+            algorithm: config.map(|config| config.algorithm),
+            slow_start: parameters.slow_start,
+            window_bytes: parameters.fixed_window_bytes,
         }
     }
-    if let Some(initial) = section.integer::<u32>("initial_weight", (0, WEIGHT_MAX), "") {
-        config.w_initial = initial;
-        if initial > config.w_max {
-            let bounds = Bounds::new(0.0, config.w_max.into(), "(w_max)");
-            section.problem("initial_weight", bounds.problem(initial.to_string()));
+}
+
+impl From<Loop> for Option<ControllerConfig> {
+    fn from(of: Loop) -> Self {
+        let Loop { algorithm, slow_start, window_bytes } = of;
+        let fixed_window_bytes = window_bytes;
+        algorithm.map(|algorithm| ControllerConfig { algorithm, slow_start, fixed_window_bytes })
+    }
+}
+
+impl Default for Loop {
+    fn default() -> Self {
+        Tuning::default().congestion.into()
+    }
+}
+
+/// The options of `[congestion]`.
+pub const CONGESTION: Options<Loop> = &[
+    &Field::new(
+        "algorithm",
+        "the controller of each path, or `none` for an open loop",
+        Named {
+            all: &[
+                None,
+                Some(Controller::NewReno),
+                Some(Controller::Cubic),
+                Some(Controller::CubicLinux),
+                Some(Controller::Bbr),
+                Some(Controller::Fixed),
+            ],
+            name: |controller| controller.map_or("none", Controller::name),
+        },
+        |config: &mut Loop| &mut config.algorithm,
+    )
+    .absent("`bbr` with `earliest-delivery`, `cheapest-first`, `blest` and `ecf`, else `none`"),
+    &Field::new(
+        "slow_start",
+        "how the first slow start ends",
+        Maybe(Named { all: &SlowStart::ALL, name: SlowStart::name }),
+        |config: &mut Loop| &mut config.slow_start,
+    )
+    .absent("`standard` for `new-reno`, else `hystart`")
+    .only(Only {
+        decided_by: "algorithm",
+        against: |config| match config.algorithm {
+            Some(Controller::NewReno | Controller::Cubic | Controller::CubicLinux) => None,
+            other => Some(other_controller(other)),
+        },
+        belongs_to: "algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\"",
+    }),
+    &Field::new(
+        "window_bytes",
+        "window of each path",
+        Whole::new(1500, 1 << 30, "bytes"),
+        |config: &mut Loop| &mut config.window_bytes,
+    )
+    .only(Only {
+        decided_by: "algorithm",
+        against: |config| match config.algorithm {
+            Some(Controller::Fixed) => None,
+            other => Some(other_controller(other)),
+        },
+        belongs_to: "algorithm = \"fixed\"",
+    }),
+];
+
+fn other_controller(controller: Option<Controller>) -> String {
+    match controller {
+        None => "no congestion control".to_owned(),
+        Some(algorithm) => format!("algorithm = \"{algorithm}\""),
+    }
+}
+
+/// `[resequencer]`, as it stands in a file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Egress {
+    order: Order,
+    is_fixed: bool,
+    timeout: Duration,
+    timeout_max: Duration,
+    late: LatePolicy,
+    loss_detection: LossDetection,
+    buffer_bytes_max: u64,
+}
+
+impl From<&Tuning> for Egress {
+    fn from(tuning: &Tuning) -> Self {
+        const T_LTO_002: Duration = Duration::from_millis(50);
+        let both = |timer| match timer {
+            Timer::Fixed(timeout) => (Some(timeout), None),
+            Timer::Adaptive { max, .. } => (None, Some(max)),
+        };
+        let (timeout, timeout_max) = both(tuning.resequencer.timer);
+        Self {
+            order: tuning.order,
+            is_fixed: timeout.is_some(),
+            timeout: timeout.unwrap_or(T_LTO_002),
+            timeout_max: timeout_max.or(both(Timer::ADAPTIVE).1).unwrap_or_default(),
+            late: tuning.resequencer.late,
+            loss_detection: tuning.loss_detection,
+            buffer_bytes_max: tuning.resequencer.bytes_max,
         }
     }
-    let modes = [("per-tdwd", DwdMode::PerTdwd), ("per-report", DwdMode::PerReport)];
-    if let Some(mode) = section.choice("dwd_mode", &modes) {
-        config.dwd_mode = mode;
-    }
-    let roundings = [
-        ("round", WeightRounding::Round),
-        ("truncate", WeightRounding::Truncate),
-        ("float", WeightRounding::Float),
-    ];
-    if let Some(rounding) = section.choice("weight_rounding", &roundings) {
-        config.weight_rounding = rounding;
-    }
-    config
 }
 
-fn read_resequencer(mut section: Section<'_>) -> (Order, LossDetection, ResequencerConfig) {
-    let mut config = ResequencerConfig::default();
-    let orders = [("flow", Order::Flow), ("bond", Order::Bond), ("none", Order::None)];
-    let order = section.choice("order", &orders).unwrap_or_default();
-    if let Some(timer) = read_timer(&mut section) {
-        config.timer = timer;
+impl Egress {
+    fn tell(self, tuning: &mut Tuning) {
+        tuning.order = self.order;
+        tuning.loss_detection = self.loss_detection;
+        let is_known = self.loss_detection == LossDetection::Known;
+        tuning.resequencer = ResequencerConfig {
+            timer: self.timer(),
+            late: self.late,
+            count_known_lost: is_known,
+            release_known_lost: is_known,
+            bytes_max: self.buffer_bytes_max,
+            ..tuning.resequencer
+        };
     }
-    let policies = [("drop", LatePolicy::Drop), ("deliver", LatePolicy::Deliver)];
-    if let Some(late) = section.choice("late", &policies) {
-        config.late = late;
+
+    fn timer(&self) -> Timer {
+        match Timer::ADAPTIVE {
+            Timer::Adaptive { min, .. } if !self.is_fixed => {
+                Timer::Adaptive { min: min.min(self.timeout_max), max: self.timeout_max }
+            }
+            _ => Timer::Fixed(self.timeout),
+        }
     }
-    let detections = [("known", LossDetection::Known), ("timer", LossDetection::Timer)];
-    let loss_detection = section.choice("loss_detection", &detections).unwrap_or_default();
-    config.count_known_lost = loss_detection == LossDetection::Known;
-    config.release_known_lost = config.count_known_lost;
-    if let Some(bytes) = section.integer("buffer_bytes_max", (65_536, 1 << 30), "bytes") {
-        config.bytes_max = bytes;
-    }
-    section.finish();
-    (order, loss_detection, config)
 }
 
-/// `None` when the file leaves the default.
-fn read_timer(section: &mut Section<'_>) -> Option<Timer> {
-    const T_LTO_002: Duration = Duration::from_millis(50);
-    let timeout = milliseconds(section, "timeout_ms");
-    let timeout_max = milliseconds(section, "timeout_max_ms");
-    let fixed = section.choice("timer", &[("adaptive", false), ("fixed", true)]);
-    if fixed == Some(true) {
-        section.no_effect(&["timeout_max_ms"], "timer = \"fixed\"", "timer = \"adaptive\"");
-        return Some(Timer::Fixed(timeout.unwrap_or(T_LTO_002)));
+impl Default for Egress {
+    fn default() -> Self {
+        (&Tuning::default()).into()
     }
-    section.no_effect(&["timeout_ms"], "timer = \"adaptive\"", "timer = \"fixed\"");
-    let Timer::Adaptive { min, .. } = Timer::ADAPTIVE else {
-        unreachable!("the adaptive timer is adaptive")
-    };
-    timeout_max.map(|max| Timer::Adaptive { min: min.min(max), max })
 }
 
-fn milliseconds(section: &mut Section<'_>, key: &'static str) -> Option<Duration> {
-    let time = section.integer::<u32>(key, (1, 10_000), "milliseconds")?;
-    Some(Duration::from_millis(time.into()))
+/// The options of `[resequencer]`.
+pub const RESEQUENCER: Options<Egress> = &[
+    &Field::new(
+        "order",
+        "what this side asks of the peer's egress: order per `flow`, for the whole `bond`, or \
+         `none`",
+        Words(&[("flow", Order::Flow), ("bond", Order::Bond), ("none", Order::None)]),
+        |config: &mut Egress| &mut config.order,
+    ),
+    &Field::new(
+        "timer",
+        "how long a packet waits for a missing one: `adaptive` follows the measured delay spread",
+        Words(&[("adaptive", false), ("fixed", true)]),
+        |config: &mut Egress| &mut config.is_fixed,
+    ),
+    &Field::new("timeout_ms", "the time", Time::millis(1, 10_000), |config: &mut Egress| {
+        &mut config.timeout
+    })
+    .only(Only {
+        decided_by: "timer",
+        against: |config| (!config.is_fixed).then(|| "timer = \"adaptive\"".to_owned()),
+        belongs_to: "timer = \"fixed\"",
+    }),
+    &Field::new(
+        "timeout_max_ms",
+        "the longest time",
+        Time::millis(1, 10_000),
+        |config: &mut Egress| &mut config.timeout_max,
+    )
+    .only(Only {
+        decided_by: "timer",
+        against: |config| config.is_fixed.then(|| "timer = \"fixed\"".to_owned()),
+        belongs_to: "timer = \"adaptive\"",
+    }),
+    &Field::new(
+        "late",
+        "what becomes of a packet that arrives after it was given up",
+        Words(&[("drop", LatePolicy::Drop), ("deliver", LatePolicy::Deliver)]),
+        |config: &mut Egress| &mut config.late,
+    ),
+    &Field::new(
+        "loss_detection",
+        "a loss is `known` once every live path has passed the gap; or by the `timer` alone, as \
+         in 002",
+        Words(&[("known", LossDetection::Known), ("timer", LossDetection::Timer)]),
+        |config: &mut Egress| &mut config.loss_detection,
+    ),
+    &Field::new(
+        "buffer_bytes_max",
+        "bytes that may wait, per bond",
+        Whole::new(65_536, 1 << 30, "bytes"),
+        |config: &mut Egress| &mut config.buffer_bytes_max,
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::round_trip;
+    use crate::{Place, Problems};
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_written_is_read_again(seed: u64) {
+            round_trip(seed, SCHEDULER, SchedulerConfig::default());
+            round_trip(seed, CONGESTION, Loop::default());
+            round_trip(seed, RESEQUENCER, Egress::default());
+        }
+    }
+
+    fn told(text: &str) -> Result<Tuning, String> {
+        let file = std::path::Path::new("x.toml");
+        let table = crate::tree::parse(file, text).unwrap();
+        let problems = Problems::default();
+        let mut top = Section::top(&problems, Place::Line(file.into(), 1), &table);
+        let [first, second, third] =
+            ["scheduler", "congestion", "resequencer"].map(|name| top.single(name));
+        let tuning = read(first, second, third);
+        problems.finish(Some(tuning)).map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn every_controller_can_be_named_and_the_default_is_as_told() {
+        let [algorithm, ..] = CONGESTION else { panic!("it has options") };
+        let [_, range, absent] = algorithm.told(&mut Loop::default());
+        for controller in Controller::ALL {
+            assert!(range.contains(&format!("`{controller}`")), "{controller}");
+        }
+        for scheduler in Algorithm::ALL {
+            let expected = absent.contains(&format!("`{scheduler}`"));
+            assert_eq!(scheduler.default_congestion().is_some(), expected, "{scheduler}");
+        }
+    }
+
+    #[test]
+    fn a_tuning_that_is_written_is_read_again() {
+        let paper = Tuning {
+            order: Order::Bond,
+            resequencer: ResequencerConfig::PAPER_002,
+            loss_detection: LossDetection::Timer,
+            ..SchedulerConfig::from(Algorithm::AdaptiveWrr).into()
+        };
+        for tuning in [Tuning::default(), paper] {
+            let mut text = String::new();
+            tuning.write(&mut text, "");
+            assert_eq!(told(&text), Ok(tuning));
+        }
+    }
+
+    #[test]
+    fn parameters_of_adaptive_wrr_out_of_range_are_refused() {
+        for (line, words) in [
+            ("k = -0.1", "k: -0.1 is out of range"),
+            ("k = 0", "k: 0 is out of range"),
+            ("k = nan", "k: nan is out of range"),
+            ("w_fixed = 0", "w_fixed: 0 is out of range"),
+            ("w_fixed = 1001", "w_fixed: 1001 is out of range"),
+            ("w_max = 65536", "w_max: 65536 is out of range"),
+            ("initial_weight = 51", "initial_weight: 51 is out of range"),
+            ("t_report_ms = 0", "t_report_ms: 0 is out of range"),
+            ("w_maximum = 45", "w_maximum: unknown option"),
+            ("w-max = 45", "w-max: unknown option"),
+        ] {
+            let told = told(&format!("[scheduler]\nalgorithm = \"adaptive-wrr\"\n{line}\n"));
+            let told = told.unwrap_err();
+            assert!(told.contains(words), "{line}: {told}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_closed_loops_out_of_range_are_refused() {
+        for (algorithm, line) in [
+            ("earliest-delivery", "delay_cost = -0.1"),
+            ("earliest-delivery", "delay_cost = 1.1"),
+            ("earliest-delivery", "delay_cost = nan"),
+            ("blest", "lambda = 0"),
+            ("blest", "lambda = 100.1"),
+            ("blest", "lambda = nan"),
+            ("blest", "send_window_bytes = 0"),
+            ("ecf", "beta = -0.1"),
+            ("ecf", "beta = 100.1"),
+            ("ecf", "beta = nan"),
+        ] {
+            let told = told(&format!("[scheduler]\nalgorithm = \"{algorithm}\"\n{line}\n"));
+            assert!(told.clone().unwrap_err().contains("out of range"), "{line}: {told:?}");
+        }
+    }
 }

@@ -9,10 +9,8 @@ mod error;
 mod gateway;
 mod key;
 mod located;
-mod nat;
 mod peer;
-mod prefix;
-mod quota;
+mod user;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,21 +23,18 @@ use std::path::{Path, PathBuf};
 
 use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
-pub(crate) use error::{Unreadable, ValueProblem};
-pub(crate) use gateway::{Gateway, PathConfig, device_name, interface_name, user_name};
+pub(crate) use error::{Unreadable, Unresolved};
+#[cfg(test)]
+pub(crate) use gateway::Quota;
+pub(crate) use gateway::{Gateway, PathConfig};
 pub(crate) use key::parse as parse_key;
 pub(crate) use located::{Located, line_of};
-pub(crate) use nat::Nat;
-pub(crate) use peer::{Endpoint, Peer};
+pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
+pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
-pub(crate) use prefix::Cidr;
-#[cfg(test)]
-pub(crate) use quota::Quota;
-pub(crate) use quota::parse as parse_amount;
+pub(crate) use user::user_of;
 
-use crate::daemon;
-use crate::steer::config::SteerConfig;
 use error::Conflict;
 
 /// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
@@ -90,7 +85,7 @@ impl Config {
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
         let document = read(file)?;
-        if SteerConfig::describes(&document) {
+        if Kind::of(&document) == Some(Kind::Node) {
             let problem = Problem::new(
                 "this describes a steering node, not a gateway",
                 format!("run it with `plait steer {}`", file.display()),
@@ -110,9 +105,8 @@ impl Config {
     pub(crate) fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
         let document = read(file)?;
         let problems = Problems::default();
-        let mut section = top(&problems, file, &document).single("gateway");
-        let tun = gateway::tun_name(&mut section);
-        let socket = gateway::control_socket(&mut section, &tun);
+        let section = top(&problems, file, &document).single("gateway");
+        let socket = gateway::read_control_socket(section);
         problems.finish(Some(socket))
     }
 
@@ -153,6 +147,26 @@ impl Config {
     }
 }
 
+/// What a configuration describes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A gateway.
+    Gateway,
+    /// A steering node.
+    Node,
+}
+
+impl Kind {
+    /// By the section that only one of them has; `None` when it has neither, or both.
+    pub(crate) fn of(document: &Table) -> Option<Self> {
+        match ["gateway", "node"].map(|name| document.contains_key(name)) {
+            [true, false] => Some(Self::Gateway),
+            [false, true] => Some(Self::Node),
+            _ => None,
+        }
+    }
+}
+
 /// Reads a file as TOML.
 ///
 /// # Errors
@@ -185,7 +199,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let config = Config {
         file: file.to_owned(),
         gateway: gateway?,
-        paths: paths.into_iter().collect::<Option<_>>()?,
+        paths,
         peers: peers.into_iter().collect::<Option<_>>()?,
         tuning,
         warnings: Vec::new(),
@@ -301,7 +315,7 @@ fn check_key_files(problems: &Problems, config: &Config) {
         return;
     }
     // That there is no such user is told where it matters.
-    let user = daemon::user_of(config.gateway.user.as_ref()).ok().flatten();
+    let user = user_of(config.gateway.user.as_ref()).ok().flatten();
     for file in config.key_files() {
         if let Err(problem) = key::check_secrecy(&file.value, user) {
             let place = Place::Line(config.file.as_path().into(), file.line);

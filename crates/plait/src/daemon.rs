@@ -35,7 +35,7 @@ use plait_net::clock::{Clock, realtime_since_epoch, set_timer_slack};
 use plait_net::netlink::Monitor;
 use plait_proto::endpoint::Endpoint;
 
-use crate::config::Config;
+use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
 use driver::{Driver, Host};
 use links::Links;
@@ -46,7 +46,7 @@ pub(crate) use nat::{
 };
 use operations::Operations;
 pub(crate) use ports::{SocketStatus, TunStatus};
-pub(crate) use privileges::{CANNOT_BECOME_HELP, give_up, hand_over, user_of};
+pub(crate) use privileges::{CANNOT_BECOME_HELP, give_up, hand_over};
 use pump::Pump;
 pub(crate) use reach::{ContactStatus, attempts_text};
 use reach::{Names, Reach};

@@ -13,9 +13,6 @@ use std::time::Duration;
 
 use plait_proto::wire::ip::Inner;
 
-/// The port of the measuring service unless the configuration says otherwise.
-pub(crate) const PORT: u16 = 7789;
-
 /// The longest measurement that a service takes part in.
 pub(crate) const SESSION_TIME_MAX: Duration = Duration::from_secs(1800);
 /// The longest single flow. Shorter than a pin lives.

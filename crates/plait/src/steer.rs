@@ -24,8 +24,9 @@ use plait_net::tun::Tun;
 use plait_proto::steer::{Node, ProbeKey};
 
 use crate::advice::Advised;
+use crate::config::user_of;
 use crate::control::ControlSocket;
-use crate::daemon::{Files, StateFile, enter_sandbox, forward, give_up, hand_over, undo, user_of};
+use crate::daemon::{Files, StateFile, enter_sandbox, forward, give_up, hand_over, undo};
 use config::SteerConfig;
 use driver::{Driver, Parts};
 use host::Host;

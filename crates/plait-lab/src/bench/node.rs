@@ -8,15 +8,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use plait_proto::dida::DidaConfig;
+use plait_proto::steer::{Addresses, Policy};
+use plait_toml::node::{Attachment, Client, NodeFile};
 use serde::Serialize;
 
 use crate::figure::Figure;
 use crate::machine::{Interruption, Watch};
 use crate::measure::{self, Echo, Flood, FloodFigures, IperfServer, RoundTrips, Span, Target};
 use crate::output::{Align, Progress, Table};
-use crate::steering::{
-    AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection, PlacedNode,
-};
+use crate::steering::{PlacedNode, node_with};
 use crate::topology::{PLAIN_V4, SERVER_BARE_V4, VETH_LINKS, VethChain, link_v4};
 
 /// Length of a small packet and of a full one, with IP's header, in bytes.
@@ -120,21 +121,21 @@ fn middle(mut runs: Vec<NodeRow>) -> NodeRow {
 /// A node between the customer's links and the server.
 fn start<'a>(chain: &'a VethChain, weights: [u16; 2], dida: bool) -> Result<PlacedNode<'a>> {
     let attachments = VETH_LINKS.iter().zip(weights).zip(1_u8..);
-    let attachment = |((name, weight), number): ((&&str, u16), u8)| AttachmentSection {
+    let address = |number| Addresses { v4: Some(link_v4(number, 1)), v6: None };
+    let attachment = |((name, weight), number): ((&&str, u16), u8)| Attachment {
         name: (*name).to_owned(),
-        address: (number > 1).then(|| link_v4(number, 1)),
+        address: if number > 1 { address(number) } else { Addresses::NONE },
         interface: Some((*name).to_owned()),
-        weight: Some(weight),
-        ..AttachmentSection::default()
+        weight,
+        ..Attachment::default()
     };
-    let client = ClientSection {
+    let client = Client {
         name: "client".into(),
-        address: Some(link_v4(1, 1)),
-        address6: None,
-        attachment: attachments.map(attachment).collect(),
+        address: address(1),
+        attachments: attachments.map(attachment).collect(),
     };
-    let (node, dida) = (NodeSection::with_policy("fixed"), dida.then(DidaSection::default));
-    let file = NodeFile { node, client: vec![client], dida };
+    let (node, dida) = (node_with(Policy::Fixed), dida.then(DidaConfig::default));
+    let file = NodeFile { node, clients: vec![client], dida };
     PlacedNode::start(&chain.provider, &chain.customer, &file)
 }
 

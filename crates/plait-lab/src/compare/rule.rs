@@ -2,8 +2,8 @@
 
 use plait_sim::scenario::metric::unit_of;
 
+use crate::record::{CheckFigure, Results};
 use crate::report::words;
-use crate::run::record::{CheckFigure, Results};
 use crate::run::{Middle, Samples};
 
 /// UDP's throughput of a link: percentage points of the link's rate.

@@ -2,10 +2,10 @@
 
 use super::over_time::INTERVAL;
 use super::{Outcome, Plan, RATIO_MIN, Row, report};
-use crate::report::{Bar, bars, escape, page_led_by};
-use crate::run::record::{
+use crate::record::{
     CellFigure, CellRecord, CheckFigure, Origin, Results, RunRecord, SummaryRecord,
 };
+use crate::report::{Bar, bars, escape, page_led_by};
 use plait_sim::scenario::Settings;
 
 const NAME: &str = "demo";

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
+use plait_toml::tuning::Tuning;
 
+use super::config::{path_over, without_ipv6};
 use super::{
-    CongestionSection, Gateway, GatewayFile, PathSection, PeerView, ResequencerSection,
-    SchedulerSection, Status, customer_file, endpoint_v4, make_key, provider_file,
+    Gateway, GatewayFile, GatewayPath, PeerView, Status, customer_file, endpoint_v4, make_key,
+    provider_file,
 };
 use crate::process::wait_until;
 use crate::scratch::Scratch;
@@ -19,14 +21,10 @@ const UP_LIMIT: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub(crate) struct BondSetup {
     /// Links, and devices, that carry a path.
-    pub(crate) paths: Vec<PathSection>,
+    pub(crate) paths: Vec<GatewayPath>,
     pub(crate) endpoints: Vec<SocketAddr>,
-    /// For both gateways.
-    pub(crate) scheduler: Option<SchedulerSection>,
-    /// The paths' controllers; `None` leaves the default.
-    pub(crate) congestion: Option<CongestionSection>,
-    /// For both gateways.
-    pub(crate) resequencer: Option<ResequencerSection>,
+    /// How the bond behaves, for both gateways; `None` leaves the defaults.
+    pub(crate) tuning: Option<Tuning>,
     /// For both gateways. Below 1280 there is no IPv6 inside (RFC 8200 section 5).
     pub(crate) inner_mtu: Option<u16>,
     /// Whether each gateway lets the other measure.
@@ -37,11 +35,9 @@ impl BondSetup {
     /// A bond over these links with plait's defaults.
     pub(crate) fn over(links: &[&str]) -> Self {
         Self {
-            paths: links.iter().map(|name| PathSection::over(name)).collect(),
+            paths: links.iter().map(|name| path_over(name)).collect(),
             endpoints: vec![endpoint_v4()],
-            scheduler: None,
-            congestion: None,
-            resequencer: None,
+            tuning: None,
             inner_mtu: None,
             measures: false,
         }
@@ -144,13 +140,11 @@ fn files(scratch: &Scratch, setup: &BondSetup) -> Result<(GatewayFile, GatewayFi
         customer_file("customer.key", 2, &provider_key, &setup.endpoints, &setup.paths);
     let mut provider = provider_file("provider.key", &[(customer_key, 2)]);
     for file in [&mut customer, &mut provider] {
-        file.scheduler.clone_from(&setup.scheduler);
-        file.congestion.clone_from(&setup.congestion);
-        file.resequencer.clone_from(&setup.resequencer);
+        file.tuning.clone_from(&setup.tuning);
         file.gateway.mtu = setup.inner_mtu;
         file.gateway.measure = setup.measures;
         if setup.inner_mtu.is_some_and(|mtu| mtu < 1280) {
-            file.without_ipv6();
+            without_ipv6(file);
         }
     }
     Ok((customer, provider))

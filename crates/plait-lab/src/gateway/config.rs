@@ -1,196 +1,94 @@
-//! Writing a gateway's configuration file.
+//! What the lab's gateways are told.
 
-use anyhow::{Context, Result};
-use serde::Serialize;
+use plait_toml::gateway::{GatewayFile, Path};
 
-/// A whole file. An empty section is not written.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct GatewayFile {
-    pub(crate) gateway: GatewaySection,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) path: Vec<PathSection>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) peer: Vec<PeerSection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) scheduler: Option<SchedulerSection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) congestion: Option<CongestionSection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) resequencer: Option<ResequencerSection>,
+/// A path over the device of the same name.
+pub(crate) fn path_over(name: &str) -> Path {
+    Path { name: Some(name.into()), interface: Some(name.into()), ..Path::default() }
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct GatewaySection {
-    pub(crate) private_key_file: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) listen_port: Option<u16>,
-    pub(crate) tun: String,
-    pub(crate) address: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mtu: Option<u16>,
-    pub(crate) routes: bool,
-    /// Beside the configuration: no gateway of the lab finds what another left.
-    pub(crate) state_file: String,
-    /// Peers may measure the bond with this gateway.
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) measure: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct PathSection {
-    pub(crate) name: String,
-    pub(crate) interface: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) price: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) weight: Option<u16>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) metered: bool,
-}
-
-fn is_default(flag: &bool) -> bool {
-    !flag
-}
-
-impl PathSection {
-    /// A path over the device of the same name.
-    pub(crate) fn over(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            interface: name.into(),
-            price: None,
-            weight: None,
-            metered: false,
-        }
-    }
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct PeerSection {
-    pub(crate) public_key: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) endpoint: Vec<String>,
-    pub(crate) allowed_ips: Vec<String>,
-}
-
-/// `[congestion]`.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct CongestionSection {
-    pub(crate) algorithm: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) slow_start: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) window_bytes: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct SchedulerSection {
-    pub(crate) algorithm: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) delay_cost: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lambda: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) send_window_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) beta: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) k: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) w_fixed: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) w_max: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) initial_weight: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) t_dwd_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) t_report_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) dwd_mode: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) weight_rounding: Option<&'static str>,
-}
-
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct ResequencerSection {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) order: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timer: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timeout_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timeout_max_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) late: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) loss_detection: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) buffer_bytes_max: Option<u64>,
-}
-
-impl GatewayFile {
-    /// Takes out what is IPv6 inside the bond.
-    pub(super) fn without_ipv6(&mut self) {
-        self.gateway.address.retain(|address| !address.contains(':'));
-        for peer in &mut self.peer {
-            peer.allowed_ips.retain(|prefix| !prefix.contains(':'));
-        }
-    }
-
-    pub(crate) fn to_toml(&self) -> Result<String> {
-        toml::to_string(self).context("a gateway file cannot be written as TOML")
+/// Takes out what is IPv6 inside the bond.
+pub(super) fn without_ipv6(file: &mut GatewayFile) {
+    file.gateway.address.retain(|cidr| cidr.address.is_ipv4());
+    for peer in &mut file.peers {
+        peer.allowed_ips.retain(|cidr| cidr.address.is_ipv4());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plait_proto::config::Order;
+    use plait_proto::scheduler::{Algorithm, SchedulerConfig};
+    use plait_toml::tuning::Tuning;
+
     use super::super::{customer_file, endpoint_v4, endpoint_v6, provider_file};
     use super::*;
 
     #[test]
     fn customer_file_is_as_documented() {
-        let paths = [PathSection::over("dsl"), PathSection::over("lte")];
+        let paths = ["dsl", "lte"].map(path_over);
         let endpoints = [endpoint_v4(), endpoint_v6()];
         let mut file = customer_file("customer.key", 2, "S0VZ", &endpoints, &paths);
-        file.scheduler = Some(SchedulerSection {
-            algorithm: "adaptive-wrr".into(),
-            k: Some(0.5),
-            t_dwd_ms: Some(250),
-            ..SchedulerSection::default()
-        });
-        file.resequencer =
-            Some(ResequencerSection { order: Some("bond"), ..ResequencerSection::default() });
+        let scheduler = SchedulerConfig::from(Algorithm::AdaptiveWrr);
+        file.tuning = Some(Tuning { order: Order::Bond, ..scheduler.into() });
         let expected = r#"[gateway]
 private_key_file = "customer.key"
 tun = "plait0"
 address = ["10.99.0.2/24", "fd99::2/64"]
 routes = true
 state_file = "customer.state"
+sandbox = true
+allow_open_key_files = false
+forward = false
+nat = false
+measure = false
+measure_port = 7789
 
 [[path]]
-name = "dsl"
 interface = "dsl"
+name = "dsl"
+price = 0
+weight = 1
+standby = false
+metered = false
 
 [[path]]
-name = "lte"
 interface = "lte"
+name = "lte"
+price = 0
+weight = 1
+standby = false
+metered = false
 
 [[peer]]
 public_key = "S0VZ"
 endpoint = ["192.0.2.1:7788", "[2001:db8::1]:7788"]
 allowed_ips = ["10.99.0.1/32", "fd99::1/128", "198.51.100.0/24", "2001:db8:100::/48"]
+keepalive_s = 25
 
 [scheduler]
 algorithm = "adaptive-wrr"
 k = 0.5
+w_fixed = 50
+w_max = 50
+initial_weight = 0
 t_dwd_ms = 250
+t_report_ms = 50
+dwd_mode = "per-tdwd"
+weight_rounding = "round"
+
+[congestion]
+algorithm = "none"
 
 [resequencer]
 order = "bond"
+timer = "adaptive"
+timeout_max_ms = 500
+late = "drop"
+loss_detection = "known"
+buffer_bytes_max = 16777216
 "#;
-        assert_eq!(file.to_toml().unwrap(), expected);
+        assert_eq!(file.to_text(), expected);
     }
 
     #[test]
@@ -203,11 +101,18 @@ tun = "plait1"
 address = ["10.99.0.1/24", "fd99::1/64"]
 routes = true
 state_file = "provider.state"
+sandbox = true
+allow_open_key_files = false
+forward = false
+nat = false
+measure = false
+measure_port = 7789
 
 [[peer]]
 public_key = "S0VZ"
 allowed_ips = ["10.99.0.2/32", "fd99::2/128"]
+keepalive_s = 25
 "#;
-        assert_eq!(file.to_toml().unwrap(), expected);
+        assert_eq!(file.to_text(), expected);
     }
 }

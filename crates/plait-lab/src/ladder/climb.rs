@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::policy::Policy;
 use super::rung::{Link, Rung};
 use super::score::Score;
 use super::trial::{Carrier, Found, Times, Trial};
 use crate::cli::On;
 use crate::output::{self, Progress};
+use crate::policy::Policy;
 use crate::run::{Meter, is_too_slow, pool};
 
 /// How thoroughly to climb.

@@ -6,13 +6,12 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::climb::{Effort, bond_of};
-use super::policy::Policy;
 use super::rung::Rung;
 use super::trial::Trial;
 use super::words;
 use crate::cli::On;
 use crate::output::{Align, Output, Table};
-use crate::run::on_name;
+use crate::policy::Policy;
 
 const OF_RUN: [(&str, &str); 3] =
     [("goodput.down", "Mbit/s"), ("cwnd.down", "cwnd"), ("waiting", "waiting")];
@@ -37,7 +36,7 @@ pub(super) fn tell(
                 output.line(line)?;
             }
             let (rung, policy) = (rung.name, policy.name());
-            let course = Course { on: on_name(on), rung, policy, interval_s: 1, series: &series };
+            let course = Course { on: on.name(), rung, policy, interval_s: 1, series: &series };
             output.record("course", &course)?;
             output.line("")?;
         }

@@ -1,16 +1,21 @@
 //! What a climb came to as one HTML page that needs nothing else.
 
 use super::More;
-use super::policy::Policy;
 use super::score::Score;
 use super::{broken, words};
 use crate::cli::On;
+use crate::policy::Policy;
+use crate::record::Origin;
 use crate::report::{document, escape};
-use crate::run::record::Origin;
 
 mod picture;
 
 use picture::{colour, picture};
+
+/// The columns of [`words::figures`].
+const HEADS: [&str; 10] = [
+    "A_r", "A_b", "of best", "Mbit/s", "seeds", "alone", "ping ms", "base ms", "gap ms", "shares %",
+];
 
 /// What stands on a page.
 #[derive(Clone, Copy)]
@@ -80,16 +85,12 @@ impl Page<'_> {
     }
 
     fn table(&self) -> String {
-        let heads = [
-            "A_r", "A_b", "of best", "Mbit/s", "seeds", "alone", "ping ms", "base ms", "gap ms",
-            "shares %",
-        ];
         let heads: String =
-            heads.iter().map(|head| format!("<th class=\"number\">{head}</th>")).collect();
+            HEADS.iter().map(|head| format!("<th class=\"number\">{head}</th>")).collect();
         let rows: String = self.scores.iter().map(|scores| self.rows(scores)).collect();
         let policy = if self.policies.len() > 1 { "<th>policy</th>" } else { "" };
         format!(
-            "<h3>Figures</h3>\n<div class=\"scroll\"><table>\n\
+            "<h3>Figures</h3>\n<div class=\"scroll\"><table class=\"stacked\">\n\
              <tr><th>rung</th>{policy}{heads}<th>stands for</th></tr>\n{rows}</table></div>\n"
         )
     }
@@ -105,12 +106,15 @@ impl Page<'_> {
                 _ => format!("<td class=\"name\">{} {}</td>", key(at), escape(policy.name())),
             };
             let class = if broken(&[score]).is_empty() { "number" } else { "number bad" };
-            let [ratio, others @ ..] = words::figures(score);
-            let others = others.iter().map(|cell| format!("<td class=\"number\">{cell}</td>"));
-            let others: String = others.collect();
+            let figure = |(at, (head, cell)): (usize, (&&str, &String))| {
+                let class = if at == 0 { class } else { "number" };
+                format!("<td class=\"{class}\" data-name=\"{head}\">{cell}</td>")
+            };
+            let figures = words::figures(score);
+            let figures: String = HEADS.iter().zip(&figures).enumerate().map(figure).collect();
             format!(
-                "<tr><td class=\"name\">{name}</td>{policy}<td class=\"{class}\">{ratio}</td>\
-                 {others}<td class=\"dim\">{case}</td></tr>\n"
+                "<tr><td class=\"name\">{name}</td>{policy}{figures}\
+                 <td class=\"dim\">{case}</td></tr>\n"
             )
         };
         self.policies.iter().zip(scores).enumerate().map(row).collect()

@@ -17,9 +17,9 @@ use plait_sim::scenario::{AppSpec, Backend, BondSpec, Capture, LinkSpec, Scenari
 use plait_sim::tcp::ReceiverConfig;
 
 use super::course;
-use super::policy::Policy;
 use super::rung::{Link, Load, Losses};
 use crate::cli::On;
+use crate::policy::Policy;
 use crate::run::netns::{self, Outcome};
 
 /// Links take packets of this length, and the framing is what they carry inside.

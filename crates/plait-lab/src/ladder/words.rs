@@ -1,13 +1,13 @@
 //! Tables of rungs and of what they came to.
 
 use super::climb::Missing;
-use super::policy::Policy;
 use super::rung::Rung;
 use super::score::{Score, joined, known};
 use super::tally::{Sum, broken};
 use crate::cli::On;
 use crate::machine::Machine;
 use crate::output::{Align, Table};
+use crate::policy::Policy;
 
 /// What kind of figures a back-end gives: which must not be taken for the other's.
 pub(super) fn kind(on: On) -> &'static str {

@@ -4,7 +4,7 @@ use super::matrix::{self, Matrix};
 use super::panel::{self, Drawn, Key};
 use super::svg::escape;
 use super::{sweep, words};
-use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
+use crate::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
 
 const STYLE: &str = include_str!("page.css");
 /// Cells whose plots a page shows; a browser would be slow with more.
@@ -76,7 +76,8 @@ fn head(results: &Results, lead: Option<&str>) -> String {
         (None, Some(sentence)) => format!("<p class=\"headline\">{}</p>\n", escape(&sentence)),
         (None, None) => String::new(),
     };
-    let mood = match (summary.ok, words::has_expectations(summary)) {
+    let is_required = summary.checks.iter().any(|check| check.required && check.expected);
+    let mood = match (summary.ok, is_required) {
         (true, false) => "",
         (true, true) => "good",
         (false, _) => "bad",
@@ -243,7 +244,8 @@ fn sweeps(results: &Results) -> String {
         false => "One run of each cell.",
     };
     format!(
-        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n<div class=\"plots\">\n{drawn}</div>\n"
+        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n\
+         <div class=\"plots\">\n{drawn}</div>\n"
     )
 }
 

@@ -2,7 +2,7 @@
 
 use plait_sim::scenario::sweep::display;
 
-use crate::run::record::{CellFigure, CellRecord};
+use crate::record::{CellFigure, CellRecord};
 
 /// One metric over two axes.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Which series stand in which plot, and in which colour.
 
-use crate::run::record::RunRecord;
+use crate::record::RunRecord;
 
 use super::svg::{self, Line, Plot};
 
@@ -129,7 +129,7 @@ mod tests {
 
     use super::super::read;
     use super::*;
-    use crate::run::record::Results;
+    use crate::record::Results;
 
     fn sample() -> Results {
         read::results(Path::new("r"), read::tests::SAMPLE).unwrap().remove(0)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::run::record::{CellRecord, Record, Results, RunRecord};
+use crate::record::{CellRecord, Record, Results, RunRecord};
 
 /// The experiments in a file; each ends in its summary.
 pub(super) fn results(file: &Path, text: &str) -> Result<Vec<Results>> {

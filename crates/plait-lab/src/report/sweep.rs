@@ -9,7 +9,7 @@ use super::panel::{Drawn, Key};
 use super::points::{Curve, Point, Points, Range};
 use super::svg::COLOURS;
 use super::words;
-use crate::run::record::{CellFigure, CellRecord, Results};
+use crate::record::{CellFigure, CellRecord, Results};
 
 /// Lines of one plot: more have no colour of their own, and are drawn in further plots.
 const LINES_MAX: usize = COLOURS;
@@ -33,27 +33,44 @@ pub(super) fn draw(results: &Results) -> Vec<Drawn> {
     metrics.iter().flat_map(of_metric).take(PLOTS_MAX).collect()
 }
 
-/// The axis along which the curves go: of those whose values are numbers the one with the most.
-fn numeric_axis(axes: &[String], cells: &[CellRecord]) -> Option<String> {
-    let count = |axis: &str| {
+/// The axis along which the curves go.
+struct Axis<'a> {
+    name: &'a str,
+    /// What follows the numbers where values are words such as `16-MB`.
+    unit: &'a str,
+}
+
+/// Of the axes whose values are numbers the one with the most.
+fn numeric_axis<'a>(axes: &'a [String], cells: &'a [CellRecord]) -> Option<Axis<'a>> {
+    let count = |axis: &'a str| {
         let mut values: Vec<f64> = Vec::new();
+        let mut unit = None;
         for cell in cells {
-            let value = cell.settings.get(axis).and_then(number)?;
+            let (value, own) = cell.settings.get(axis).and_then(number)?;
+            if *unit.get_or_insert(own) != own {
+                return None;
+            }
             if !values.contains(&value) {
                 values.push(value);
             }
         }
-        Some(values.len()).filter(|values| *values > 1)
+        (values.len() > 1).then_some((values.len(), Axis { name: axis, unit: unit? }))
     };
     // Of equals the first.
-    let counted = axes.iter().rev().filter_map(|axis| Some((count(axis)?, axis)));
-    counted.max_by_key(|(values, _)| *values).map(|(_, axis)| axis.clone())
+    let counted = axes.iter().rev().filter_map(|axis| count(axis));
+    counted.max_by_key(|(values, _)| *values).map(|(_, axis)| axis)
 }
 
-fn number(value: &Value) -> Option<f64> {
+/// A number, and the unit behind it.
+fn number(value: &Value) -> Option<(f64, &str)> {
     match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
+        Value::Integer(number) => Some((*number as f64, "")),
+        Value::Float(number) => Some((*number, "")),
+        Value::String(text) => {
+            let is_part = |c: char| c.is_ascii_digit() || c == '.';
+            let (digits, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
+            Some((digits.parse().ok()?, rest.trim_start_matches(['-', ' '])))
+        }
         _ => None,
     }
 }
@@ -68,10 +85,15 @@ struct Placed {
     curve: Curve,
 }
 
-/// A metric over the axis, a line for each combination of the others. Where that is many, a plot for
-/// each value of the first other axis; all plots of a metric have the same axes.
-fn curves(metric: &str, axis: &str, axes: &[String], cells: &[CellRecord]) -> Vec<Drawn> {
+/// A metric over the axis, a line for each combination of the others. Where that is many, a plot
+/// for each value of the first other axis; all plots of a metric have the same axes.
+fn curves(metric: &str, axis: &Axis<'_>, axes: &[String], cells: &[CellRecord]) -> Vec<Drawn> {
+    let Axis { name: axis, unit: axis_unit } = *axis;
     let others: Vec<&String> = axes.iter().filter(|other| *other != axis).collect();
+    let x_label = match axis_unit {
+        "" => axis.to_owned(),
+        unit => format!("{axis}, {unit}"),
+    };
     let mut placed = place(metric, axis, &[], &others, cells);
     if placed.len() > LINES_TOGETHER && others.len() > 1 {
         placed = place(metric, axis, &others[..1], &others[1..], cells);
@@ -91,7 +113,7 @@ fn curves(metric: &str, axis: &str, axes: &[String], cells: &[CellRecord]) -> Ve
             "" => format!("{metric} over {axis}"),
             facet => format!("{metric} over {axis}, {facet}"),
         };
-        let draw = |curves: &[Curve]| draw_curves(title.clone(), axis, y_label, &range, curves);
+        let draw = |curves: &[Curve]| draw_curves(title.clone(), &x_label, y_label, &range, curves);
         curves.chunks(LINES_MAX).map(draw).collect()
     };
     facets.iter().flat_map(of_facet).collect()
@@ -108,7 +130,7 @@ fn place(
     let mut all: Vec<Placed> = Vec::new();
     for cell in cells {
         let x = cell.settings.get(axis).and_then(number);
-        let (Some(figure), Some(x)) = (figure_of(cell, metric), x) else { continue };
+        let (Some(figure), Some((x, _))) = (figure_of(cell, metric), x) else { continue };
         let (facet, name) = (values(faceted, cell), values(named, cell));
         let CellFigure { median, low, high, paper, .. } = *figure;
         let point = Point { x, y: median, low, high, mark: paper };
@@ -124,8 +146,14 @@ fn place(
     all
 }
 
-fn draw_curves(title: String, axis: &str, y_label: &str, range: &Range, curves: &[Curve]) -> Drawn {
-    let plot = Points { title: &title, x_label: axis, y_label, range, curves };
+fn draw_curves(
+    title: String,
+    x_label: &str,
+    y_label: &str,
+    range: &Range,
+    curves: &[Curve],
+) -> Drawn {
+    let plot = Points { title: &title, x_label, y_label, range, curves };
     let svg = plot.svg();
     let named = curves.iter().enumerate().filter(|(_, curve)| !curve.name.is_empty());
     let key = |(colour, curve): (usize, &Curve)| Key {
@@ -222,6 +250,18 @@ mod tests {
         let drawn = draw(&results(&["k", "x"], cells));
         assert_eq!(drawn.iter().map(|drawn| drawn.keys.len()).collect::<Vec<_>>(), [8, 2]);
         assert_eq!(drawn[0].keys[3].name, "k 3");
+    }
+
+    #[test]
+    fn words_that_begin_with_numbers_of_one_unit_are_numbers() {
+        let of = |values: [&str; 3]| {
+            let cells = values.map(|value| with(&[("size", value.into())], 1.0, None)).to_vec();
+            draw(&results(&["size"], cells)).remove(0)
+        };
+        let sizes = of(["1-MB", "4-MB", "16-MB"]);
+        assert_eq!(sizes.title, "goodput_mbit over size");
+        assert!(sizes.svg.contains(">size, MB</text>"), "{}", sizes.svg);
+        assert!(of(["1-MB", "4-kB", "x"]).svg.contains("class=\"level"));
     }
 
     #[test]

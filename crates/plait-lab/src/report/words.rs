@@ -1,7 +1,7 @@
 //! Results in words and fixed-width tables.
 
 use crate::output::{Align, Table};
-use crate::run::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
+use crate::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
 
 /// A figure is near the paper's when it differs by no more than this share of it.
 const NEAR: f64 = 0.25;

@@ -19,7 +19,7 @@ pub(super) struct Naming {
 impl Naming {
     pub(super) fn new(args: &RunArgs, scenario: &Scenario) -> Self {
         let mut start = vec!["plait-lab".into(), "run".into(), args.experiment.name.clone()];
-        start.extend(["--on".into(), super::on_name(args.on).into()]);
+        start.extend(["--on".into(), args.on.name().into()]);
         if let Some(folder) = &args.experiment.folder {
             start.extend(["--folder".into(), folder.display().to_string()]);
         }

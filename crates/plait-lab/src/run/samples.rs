@@ -1,6 +1,6 @@
 //! A figure over the seeds of a cell.
 
-use super::record::Results;
+use crate::record::Results;
 
 /// Which figure of several seeds counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
 use plait_net::tun::Tun;
 
-use super::ping::ping;
 use crate::emulator::{Lateness, Way};
+use crate::measure::ping;
 use crate::measure::{self, FileServer, IperfServer, Span, Target, Transport, WebServer, mbit};
 use crate::output::Output;
 use crate::process::{self, wait_until};

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
 
-use super::ping::{Pings, ping};
 use crate::gateway::{
-    Bond, BondSetup, Gateway, PathSection, customer_file, endpoint_v4, endpoint_v6, make_key,
+    Bond, BondSetup, Gateway, customer_file, endpoint_v4, endpoint_v6, make_key, path_over,
     provider_file,
 };
 use crate::measure::{self, IperfServer, Span, Target, WebServer, mbit};
+use crate::measure::{Pings, ping};
 use crate::output::Output;
 use crate::process::{self, wait_until};
 use crate::scratch::Scratch;
@@ -135,7 +135,7 @@ pub(super) fn several_peers(_output: &Output) -> Result<()> {
     for (customer, host) in topology.customers.iter().zip([2_u8, 3]) {
         let key_file = format!("customer{host}.key");
         keys.push((make_key(&scratch.path().join(&key_file))?, host));
-        let paths = [PathSection::over(customer.links[0].spec.name)];
+        let paths = [path_over(customer.links[0].spec.name)];
         let mut file = customer_file(&key_file, host, &provider_key, &[endpoint_v4()], &paths);
         file.gateway.tun = format!("plait{host}");
         files.push(file);

@@ -8,7 +8,9 @@ use anyhow::{Result, ensure};
 use plait_net::netns::NetNs;
 
 use super::bond::ip_output;
-use crate::gateway::{Bond, BondSetup, make_key, plait_program};
+use crate::gateway::{
+    Bond, BondSetup, customer_file, endpoint_v4, make_key, path_over, plait_program,
+};
 use crate::output::Output;
 use crate::process;
 use crate::scratch::Scratch;
@@ -76,20 +78,17 @@ pub(super) fn bad_config_leaves_nothing(_output: &Output) -> Result<()> {
     let scratch = Scratch::in_memory("bad-config")?;
     let public_key = make_key(&scratch.path().join("own.key"))?;
     let before = traces(&netns)?;
-    let gateway = "[gateway]\nprivate_key_file = \"own.key\"\ntun = \"plait0\"\n\
-                   address = [\"10.99.0.2/24\"]\nroutes = true\n";
-    let peer = format!(
-        "[[peer]]\npublic_key = \"{public_key}\"\nendpoint = \"192.0.2.1:7788\"\n\
-         allowed_ips = [\"10.99.0.1/32\"]\n"
-    );
-    let path = "[[path]]\nname = \"dsl\"\ninterface = \"dsl\"\n";
-    for (mistake, text) in [
-        ("unknown option", format!("{gateway}colour = \"red\"\n{path}{peer}")),
-        ("no TOML", "[gateway\n".to_owned()),
-        ("missing key file", format!("{gateway}{path}{peer}").replace("own.key", "no.key")),
-        ("bad address", format!("{gateway}{path}{peer}").replace("10.99.0.2/24", "10.99.0/24")),
-        ("bad key", format!("{gateway}{path}{peer}").replace(&public_key, "short")),
+    let paths = [path_over("dsl")];
+    let sound = customer_file("own.key", 2, &public_key, &[endpoint_v4()], &paths).to_text();
+    for (mistake, right, wrong) in [
+        ("unknown option", "routes = true", "colour = \"red\""),
+        ("no TOML", "[gateway]", "[gateway"),
+        ("missing key file", "own.key", "no.key"),
+        ("bad address", "10.99.0.2/24", "10.99.0/24"),
+        ("bad key", public_key.as_str(), "short"),
     ] {
+        let text = sound.replacen(right, wrong, 1);
+        ensure!(text != sound, "{mistake}: the file does not hold {right}");
         let config = scratch.path().join("bad.toml");
         fs::write(&config, text)?;
         let mut command = netns.command(plait_program()?);

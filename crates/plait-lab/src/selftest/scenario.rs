@@ -201,7 +201,7 @@ pub(super) fn steer(output: &Output) -> Result<()> {
 /// Runs a scenario as the command does, and reads what it wrote. `None` when the machine did not
 /// keep up, as one whose host takes away half of its time does not: then the run must have refused
 /// to give any figure.
-fn run_scenario(name: &str, text: &str, output: &Output) -> Result<Option<run::record::Results>> {
+fn run_scenario(name: &str, text: &str, output: &Output) -> Result<Option<crate::record::Results>> {
     let scratch = Scratch::on_disk(name)?;
     let (file, out) = (scratch.path().join("scenario.toml"), scratch.path().join("out.jsonl"));
     fs::write(&file, format!("name = \"self/{name}\"\n{HEAD}{text}"))?;
@@ -227,11 +227,11 @@ fn run_scenario(name: &str, text: &str, output: &Output) -> Result<Option<run::r
     }
 }
 
-fn read(out: &Path) -> Result<run::record::Results> {
+fn read(out: &Path) -> Result<crate::record::Results> {
     let mut results = report::read_file(out)?;
     ensure!(results.len() == 1, "one experiment was written, not {}", results.len());
     let results = results.remove(0);
-    ensure!(results.summary.on == run::record::NETNS, "it ran on {}", results.summary.on);
+    ensure!(results.summary.on == crate::record::NETNS, "it ran on {}", results.summary.on);
     ensure!(results.summary.command.contains("--on netns"), "{}", results.summary.command);
     Ok(results)
 }

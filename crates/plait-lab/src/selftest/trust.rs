@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
+use plait_toml::gateway::{Gateway, Peer};
+use plait_toml::value::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bond::ip_output;
-use crate::gateway::{make_key, plait_program};
+use crate::gateway::{GatewayFile, GatewayPath, cidr, endpoint_v4, make_key, plait_program};
 use crate::output::Output;
 use crate::process::{Service, wait_until};
 use crate::scratch::Scratch;
@@ -114,13 +116,22 @@ fn start(netns: &NetNs, folder: &Path) -> Result<Service> {
     make_key(&folder.join("gateway.key"))?;
     let peer_key = make_key(&folder.join("peer.key"))?;
     let file = folder.join("gateway.toml");
-    let text = format!(
-        "[gateway]\nprivate_key_file = \"gateway.key\"\naddress = \"fd99::2/64\"\n\
-         forward = true\nstate_file = \"state.json\"\n\n[[path]]\ninterface = \"eth*\"\n\n\
-         [[peer]]\npublic_key = \"{peer_key}\"\nendpoint = \"192.0.2.1:7788\"\n\
-         allowed_ips = \"fd99::1/128\"\n"
-    );
-    fs::write(&file, text)?;
+    let gateway = Gateway {
+        private_key_file: "gateway.key".into(),
+        address: vec![cidr("fd99::2/64")],
+        forward: true,
+        state_file: Some("state.json".into()),
+        ..Gateway::default()
+    };
+    let path = GatewayPath { interface: Some("eth*".into()), ..GatewayPath::default() };
+    let peer = Peer {
+        public_key: peer_key,
+        endpoint: vec![Endpoint::Address(endpoint_v4())],
+        allowed_ips: vec![cidr("fd99::1/128")],
+        ..Peer::default()
+    };
+    let text = GatewayFile { gateway, paths: vec![path], peers: vec![peer], tuning: None };
+    fs::write(&file, text.to_text())?;
     let log = folder.join("gateway.log");
     let plait = plait_program()?;
     let mut service = Service::start(netns.command(plait).arg("up").arg(&file), &log)?;

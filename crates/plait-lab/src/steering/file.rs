@@ -1,141 +1,50 @@
-//! Writing a steering node's configuration file.
+//! What the lab's steering nodes are told.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use plait_proto::steer::Policy;
+use plait_toml::node::Node;
 
-use anyhow::{Context, Result};
-use serde::Serialize;
-use toml::Value;
-
-/// A whole file.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct NodeFile {
-    pub(crate) node: NodeSection,
-    pub(crate) client: Vec<ClientSection>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) dida: Option<DidaSection>,
-}
-
-/// `[node]`. What is `None` is not written: the default holds.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct NodeSection {
-    pub(crate) tun: String,
-    pub(crate) policy: String,
-    pub(crate) per: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) first_packets: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mtu: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) probe_interval_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) probe_timeout_ms: Option<u64>,
-    /// Makes the host forward while the node runs.
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) forward: bool,
-    /// Beside the configuration: no node of the lab finds what another left.
-    pub(crate) state_file: String,
-}
-
-fn is_default(flag: &bool) -> bool {
-    !flag
-}
-
-impl NodeSection {
-    /// A node that steers packet by packet.
-    pub(crate) fn with_policy(policy: &str) -> Self {
-        Self {
-            tun: "steer0".into(),
-            policy: policy.into(),
-            per: "packet".into(),
-            first_packets: None,
-            mtu: None,
-            probe_interval_ms: None,
-            probe_timeout_ms: None,
-            forward: false,
-            state_file: "node.state".into(),
-        }
-    }
-}
-
-/// `[[client]]`.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ClientSection {
-    pub(crate) name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) address: Option<Ipv4Addr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) address6: Option<Ipv6Addr>,
-    /// The primary first.
-    pub(crate) attachment: Vec<AttachmentSection>,
-}
-
-/// `[[client.attachment]]`.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct AttachmentSection {
-    pub(crate) name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) address: Option<Ipv4Addr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) address6: Option<Ipv6Addr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) interface: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) gateway: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) weight: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) price: Option<u8>,
-}
-
-/// `[dida]`. What is `None` is not written: the default holds.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct DidaSection {
-    /// A policy's name, or a number of milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hold: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sack: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) gap_filled: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) released_until: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hold_max_ms: Option<f64>,
-}
-
-impl NodeFile {
-    pub(crate) fn to_toml(&self) -> Result<String> {
-        toml::to_string(self).context("a steering node's configuration can be written as TOML")
-    }
+/// A node that steers packet by packet. Its state file lies beside the configuration: no node of
+/// the lab finds what another left.
+pub(crate) fn node_with(policy: Policy) -> Node {
+    Node { policy, state_file: Some("node.state".into()), ..Node::default() }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use plait_proto::dida::{DidaConfig, HoldPolicy};
+    use plait_proto::steer::Addresses;
+    use plait_proto::time::Duration;
+    use plait_toml::node::{Attachment, Client, NodeFile};
+
     use super::*;
 
     #[test]
-    fn only_what_is_said_is_written() {
-        let wifi = AttachmentSection {
-            name: "wifi".into(),
-            address: Some([10, 2, 0, 1].into()),
-            ..AttachmentSection::default()
-        };
+    fn a_nodes_file_is_as_documented() {
+        let at = |network| Addresses { v4: Some(Ipv4Addr::new(10, network, 0, 1)), v6: None };
+        let wifi = Attachment { name: "wifi".into(), address: at(2), ..Attachment::default() };
+        let (name, address) = ("phone".into(), at(1));
+        let hold = HoldPolicy::Fixed(Duration::from_millis(50));
         let file = NodeFile {
-            node: NodeSection::with_policy("fixed"),
-            client: vec![ClientSection {
-                name: "phone".into(),
-                address: Some([10, 1, 0, 1].into()),
-                address6: None,
-                attachment: vec![wifi],
-            }],
-            dida: Some(DidaSection { hold: Some(Value::Integer(50)), ..DidaSection::default() }),
+            node: node_with(Policy::Fixed),
+            clients: vec![Client { name, address, attachments: vec![wifi] }],
+            dida: Some(DidaConfig { hold, ..DidaConfig::default() }),
         };
         assert_eq!(
-            file.to_toml().unwrap(),
-            "[node]\ntun = \"steer0\"\npolicy = \"fixed\"\nper = \"packet\"\n\
-             state_file = \"node.state\"\n\n[[client]]\nname = \"phone\"\n\
-             address = \"10.1.0.1\"\n\n\
-             [[client.attachment]]\nname = \"wifi\"\naddress = \"10.2.0.1\"\n\n[dida]\nhold = 50\n"
+            file.to_text(),
+            "[node]\npolicy = \"fixed\"\nper = \"packet\"\nfirst_packets = 10\n\
+             other = \"flow\"\nunknown_clients = \"forward\"\nprobe = true\n\
+             probe_interval_ms = 50\nprobe_idle_interval_ms = 5000\nprobe_timeout_ms = 1000\n\
+             flows_per_client_max = 4096\nflow_idle_s = 300\ntun = \"steer0\"\n\
+             table = 5200\nforward = false\nsandbox = true\nstate_file = \"node.state\"\n\n\
+             [[client]]\nname = \"phone\"\naddress = \"10.1.0.1\"\n\n\
+             [[client.attachment]]\nname = \"wifi\"\naddress = \"10.2.0.1\"\nweight = 1\n\
+             price = 0\n\n\
+             [dida]\nhold = 50\nsack = \"filter\"\ngap_filled = \"discard\"\n\
+             released_until = \"recovery-point\"\nhold_max_ms = 1000\nrto_floor_ms = 200\n\
+             flows_max = 4096\nheld_bytes_max = 8388608\nheld_packets_per_flow_max = 4096\n\
+             idle_s = 300\n"
         );
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use plait_net::netns::NetNs;
 use plait_proto::steer::{AttachmentState, AttachmentStatus, NodeStatus};
+use plait_toml::node::NodeFile;
 use serde::Deserialize;
 
-use super::file::NodeFile;
 use crate::gateway::plait_program;
 use crate::process::{self, Finished, Service, wait_until};
 
@@ -69,7 +69,7 @@ impl SteerNode {
     /// Writes `file` as node.toml into `folder` and starts a node with it in `netns`.
     pub(crate) fn start(netns: &NetNs, folder: &Path, file: &NodeFile) -> Result<Self> {
         let config = folder.join("node.toml");
-        fs::write(&config, file.to_toml()?)?;
+        fs::write(&config, file.to_text())?;
         let log = folder.join("node.log");
         let service = start_service(netns, &config, &log)?;
         Ok(Self { config, log, service })
@@ -92,8 +92,8 @@ impl SteerNode {
     }
 
     /// Asks the node to read another configuration (SIGHUP).
-    pub(crate) fn reload(&self, file: &NodeFile) -> Result<()> {
-        fs::write(&self.config, file.to_toml()?)?;
+    pub(crate) fn reload(&self, text: &str) -> Result<()> {
+        fs::write(&self.config, text)?;
         let mut command = Command::new("sh");
         command.args(["-c", "kill -HUP \"$1\"", "sh", &self.service.pid().to_string()]);
         process::run(&mut command, "", COMMAND_LIMIT).map(drop)

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use plait_net::netns::NetNs;
+use plait_toml::node::NodeFile;
 
 use super::client::{RecipeKind, print_recipe, run_lines};
-use super::file::NodeFile;
 use super::node::{SteerNode, SteerStatus};
 use crate::scratch::Scratch;
 
@@ -25,10 +25,10 @@ impl<'a> PlacedNode<'a> {
     pub(crate) fn start(netns: &'a NetNs, client: &NetNs, file: &NodeFile) -> Result<Self> {
         let scratch = Scratch::in_memory("steering")?;
         let mut node = SteerNode::start(netns, scratch.path(), file)?;
-        for of in &file.client {
+        for of in &file.clients {
             let lines = print_recipe(node.config(), &of.name, RecipeKind::Nftables)?;
             run_lines(client, &lines, None)?;
-            let names: Vec<&str> = of.attachment.iter().map(|one| one.name.as_str()).collect();
+            let names: Vec<&str> = of.attachments.iter().map(|one| one.name.as_str()).collect();
             node.wait_until_up(netns, &names)?;
         }
         Ok(Self { netns, node, _scratch: scratch })

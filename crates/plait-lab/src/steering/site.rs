@@ -13,9 +13,11 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
+use plait_proto::dida::DidaConfig;
+use plait_proto::steer::Addresses;
+use plait_toml::node::{Attachment, Client, Node, NodeFile};
 
 use super::client::{RecipeKind, print_recipe, run_lines};
-use super::file::{AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection};
 use super::node::SteerNode;
 use crate::emulator::{Emulator, Way};
 use crate::measure::Target;
@@ -100,27 +102,28 @@ impl SteerSite {
     }
 
     /// The configuration of a node here, with one client called `phone`.
-    pub(crate) fn node_file(&self, node: NodeSection, dida: Option<DidaSection>) -> NodeFile {
+    pub(crate) fn node_file(&self, node: Node, dida: Option<DidaConfig>) -> NodeFile {
+        let both = |link: &AttachedLink| Addresses {
+            v4: Some(link_v4(link.number, 1)),
+            v6: Some(link_v6(link.number, 1)),
+        };
         let attachment = |(at, link): (usize, &AttachedLink)| {
-            let gateways =
-                [link_v4(ACCESS_NUMBER, 2).to_string(), link_v6(ACCESS_NUMBER, 2).to_string()];
+            let gateways = [link_v4(ACCESS_NUMBER, 2).into(), link_v6(ACCESS_NUMBER, 2).into()];
             let is_beside = self.layout == Layout::Beside && at > 0;
-            AttachmentSection {
+            Attachment {
                 name: link.spec.name.into(),
-                address: (at > 0).then(|| link_v4(link.number, 1)),
-                address6: (at > 0).then(|| link_v6(link.number, 1)),
+                address: if at > 0 { both(link) } else { Addresses::NONE },
                 interface: (!is_beside).then(|| link.spec.name.into()),
                 gateway: if is_beside { gateways.into() } else { Vec::new() },
-                ..AttachmentSection::default()
+                ..Attachment::default()
             }
         };
-        let client = ClientSection {
+        let client = Client {
             name: "phone".into(),
-            address: Some(link_v4(self.links[0].number, 1)),
-            address6: Some(link_v6(self.links[0].number, 1)),
-            attachment: self.links.iter().enumerate().map(attachment).collect(),
+            address: both(&self.links[0]),
+            attachments: self.links.iter().enumerate().map(attachment).collect(),
         };
-        NodeFile { node, client: vec![client], dida }
+        NodeFile { node, clients: vec![client], dida }
     }
 
     /// Starts a node.

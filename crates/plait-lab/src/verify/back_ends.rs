@@ -6,8 +6,8 @@ use super::simulated::of_checks;
 use super::{Effort, Figure};
 use crate::cli::{CompareArgs, ExperimentArgs};
 use crate::compare::{self, Rule};
+use crate::record::CheckFigure;
 use crate::run::Middle;
-use crate::run::record::CheckFigure;
 
 /// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.
 const ALIKE: [(&str, &[&str]); 2] =

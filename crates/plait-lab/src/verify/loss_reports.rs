@@ -1,10 +1,14 @@
 //! bond.2: 002's scheduler, loss reports and whole-bond order under steady UDP.
 
 use anyhow::{Context, Result};
+use plait_proto::config::{LossDetection, Order};
+use plait_proto::resequencer::ResequencerConfig;
+use plait_proto::scheduler::{Algorithm, SchedulerConfig};
+use plait_toml::tuning::Tuning;
 
 use super::{Effort, Figure, leaves};
 use crate::emulator::Lateness;
-use crate::gateway::{BondSetup, ResequencerSection, SchedulerSection};
+use crate::gateway::BondSetup;
 use crate::measure::{self, Span};
 use crate::output::Progress;
 use crate::site::{Carrier, Site, on_site};
@@ -15,23 +19,13 @@ const LOSS_MAX_PERCENT: f64 = 1.0;
 
 /// 002 §5: k 0.5, T_dwd 250 ms, T_report 50 ms, T_lto 50 ms, one order for the whole bond.
 fn setup() -> BondSetup {
-    BondSetup {
-        scheduler: Some(SchedulerSection {
-            algorithm: "adaptive-wrr".into(),
-            k: Some(0.5),
-            t_dwd_ms: Some(250),
-            t_report_ms: Some(50),
-            ..SchedulerSection::default()
-        }),
-        resequencer: Some(ResequencerSection {
-            order: Some("bond"),
-            timer: Some("fixed"),
-            timeout_ms: Some(50),
-            loss_detection: Some("timer"),
-            ..ResequencerSection::default()
-        }),
-        ..BondSetup::over(&["dsl", "lte"])
-    }
+    let tuning = Tuning {
+        order: Order::Bond,
+        resequencer: ResequencerConfig::PAPER_002,
+        loss_detection: LossDetection::Timer,
+        ..SchedulerConfig::from(Algorithm::AdaptiveWrr).into()
+    };
+    BondSetup { tuning: Some(tuning), ..BondSetup::over(&["dsl", "lte"]) }
 }
 
 pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::run::record::Origin;
+use crate::record::Origin;
 
 /// How thoroughly a promise was checked; the later stands for the earlier, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use crate::list::Catalogue;
 use crate::measure::{self, IperfServer, Span, Target};
 use crate::output;
 use crate::process;
-use crate::run::record::Results;
+use crate::record::Results;
 use crate::run::{Middle, Samples};
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology};
 

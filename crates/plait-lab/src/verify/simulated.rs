@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{Effort, Figure};
 use crate::cli::{ExperimentArgs, On, RunArgs};
-use crate::run::record::{CheckFigure, Results};
+use crate::record::{CheckFigure, Results};
 use crate::run::results;
 
 /// A whole table of losses, one seed, in seconds.

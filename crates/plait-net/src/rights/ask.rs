@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::UserId;
-use crate::machine::has_capability;
+use super::has_capability;
 use crate::sys::rights as sys;
 
 /// Setting the group, and the list of groups.

@@ -70,8 +70,7 @@ impl FromStr for Algorithm {
 }
 
 /// How the first slow start may end before a loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlowStart {
     /// `standard`: it does not; only a loss ends it (RFC 5681). Overshoots a queue by up to a whole
     /// window.
@@ -79,11 +78,9 @@ pub enum SlowStart {
     /// `hystart`: ends when the round-trip time rises, or when a train of closely spaced
     /// acknowledgements spans half of it, as in Linux's CUBIC (Ha and Rhee, 2011). Quick, but
     /// jitter may end it far too early.
-    #[serde(rename = "hystart")]
     HyStart,
     /// `hystart++`: when the round-trip time rises, grows a quarter as fast for five rounds, and
     /// goes back if it was jitter (RFC 9406).
-    #[serde(rename = "hystart++")]
     HyStartPlusPlus,
 }
 
@@ -122,8 +119,7 @@ impl FromStr for SlowStart {
 }
 
 /// Which controller to use, and its parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControllerConfig {
     /// The controller.
     pub algorithm: Algorithm,

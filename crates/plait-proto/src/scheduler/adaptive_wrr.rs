@@ -1,8 +1,6 @@
 //! Adaptive weighted round robin: 002 section 4, with AWI, IWI and DWD.
 //! Equations and deviations: `docs/algorithms/adaptive-wrr.md`.
 
-use serde::{Deserialize, Serialize};
-
 use super::smooth_wrr::SmoothWrr;
 use super::{Decision, PacketInfo, PathId, PathReport, Scheduler, View};
 
@@ -10,8 +8,7 @@ use super::{Decision, PacketInfo, PathId, PathReport, Scheduler, View};
 mod tests;
 
 /// How often DWD lowers a weight while reports stay free of loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DwdMode {
     /// By 1 per T_dwd: the wait starts again after every decrement. It fits 002's measurements.
     #[default]
@@ -21,8 +18,7 @@ pub enum DwdMode {
 }
 
 /// What becomes of the fraction in AWI's increment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WeightRounding {
     /// To the nearest integer, halves up.
     #[default]
@@ -34,8 +30,7 @@ pub enum WeightRounding {
 }
 
 /// Parameters of the adaptive weighted round robin.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdaptiveWrrConfig {
     /// Constant weight of the cheapest path (002: w_fixed = 50).
     pub w_fixed: u32,
@@ -70,51 +65,7 @@ impl Default for AdaptiveWrrConfig {
     }
 }
 
-/// Why an [`AdaptiveWrrConfig`] cannot be used.
-#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
-pub enum InvalidAdaptiveWrr {
-    /// `k` is no gain.
-    #[error("adaptive-wrr: `k` is {0}; use a number from 0 to 100, such as 0.5")]
-    Gain(f64),
-    /// `w-fixed` is out of range.
-    #[error("adaptive-wrr: `w-fixed` is {0}; use 1 to {WEIGHT_MAX}")]
-    FixedWeight(u32),
-    /// `w-max` is out of range.
-    #[error("adaptive-wrr: `w-max` is {0}; use 0 to {WEIGHT_MAX}")]
-    LargestWeight(u32),
-    /// `w-initial` is above `w-max`.
-    #[error("adaptive-wrr: `w-initial` is {0}, above `w-max`; use 0 to `w-max`")]
-    InitialWeight(u32),
-    /// `t-report-ms` is zero.
-    #[error("adaptive-wrr: `t-report-ms` is 0; use 1 or more, such as 50")]
-    ReportInterval,
-}
-
-/// Largest weight that a configuration may name.
-const WEIGHT_MAX: u32 = 65535;
-
 impl AdaptiveWrrConfig {
-    /// Whether the parameters make sense; to be called where a configuration is read.
-    ///
-    /// # Errors
-    ///
-    /// The first parameter that does not.
-    pub fn check(&self) -> Result<(), InvalidAdaptiveWrr> {
-        if !(0.0..=100.0).contains(&self.k) {
-            Err(InvalidAdaptiveWrr::Gain(self.k))
-        } else if !(1..=WEIGHT_MAX).contains(&self.w_fixed) {
-            Err(InvalidAdaptiveWrr::FixedWeight(self.w_fixed))
-        } else if self.w_max > WEIGHT_MAX {
-            Err(InvalidAdaptiveWrr::LargestWeight(self.w_max))
-        } else if self.w_initial > self.w_max {
-            Err(InvalidAdaptiveWrr::InitialWeight(self.w_initial))
-        } else if self.t_report_ms == 0 {
-            Err(InvalidAdaptiveWrr::ReportInterval)
-        } else {
-            Ok(())
-        }
-    }
-
     /// T_dwd in reports, rounded up; at least one.
     fn reports_per_t_dwd(&self) -> u32 {
         self.t_dwd_ms.div_ceil(self.t_report_ms.max(1)).max(1)

@@ -1,14 +1,11 @@
 //! BLEST (Ferlin et al., IFIP Networking 2016): a slower path is used only if the quickest one
 //! would not run out of send window meanwhile. `docs/algorithms/blest.md`.
 
-use serde::{Deserialize, Serialize};
-
 use super::delivery::{quickest_with_room_unless, smoothed_rtt};
 use super::{Decision, PacketInfo, PathId, PathView, Scheduler, View};
 
 /// Parameters of BLEST.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BlestConfig {
     /// λ: scales the estimate of what the quickest path could send meanwhile.
     pub lambda: f64,
@@ -21,34 +18,6 @@ impl Default for BlestConfig {
     /// by default.
     fn default() -> Self {
         Self { lambda: 1.2, send_window_bytes: 4 << 20 }
-    }
-}
-
-/// Why a [`BlestConfig`] cannot be used.
-#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
-pub enum InvalidBlest {
-    /// `lambda` is no factor.
-    #[error("blest: `lambda` is {0}; use a number above 0, to 100, such as 1.2")]
-    Lambda(f64),
-    /// `send-window-bytes` is zero.
-    #[error("blest: `send-window-bytes` is 0; use 65536 or more, such as 4194304")]
-    SendWindow,
-}
-
-impl BlestConfig {
-    /// Whether the parameters make sense; to be called where a configuration is read.
-    ///
-    /// # Errors
-    ///
-    /// The first parameter that does not.
-    pub fn check(&self) -> Result<(), InvalidBlest> {
-        if !(self.lambda > 0.0 && self.lambda <= 100.0) {
-            Err(InvalidBlest::Lambda(self.lambda))
-        } else if self.send_window_bytes == 0 {
-            Err(InvalidBlest::SendWindow)
-        } else {
-            Ok(())
-        }
     }
 }
 

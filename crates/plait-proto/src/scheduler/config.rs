@@ -3,18 +3,15 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::congestion::{self, ControllerConfig};
-use serde::{Deserialize, Serialize};
-
 use super::{
     AdaptiveWrr, AdaptiveWrrConfig, Blest, BlestConfig, CheapestFirst, EarliestDelivery,
-    EarliestDeliveryConfig, Ecf, EcfConfig, Fixed, InvalidAdaptiveWrr, InvalidBlest,
-    InvalidEarliestDelivery, InvalidEcf, InverseRtt, MinRtt, Redundant, RoundRobin, Scheduler,
+    EarliestDeliveryConfig, Ecf, EcfConfig, Fixed, InverseRtt, MinRtt, Redundant, RoundRobin,
+    Scheduler,
 };
+use crate::congestion::{self, ControllerConfig};
 
 /// A scheduler, by its field's name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Algorithm {
     /// `adaptive-wrr`: paper 002's weighted round robin. The cheapest path has a constant weight;
     /// loss reports raise the weight of the next dearer one (AWI, IWI), and loss-free time lowers
@@ -130,8 +127,7 @@ impl FromStr for Algorithm {
 }
 
 /// Which scheduler to use, and the parameters of those that have any.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct SchedulerConfig {
     /// The scheduler.
     pub algorithm: Algorithm,
@@ -145,37 +141,7 @@ pub struct SchedulerConfig {
     pub ecf: EcfConfig,
 }
 
-/// Why a [`SchedulerConfig`] cannot be used.
-#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
-pub enum InvalidScheduler {
-    /// A parameter of `adaptive-wrr`.
-    #[error(transparent)]
-    AdaptiveWrr(#[from] InvalidAdaptiveWrr),
-    /// A parameter of `earliest-delivery`.
-    #[error(transparent)]
-    EarliestDelivery(#[from] InvalidEarliestDelivery),
-    /// A parameter of `blest`.
-    #[error(transparent)]
-    Blest(#[from] InvalidBlest),
-    /// A parameter of `ecf`.
-    #[error(transparent)]
-    Ecf(#[from] InvalidEcf),
-}
-
 impl SchedulerConfig {
-    /// Whether the parameters make sense; to be called where a configuration is read.
-    ///
-    /// # Errors
-    ///
-    /// The first parameter that does not.
-    pub fn check(&self) -> Result<(), InvalidScheduler> {
-        self.adaptive_wrr.check()?;
-        self.earliest_delivery.check()?;
-        self.blest.check()?;
-        self.ecf.check()?;
-        Ok(())
-    }
-
     /// A new scheduler.
     pub fn build(&self) -> Box<dyn Scheduler> {
         match self.algorithm {

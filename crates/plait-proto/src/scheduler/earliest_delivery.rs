@@ -2,8 +2,6 @@
 //! bond faster; interactive traffic takes the path on which it arrives first.
 //! `docs/algorithms/earliest-delivery.md`.
 
-use serde::{Deserialize, Serialize};
-
 use super::by_path::ByPath;
 use super::delivery::{
     FREE_BYTES_MIN, INTERACTIVE_WAIT_MAX, Preferred, SPILL_BACKLOG, any_has_room, base_rtt,
@@ -37,8 +35,7 @@ const DETOUR_BACKLOG: Duration = Duration::from_millis(1);
 const WORTH_WAITING: Duration = Duration::from_millis(1);
 
 /// Parameters of earliest delivery.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct EarliestDeliveryConfig {
     /// The share of the bond's rate that a bulk flow loses when its round trip becomes many times
     /// longer: a path whose delay does so must add at least as much.
@@ -49,26 +46,6 @@ impl Default for EarliestDeliveryConfig {
     /// Between what CUBIC's mean window loses (0.075) and what Reno's does (0.25).
     fn default() -> Self {
         Self { delay_cost: 0.15 }
-    }
-}
-
-/// Why an [`EarliestDeliveryConfig`] cannot be used.
-#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
-pub enum InvalidEarliestDelivery {
-    /// `delay-cost` is no share.
-    #[error("earliest-delivery: `delay-cost` is {0}; use a number from 0 to 1, such as 0.15")]
-    DelayCost(f64),
-}
-
-impl EarliestDeliveryConfig {
-    /// Whether the parameters make sense; to be called where a configuration is read.
-    ///
-    /// # Errors
-    ///
-    /// The first parameter that does not.
-    pub fn check(&self) -> Result<(), InvalidEarliestDelivery> {
-        let valid = (0.0..=1.0).contains(&self.delay_cost);
-        if valid { Ok(()) } else { Err(InvalidEarliestDelivery::DelayCost(self.delay_cost)) }
     }
 }
 

@@ -1,15 +1,12 @@
 //! ECF, earliest completion first (Lim et al., CoNEXT 2017): a slower path is used only if what
 //! waits would not be through earlier by waiting for the quickest. `docs/algorithms/ecf.md`.
 
-use serde::{Deserialize, Serialize};
-
 use super::delivery::{quickest_with_room_unless, smoothed_rtt};
 use super::{Decision, PacketInfo, PathId, PathView, Scheduler, View};
 use crate::time::Duration;
 
 /// Parameters of ECF.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct EcfConfig {
     /// β: how much longer than the slower path the quickest may take once it is waited for.
     pub beta: f64,
@@ -19,26 +16,6 @@ impl Default for EcfConfig {
     /// β = 0.25, the paper's.
     fn default() -> Self {
         Self { beta: 0.25 }
-    }
-}
-
-/// Why an [`EcfConfig`] cannot be used.
-#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
-pub enum InvalidEcf {
-    /// `beta` is no share.
-    #[error("ecf: `beta` is {0}; use a number from 0 to 100, such as 0.25")]
-    Beta(f64),
-}
-
-impl EcfConfig {
-    /// Whether the parameters make sense; to be called where a configuration is read.
-    ///
-    /// # Errors
-    ///
-    /// The first parameter that does not.
-    pub fn check(&self) -> Result<(), InvalidEcf> {
-        let valid = (0.0..=100.0).contains(&self.beta);
-        if valid { Ok(()) } else { Err(InvalidEcf::Beta(self.beta)) }
     }
 }
 

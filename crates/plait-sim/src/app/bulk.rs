@@ -5,9 +5,10 @@ use plait_proto::time::Instant;
 use super::connection::{Connection, Ends, ends, is_tallied};
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place, RecoveryView, Transfer};
+use crate::error::WorldError;
+use crate::packet::Packet;
 use crate::scenario::app::TcpSpec;
 use crate::tcp::{Segment, Source, TcpSender};
-use crate::world::{Packet, WorldError};
 
 /// Some connections, all alike, that begin together.
 #[derive(Debug)]

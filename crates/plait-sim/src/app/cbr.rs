@@ -5,9 +5,9 @@ use plait_proto::time::{Duration, Instant};
 use super::shape::Pacer;
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
+use crate::packet::{Packet, Protocol};
 use crate::prng::Prng;
 use crate::scenario::app::{OnOffSpec, UdpSpec};
-use crate::world::{Packet, Protocol};
 
 const HEADERS_BYTES: u32 = 28;
 
@@ -181,8 +181,8 @@ impl Pauses {
 mod tests {
     use super::*;
     use crate::app::Span;
+    use crate::packet::End;
     use crate::scenario::rate::{Layer, Shape};
-    use crate::world::End;
 
     fn place(stop_ms: u64) -> Place {
         let span = Span { start: Instant::ZERO, end: Instant::FAR_FUTURE };

@@ -7,12 +7,13 @@ use plait_proto::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Outbox, Place};
+use crate::error::WorldError;
+use crate::packet::{End, Packet, Protocol};
 use crate::scenario::app::TcpKind;
 use crate::tcp::{
     DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source, TcpReceiver,
     TcpSender,
 };
-use crate::world::{End, Packet, Protocol, WorldError};
 
 /// IPv4 and TCP headers with timestamps.
 const HEADERS_BYTES: u64 = 52;

@@ -6,8 +6,8 @@ use super::cbr::{Arrivals, udp_packet};
 use super::e_model;
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
+use crate::packet::Packet;
 use crate::scenario::app::VoipSpec;
-use crate::world::Packet;
 
 const PACKET_TIME: Duration = Duration::from_millis(20);
 

@@ -8,10 +8,11 @@ use plait_proto::time::Instant;
 use super::connection::{Connection, Ends, ends, is_tallied};
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
+use crate::error::WorldError;
+use crate::packet::Packet;
 use crate::prng::Prng;
 use crate::scenario::app::WebSpec;
 use crate::tcp::{Segment, Source};
-use crate::world::{Packet, WorldError};
 
 /// What a browser asks for an object with: a request line and its headers.
 const REQUEST_BYTES: u64 = 400;

@@ -7,7 +7,8 @@ use plait_proto::stats::PeerStatus;
 use plait_proto::time::Instant;
 
 use crate::app::{Observation, Tally};
-use crate::world::{LinkView, Way, World, WorldError};
+use crate::error::WorldError;
+use crate::world::{LinkView, Way, World};
 
 /// A scenario's topology with its applications, at the start of the scenario. Applications and
 /// links are counted in the scenario's order.

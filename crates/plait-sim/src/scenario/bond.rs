@@ -8,8 +8,10 @@ use plait_proto::dida::DidaConfig;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::SchedulerConfig;
 use plait_proto::time::Duration;
+use plait_toml::form::List;
+use plait_toml::option::{self, Field, Options};
 use plait_toml::tuning::{self, Tuning};
-use plait_toml::{Problem, Section};
+use plait_toml::{Problem, Section, common};
 
 use super::error::no_such;
 use super::link::{self, LinkSpec};
@@ -39,10 +41,40 @@ pub struct BondSpec {
     pub dida: Option<DidaConfig>,
 }
 
+impl BondSpec {
+    /// How the gateways are told to behave.
+    pub fn tuning(&self) -> Tuning {
+        Tuning {
+            scheduler: self.scheduler.clone(),
+            congestion: self.congestion,
+            order: self.order,
+            resequencer: self.resequencer,
+            loss_detection: self.loss_detection,
+        }
+    }
+}
+
 /// Inner packets are no longer than on Ethernet, unless the scenario says so.
 const INNER_MTU_BYTES: u16 = 1500;
 /// Paths that one gateway may have.
 const LINKS_MAX: usize = 32;
+
+/// `[bond]`, as it stands in the file, without the sections in it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BondSection {
+    links: Vec<String>,
+    inner_mtu: Option<u16>,
+}
+
+/// The options of `[bond]`.
+pub const BOND: Options<BondSection> = &[
+    &links("the bond's links", "list of names, 32 at most", |bond: &mut BondSection| {
+        &mut bond.links
+    })
+    .required("links = [\"dsl\", \"lte\"]"),
+    &common::inner_mtu("inner_mtu", |bond: &mut BondSection| &mut bond.inner_mtu)
+        .absent("60 less than the smallest link's `mtu`, 1500 at most"),
+];
 
 /// Reads the section; `None` when it is absent.
 pub(super) fn read(
@@ -53,18 +85,18 @@ pub(super) fn read(
     if !section.is_present() {
         return None;
     }
-    let wanted = NamedLinks { max: LINKS_MAX, example: "links = [\"dsl\", \"lte\"]" };
-    let names = read_links(&mut section, link_names, wanted);
+    let mut said = BondSection::default();
+    option::read(BOND, &mut section, &mut said);
+    let names = read_links(&mut section, link_names, LINKS_MAX);
     let dida = plait_toml::dida::read(section.single("dida"));
     let [scheduler, congestion, resequencer] =
         ["scheduler", "congestion", "resequencer"].map(|name| section.single(name));
     let tuning = tuning::read(scheduler, congestion, resequencer);
-    let Tuning { scheduler, congestion, order, resequencer, loss_detection, report_interval } =
-        tuning;
+    let report_interval = tuning.report_interval();
+    let Tuning { scheduler, congestion, order, resequencer, loss_detection } = tuning;
     let mtu = names.iter().filter_map(|name| link::path_mtu(links, name)).min();
     let room = mtu.map_or(INNER_MTU_BYTES, room_inside);
-    let inner_mtu: u16 =
-        section.integer("inner_mtu", (516, 9000), "bytes").unwrap_or(room.min(INNER_MTU_BYTES));
+    let inner_mtu = said.inner_mtu.unwrap_or(room.min(INNER_MTU_BYTES));
     if inner_mtu > room {
         let text = format!("a packet of {inner_mtu} bytes does not fit the links with its framing");
         let help = format!("write at most {room}, or raise the links' mtu");
@@ -89,28 +121,22 @@ fn room_inside(mtu: u16) -> u16 {
     mtu - u16::try_from(TUNNEL_BYTES).expect("the framing is shorter than 65536 bytes")
 }
 
-/// What a section's list of links is to be like.
-#[derive(Clone, Copy)]
-pub(super) struct NamedLinks {
-    /// So many at most.
-    pub(super) max: usize,
-    /// How it may look.
-    pub(super) example: &'static str,
+/// A section's list of links; which ones there are is known when it is read.
+pub(super) const fn links<C>(
+    meaning: &'static str,
+    told: &'static str,
+    at: fn(&mut C) -> &mut Vec<String>,
+) -> Field<C, List<String>> {
+    Field::new("links", meaning, List { told, read: |name| Ok(name.to_owned()) }, at)
 }
 
-/// Reads a section's list of links.
-pub(super) fn read_links(
-    section: &mut Section<'_>,
-    known: &[&str],
-    wanted: NamedLinks,
-) -> Vec<String> {
+/// Checks a section's list of links: those that there are, `max` of them at most.
+pub(super) fn read_links(section: &mut Section<'_>, known: &[&str], max: usize) -> Vec<String> {
     let given = section.holds_any(&["links"]);
     let named = section.texts("links");
-    if !given {
-        section.missing("links", wanted.example);
-    } else if named.is_empty() || named.len() > wanted.max {
+    if given && !(1..=max).contains(&named.len()) {
         let text = format!("{} links", named.len());
-        section.problem("links", Problem::new(text, format!("name 1 to {} links", wanted.max)));
+        section.problem("links", Problem::new(text, format!("name 1 to {max} links")));
     }
     let mut links: Vec<String> = Vec::new();
     for (name, place) in named {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use plait_proto::dida::DidaConfig;
-use plait_proto::steer::{Granularity, NoPolicy, Policy};
+use plait_proto::steer::{Granularity, Policy};
 use plait_proto::time::Duration;
-use plait_toml::{Bounds, Problem, Section};
+use plait_toml::form::{FineMillis, Whole, WholeList};
+use plait_toml::node::Node;
+use plait_toml::option::{self, Field, Only, Options};
+use plait_toml::{Problem, Section, common};
 
-use super::bond::{NamedLinks, read_links};
+use super::bond::{links, read_links};
 use super::link::{self, LinkSpec};
 
 /// A steering node and its clients.
@@ -36,8 +39,75 @@ pub struct SteerSpec {
 
 /// Attachments that a client may have.
 const LINKS_MAX: usize = 16;
-const CLIENTS_MAX: i64 = 1000;
-const T_REORDERING_MAX_MS: f64 = 10_000.0;
+
+/// `[steer]`, as it stands in the file, without the sections in it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SteerSection {
+    links: Vec<String>,
+    policy: Policy,
+    shares: Vec<u16>,
+    granularity: Granularity,
+    first_packets: u32,
+    clients: u16,
+}
+
+impl Default for SteerSection {
+    fn default() -> Self {
+        let Node { policy, granularity, first_packets, .. } = Node::default();
+        let (links, shares) = (Vec::new(), Vec::new());
+        Self { links, policy, shares, granularity, first_packets, clients: 1 }
+    }
+}
+
+/// The options of `[steer]`.
+pub const STEER: Options<SteerSection> = &[
+    &links(
+        "the clients' attachments, the same for all; the first is the primary",
+        "list of names, 16 at most",
+        |steer: &mut SteerSection| &mut steer.links,
+    )
+    .required("links = [\"lte\", \"wifi\"]"),
+    &common::policy(|steer: &mut SteerSection| &mut steer.policy),
+    &Field::new(
+        "shares",
+        "a weight for each link, such as percent",
+        WholeList { low: 1, high: 65_535 },
+        |steer: &mut SteerSection| &mut steer.shares,
+    )
+    .absent("required there")
+    .only(Only {
+        decided_by: "policy",
+        against: |steer| {
+            let policy = steer.policy;
+            (policy != Policy::Fixed).then(|| format!("policy = \"{policy}\""))
+        },
+        belongs_to: "policy = \"fixed\"",
+    }),
+    &common::per(|steer: &mut SteerSection| &mut steer.granularity),
+    &common::first_packets(|steer: &mut SteerSection| &mut steer.first_packets),
+    &Field::new(
+        "clients",
+        "clients behind the same links",
+        Whole::new(1, 1000, ""),
+        |steer: &mut SteerSection| &mut steer.clients,
+    ),
+];
+
+/// `[steer.client]`, as it stands in the file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ClientSection {
+    t_reordering: Duration,
+}
+
+/// The options of `[steer.client]`.
+pub const CLIENT: Options<ClientSection> = &[&Field::new(
+    "t_reordering_ms",
+    "the client puts packets in order before its TCP sees them, with PDCP's one timer; what comes \
+     after it was given up is dropped",
+    FineMillis { high: 10_000 },
+    |client: &mut ClientSection| &mut client.t_reordering,
+)
+.required("t_reordering_ms = 100")];
 
 /// Reads the section; `None` when it is absent.
 pub(super) fn read(
@@ -48,78 +118,53 @@ pub(super) fn read(
     if !section.is_present() {
         return None;
     }
-    let wanted = NamedLinks { max: LINKS_MAX, example: "links = [\"lte\", \"wifi\"]" };
-    let names = read_links(&mut section, link_names, wanted);
-    let policy = read_policy(&mut section);
-    let shares = read_shares(&mut section, policy, names.len());
-    let granularities = [("packet", Granularity::Packet), ("flow", Granularity::Flow)];
-    let granularity = section.choice("per", &granularities).unwrap_or_default();
-    let first_packets = section.integer("first_packets", (0, 1_000_000), "packets").unwrap_or(10);
-    let clients = section.integer("clients", (1, CLIENTS_MAX), "").unwrap_or(1);
+    let mut said = SteerSection::default();
+    let wrong = option::read(STEER, &mut section, &mut said);
+    let names = read_links(&mut section, link_names, LINKS_MAX);
+    let shares = shares(&section, said.policy, said.shares, names.len(), &wrong);
     let dida = plait_toml::dida::read(section.single("dida"));
     let t_reordering = read_client(section.single("client"));
     section.finish();
     let mtu = names.iter().filter_map(|name| link::path_mtu(links, name)).min();
     Some(SteerSpec {
         links: names,
-        policy,
+        policy: said.policy,
         shares,
-        granularity,
-        first_packets,
-        clients,
+        granularity: said.granularity,
+        first_packets: said.first_packets,
+        clients: said.clients,
         dida,
         t_reordering,
         mtu: mtu.unwrap_or(u16::MAX),
     })
 }
 
-fn read_policy(section: &mut Section<'_>) -> Policy {
-    let read = |name: &str| {
-        name.parse::<Policy>().map_err(|error| match error {
-            NoPolicy::Unknown(_) => {
-                Problem::choice(name, Policy::ALL.map(Policy::name).into_iter())
-            }
-            NoPolicy::Refused { why, .. } => {
-                let text = format!("\"{name}\" cannot steer: {why}");
-                let known = Policy::ALL.map(Policy::name).join(", ");
-                Problem::new(text, format!("use one of: {known}"))
-            }
-        })
-    };
-    section.parsed("policy", read).unwrap_or_default()
-}
-
-/// One weight for each link; the same for all when there is nothing to read.
-fn read_shares(section: &mut Section<'_>, policy: Policy, links: usize) -> Vec<u16> {
-    const WEIGHT: Bounds = Bounds::new(1.0, 65_535.0, "");
-    let same = vec![1; links];
-    if policy != Policy::Fixed {
-        let setting = format!("policy = \"{policy}\"");
-        section.no_effect(&["shares"], &setting, "policy = \"fixed\"");
-        return same;
-    }
-    if !section.holds_any(&["shares"]) {
+/// One weight for each link; the same for all when nothing else is said.
+fn shares(
+    section: &Section<'_>,
+    policy: Policy,
+    shares: Vec<u16>,
+    links: usize,
+    wrong: &[&str],
+) -> Vec<u16> {
+    let is_sound = policy == Policy::Fixed && !wrong.contains(&"shares");
+    if is_sound && !section.holds_any(&["shares"]) {
         section.missing("shares", "shares = [50, 50]");
-        return same;
-    }
-    let Some(shares) = section.integers("shares", WEIGHT) else { return same };
-    if shares.len() != links {
+    } else if is_sound && shares.len() != links {
         let text = format!("the links are {links}, the shares {}", shares.len());
         section.problem("shares", Problem::new(text, "write one whole number for each link"));
-        return same;
+    } else if is_sound {
+        return shares;
     }
-    shares
+    vec![1; links]
 }
 
 fn read_client(mut section: Section<'_>) -> Option<Duration> {
     if !section.is_present() {
         return None;
     }
-    if !section.holds_any(&["t_reordering_ms"]) {
-        section.know(&["t_reordering_ms"]);
-        section.missing("t_reordering_ms", "t_reordering_ms = 100");
-    }
-    let time = section.millis("t_reordering_ms", T_REORDERING_MAX_MS);
+    let mut said = ClientSection::default();
+    option::read(CLIENT, &mut section, &mut said);
     section.finish();
-    time
+    Some(said.t_reordering)
 }

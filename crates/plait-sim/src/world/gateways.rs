@@ -16,8 +16,8 @@ use plait_proto::wire::ecn::Ecn;
 
 use super::course::Course;
 use super::network::{Load, Network, Way};
-use super::packet::{CUSTOMER_IP, Packet, SERVER_IP};
 use super::queue::{Alarm, Event};
+use crate::packet::{CUSTOMER_IP, Packet, SERVER_IP};
 use crate::prng::Prng;
 use crate::scenario::{BondSpec, Scenario};
 

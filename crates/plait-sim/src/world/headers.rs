@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::wire::tcp::{SackBlock, TcpFlags, TcpFlow, TcpPacket, TcpSegment, TcpSeq};
 
-use super::packet::{End, Packet, Protocol};
+use crate::packet::{End, Packet, Protocol};
 use crate::scenario::Scenario;
 use crate::scenario::app::Traffic;
 use crate::tcp::{Flags, ReceiverConfig, SackOption, Segment, SeqRange};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::time::{Duration, Instant};
 
-use super::packet::Packet;
+use crate::packet::Packet;
 
 /// One client's packets, numbered by the node.
 #[derive(Debug)]
@@ -94,8 +94,8 @@ impl InOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::{End, Protocol};
     use super::*;
+    use crate::packet::{End, Protocol};
 
     fn at(millis: u64) -> Instant {
         Instant::from_millis(millis)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plait_proto::time::Instant;
 
-use super::error::WorldError;
+use crate::error::WorldError;
 use crate::link::{Link, LinkConfig, Loss, Outages, Service};
 use crate::scenario::link::{Capacity, DirectionSpec, LossSpec};
 

@@ -5,11 +5,11 @@ use plait_proto::time::Instant;
 use plait_proto::units::Rate;
 
 use super::course::Course;
-use super::error::WorldError;
 use super::link_config;
-use super::packet::Packet;
 use super::queue::{Alarm, Event};
+use crate::error::WorldError;
 use crate::link::{Link, LinkCounters, Verdict};
+use crate::packet::Packet;
 use crate::prng::Prng;
 use crate::scenario::Scenario;
 

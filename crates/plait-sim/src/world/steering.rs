@@ -10,9 +10,9 @@ use plait_proto::time::Instant;
 use super::headers::{Headers, client_address, packet_of};
 use super::in_order::InOrder;
 use super::network::{Load, Way};
-use super::packet::Packet;
 use super::queue::{Alarm, Event};
 use super::{Carrier, World};
+use crate::packet::Packet;
 use crate::prng::Prng;
 use crate::scenario::{Scenario, SteerSpec};
 

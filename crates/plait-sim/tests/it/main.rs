@@ -3,6 +3,7 @@
 mod apps;
 mod bbr;
 mod golden;
+mod guide;
 mod null_cipher;
 mod paper_002;
 mod scenarios;

@@ -1,7 +1,7 @@
 //! Links, what is behind them and beside the bond.
 
+use plait_sim::error::WorldError;
 use plait_sim::run::run;
-use plait_sim::world::WorldError;
 
 use crate::scenarios::{assert_in, run_written, written};
 

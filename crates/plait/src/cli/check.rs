@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Outcome;
-use crate::config::{Config, ConfigError, ConfigErrors, ValueProblem};
+use crate::config::{Config, ConfigError, ConfigErrors, Unresolved, resolve};
 use crate::machine::{self, Facts, Finding, Level, Peers};
 use crate::output::Style;
 
@@ -59,7 +59,7 @@ fn findings(file: &Path) -> Vec<Finding> {
         let subject = format!("{}:{}: {}", file.display(), warning.line, warning.option);
         findings.push(Finding::warning(subject, &warning.text, &warning.help));
     }
-    let peers = Peers::resolved(&config, |endpoint| match endpoint.value.resolve() {
+    let peers = Peers::resolved(&config, |endpoint| match resolve(&endpoint.value) {
         Ok(addresses) => addresses,
         Err(problem) => {
             findings.push(unresolved(&config, endpoint.line, &problem));
@@ -93,9 +93,9 @@ fn summary_of(config: &Config) -> Finding {
     }
 }
 
-fn unresolved(config: &Config, line: usize, problem: &ValueProblem) -> Finding {
+fn unresolved(config: &Config, line: usize, problem: &Unresolved) -> Finding {
     let place = format!("{}:{line}: [[peer]] endpoint", config.file.display());
-    Finding::warning(place, problem.to_string(), problem.help())
+    Finding::warning(place, problem.to_string(), Unresolved::HELP)
 }
 
 fn write_text(out: &mut impl Write, findings: &[Finding], style: Style) -> io::Result<()> {

@@ -8,18 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plait_proto::stats::{EndpointStatus, PeerStatus};
+use plait_toml::common;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::advice::Advised;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Kind};
 use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
 use crate::measure::Command;
 use crate::steer::Report;
 use crate::steer::config::SteerConfig;
 
-/// Where `plait up` puts control sockets unless the configuration says otherwise.
-const SOCKET_FOLDER: &str = "/run/plait";
 /// What to do about a gateway that does not understand.
 const RESTART: &str = "it may be another version of plait: compare `plait --version`, restart it";
 /// How long the gateway may take for its answer.
@@ -44,12 +43,12 @@ impl Target {
         }
         if let Some(file) = &self.config {
             let document = config::read(file)?;
-            return Ok(match SteerConfig::describes(&document) {
-                true => SteerConfig::control_socket_of(file, &document)?,
-                false => Config::control_socket_of(file)?,
+            return Ok(match Kind::of(&document) {
+                Some(Kind::Node) => SteerConfig::control_socket_of(file, &document)?,
+                _ => Config::control_socket_of(file)?,
             });
         }
-        only_socket(Path::new(SOCKET_FOLDER)).map_err(Into::into)
+        only_socket(Path::new(common::SOCKETS)).map_err(Into::into)
     }
 }
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plait_proto::stats::{PathState, PathStatus, PeerStatus};
+use plait_toml::gateway::Gateway;
 
 use self::course::{Course, Subject};
 use self::figures::DirectionFigures;
@@ -29,7 +30,7 @@ use super::Outcome;
 use super::control::{self, Answer, Target};
 use super::format;
 use crate::advice::Advised;
-use crate::measure::{Command, FLOW_TIME_MAX, PORT};
+use crate::measure::{Command, FLOW_TIME_MAX};
 use crate::output::Style;
 
 const AFTER_HELP: &str = "\
@@ -85,7 +86,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "ADDRESS")]
     to: Option<IpAddr>,
     /// Port of the peer's measuring service
-    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = Gateway::MEASURE_PORT)]
     port: u16,
     /// Measure this path and not the others; may be given several times
     #[arg(long = "path", value_name = "NAME")]
@@ -115,7 +116,7 @@ pub(super) struct Args {
 }
 
 fn amount(text: &str) -> Result<u64, String> {
-    crate::config::parse_amount(text).map_err(|problem| problem.to_string())
+    plait_toml::value::amount::parse(text).map_err(|problem| problem.to_string())
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {

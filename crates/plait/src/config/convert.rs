@@ -7,7 +7,6 @@ use plait_proto::config::{
     BondConfig, EndpointConfig, LinkConfig, PeerConfig, Prefix, RekeyLimits, SocketId,
 };
 
-use super::prefix::Cidr;
 use super::{Config, Endpoint, PathConfig, Peer};
 
 impl Config {
@@ -64,7 +63,7 @@ impl Config {
             order: self.tuning.order,
             resequencer: self.tuning.resequencer,
             loss_detection: self.tuning.loss_detection,
-            report_interval: self.tuning.report_interval,
+            report_interval: self.tuning.report_interval(),
             inner_mtu,
             rekey: RekeyLimits::default(),
         }
@@ -82,12 +81,5 @@ impl PathConfig {
             standby: self.standby,
             metered: self.metered,
         }
-    }
-}
-
-impl From<Cidr> for Prefix {
-    fn from(cidr: Cidr) -> Self {
-        let Cidr { address, length } = cidr.network();
-        Self { address, length }
     }
 }

@@ -6,8 +6,6 @@ use std::path::PathBuf;
 
 use plait_toml::Problem;
 
-use super::prefix::Cidr;
-
 /// The configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the configuration: {0}")]
@@ -37,60 +35,21 @@ macro_rules! into_problem {
 
 into_problem! {
     Unreadable,
-    ValueProblem,
     KeyProblem,
     Conflict,
 }
 
-/// A value that cannot be what it stands for.
+/// The name of an endpoint that stands for no address now.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ValueProblem {
-    #[error("\"{value}\" is not an IP address{}", if *cidr { " with a prefix length" } else { "" })]
-    Address { value: String, cidr: bool },
-    #[error("\"{value}\" is not an endpoint: {why}")]
-    Endpoint { value: String, why: &'static str },
-    #[error("cannot resolve \"{name}\": {cause}")]
-    Unresolved { name: String, cause: io::Error },
-    #[error("\"{value}\" is {} bytes long, the limit is 15", value.len())]
-    NameTooLong { value: String },
-    #[error("\"{value}\" is not a name for an interface")]
-    BadName { value: String },
-    #[error("\"{value}\" is a name that the kernel keeps for itself")]
-    ReservedName { value: String },
-    #[error("{value} is not an address that a device can have")]
-    NoHostAddress { value: Cidr },
-    #[error("\"{value}\" has a `*` elsewhere than at the end of a name")]
-    BadPattern { value: String },
+#[error("cannot resolve \"{name}\": {cause}")]
+pub(crate) struct Unresolved {
+    pub(crate) name: String,
+    pub(crate) cause: io::Error,
 }
 
-impl ValueProblem {
+impl Unresolved {
     /// The remedy.
-    pub(crate) fn help(&self) -> String {
-        match self {
-            Self::Address { cidr: true, .. } => {
-                "write it as in \"10.99.0.2/24\" or \"fd99::2/64\"".into()
-            }
-            Self::Address { cidr: false, .. } => "write it as in \"10.1.0.1\"".into(),
-            Self::Endpoint { .. } => {
-                "write \"192.0.2.1:7788\", \"[2001:db8::1]:7788\" or \"gw.example.net:7788\"".into()
-            }
-            Self::Unresolved { .. } => {
-                "check the name and this machine's DNS, or write the IP address".into()
-            }
-            Self::NameTooLong { .. } => "choose a shorter name".into(),
-            Self::BadPattern { .. } => {
-                "write the beginning of the names and one `*`, as in \"wwan*\"".into()
-            }
-            Self::ReservedName { .. } => "choose another name, as in \"plait0\"".into(),
-            Self::NoHostAddress { .. } => {
-                "write an address of a private network, as in \"10.99.0.2/24\" or \"fd99::2/64\""
-                    .into()
-            }
-            Self::BadName { .. } => {
-                "use letters, digits, `-`, `_` and `.`; no space and no slash".into()
-            }
-        }
-    }
+    pub(crate) const HELP: &str = "check the name and this machine's DNS, or write the IP address";
 }
 
 /// A key that cannot be used.
@@ -165,8 +124,6 @@ pub(crate) enum Conflict {
     SamePeer { other_line: usize },
     #[error("the path of line {other_line} is called \"{name}\" too")]
     SamePathName { name: String, other_line: usize },
-    #[error("the path names neither an interface nor an address")]
-    UnboundPath,
     #[error("no way to send: neither listen_port nor a [[path]]")]
     NoSocket,
     #[error("the peer has no endpoint and the gateway does not listen")]
@@ -191,7 +148,6 @@ impl Conflict {
                 "merge the two [[peer]] sections; a peer may have several endpoints".into()
             }
             Self::SamePathName { .. } => "give each path its own `name`".into(),
-            Self::UnboundPath => "add `interface = \"eth0\"` or `address = \"10.1.0.1\"`".into(),
             Self::NoSocket => {
                 "add a [[path]] per link to call a peer, or `listen_port = 7788` to be called"
                     .into()

@@ -1,21 +1,16 @@
 //! `[gateway]` and `[[path]]`: this end of the bond.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use plait_proto::config::LinkConfig;
 use plait_proto::session::{PrivateKey, PublicKey};
-use plait_toml::{Problem, Section};
+use plait_toml::gateway::{self as file, GATEWAY, PATH, SOCKET};
+use plait_toml::value::{Cidr, Nat};
+use plait_toml::{Section, common, option};
 
-use super::error::{Conflict, ValueProblem};
 use super::key::{self, Secret};
 use super::located::{Located, line_of};
-use super::nat::{self, Nat};
-use super::prefix::Cidr;
-use super::quota::{self, Quota};
-
-/// Longest name of an interface (Linux: IFNAMSIZ less the final zero) and of a path, in bytes.
-const NAME_BYTES_MAX: usize = LinkConfig::NAME_BYTES_MAX;
 
 /// `[gateway]`.
 #[derive(Debug)]
@@ -82,32 +77,27 @@ pub(crate) struct PathConfig {
     pub(crate) quota: Option<Quota>,
 }
 
+/// Bytes that a link may carry in a month.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quota {
+    /// Both directions together, at the IP layer.
+    pub(crate) bytes: u64,
+    /// First day of the month's count, 1 to 28, so that every month has it.
+    pub(crate) first_day: u8,
+}
+
 /// Reads `[gateway]`; `folder` is where relative file names start.
 pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
-    let line = line_of(section.place());
-    let private_key = read_key(&mut section, "private_key_file", folder);
-    if !section.holds_any(&["private_key_file"]) {
-        section.missing("private_key_file", "private_key_file = \"gateway.key\"");
-    }
-    let listen_port = section.integer("listen_port", (1, 65_535), "");
-    let listen_port = listen_port.map(|port| Located::option(&section, "listen_port", port));
-    let tun = tun_name(&mut section);
-    let addresses = section.parsed_texts("address", cidr);
-    let mtu = section.integer("mtu", (516, 9000), "bytes");
-    let routes = section.boolean("routes").unwrap_or(false);
-    let control_socket = control_socket(&mut section, &tun);
-    let state_file = match section.text("state_file") {
-        Some(file) => folder.join(file),
-        None => Path::new("/var/lib/plait").join(format!("{tun}.json")),
+    let mut said = file::Gateway::default();
+    let wrong = option::read(GATEWAY, &mut section, &mut said);
+    let private_key = if wrong.contains(&"private_key_file") {
+        None
+    } else {
+        read_key(&section, "private_key_file", folder, &said.private_key_file)
     };
-    let user = section.parsed("user", user_name);
-    let user = user.map(|user| Located::option(&section, "user", user));
-    let sandbox = section.boolean("sandbox").unwrap_or(true);
-    let allow_open_key_files = section.boolean("allow_open_key_files").unwrap_or(false);
-    let forward = section.boolean("forward").unwrap_or(false);
-    let nat = nat::read(&mut section);
-    let measure = section.boolean("measure").unwrap_or(false);
-    let measure_port = section.integer("measure_port", (1, 65_535), "");
+    let line = line_of(section.place());
+    let listen_port = Located::maybe(&section, "listen_port", said.listen_port);
+    let user = Located::maybe(&section, "user", said.user.take());
     section.finish();
     let (private_key_file, private_key) = private_key?;
     let private_key = PrivateKey::from_bytes(*private_key);
@@ -117,73 +107,67 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         private_key,
         private_key_file,
         listen_port,
-        tun,
-        addresses: addresses.into_iter().map(|(address, _)| address).collect(),
-        mtu,
-        routes,
-        control_socket,
-        state_file,
+        control_socket: control_socket(&said),
+        state_file: folder.join(common::state_file_of(said.state_file.as_deref(), &said.tun)),
         user,
-        sandbox,
-        allow_open_key_files,
-        forward,
-        nat,
-        measure,
-        measure_port: measure_port.unwrap_or(crate::measure::PORT),
+        tun: said.tun,
+        addresses: said.address,
+        mtu: said.mtu,
+        routes: said.routes,
+        sandbox: said.sandbox,
+        allow_open_key_files: said.allow_open_key_files,
+        forward: said.forward,
+        nat: said.nat,
+        measure: said.measure,
+        measure_port: said.measure_port,
     })
 }
 
-/// The TUN device's name.
-pub(super) fn tun_name(section: &mut Section<'_>) -> String {
-    section.parsed("tun", device_name).unwrap_or_else(|| "plait0".into())
+fn control_socket(said: &file::Gateway) -> PathBuf {
+    common::control_socket_of(said.control_socket.as_deref(), &said.tun).into()
 }
 
-/// The control socket's path.
-pub(super) fn control_socket(section: &mut Section<'_>, tun: &str) -> PathBuf {
-    match section.text("control_socket") {
-        Some(path) => path.into(),
-        None => Path::new("/run/plait").join(format!("{tun}.sock")),
-    }
+/// The control socket's path, from a `[gateway]` that may be wrong otherwise.
+pub(super) fn read_control_socket(mut section: Section<'_>) -> PathBuf {
+    let mut said = file::Gateway::default();
+    option::read(SOCKET, &mut section, &mut said);
+    control_socket(&said)
 }
 
 /// Reads one `[[path]]`; `index` counts them from 0.
-pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> Option<PathConfig> {
-    let line = line_of(section.place());
-    let interface = section.parsed("interface", interface_pattern);
-    let interface = interface.map(|name| Located::option(&section, "interface", name));
-    let address = section.parsed("address", |text| {
-        let problem = || ValueProblem::Address { value: text.into(), cidr: false };
-        text.parse::<IpAddr>().map_err(|_| problem().into())
-    });
-    let address = address.map(|address| Located::option(&section, "address", address));
-    let name = section.parsed("name", |text| {
-        let too_long = || ValueProblem::NameTooLong { value: text.into() };
-        if text.len() > NAME_BYTES_MAX { Err(too_long().into()) } else { Ok(text.to_owned()) }
-    });
-    let price = section.integer("price", (0, 255), "").unwrap_or(0);
-    let weight = section.integer("weight", (1, 65_535), "").unwrap_or(1);
-    let standby = section.boolean("standby").unwrap_or(false);
-    let metered = section.boolean("metered").unwrap_or(false);
-    let quota = quota::read(&mut section);
-    if section.is_present() && !section.holds_any(&["interface", "address"]) {
-        section.problem("", Conflict::UnboundPath);
-    }
-    section.finish();
-    let by_address = || address.as_ref().map(|address| address.value.to_string());
-    let name = name
-        .or_else(|| interface.as_ref().map(|interface| interface.value.clone()))
-        .or_else(|| by_address().filter(|text| text.len() <= NAME_BYTES_MAX))
+pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> PathConfig {
+    let mut said = file::Path::default();
+    option::read(PATH, &mut section, &mut said);
+    file::check_path(&section, &said);
+    let by_address = || said.address.as_ref().map(IpAddr::to_string);
+    let name = said
+        .name
+        .or_else(|| said.interface.clone())
+        .or_else(|| by_address().filter(|text| text.len() <= LinkConfig::NAME_BYTES_MAX))
         .unwrap_or_else(|| format!("path{}", index + 1));
-    Some(PathConfig { line, name, interface, address, price, weight, standby, metered, quota })
+    let first_day = said.quota_day.unwrap_or(file::Path::QUOTA_DAY);
+    let path = PathConfig {
+        line: line_of(section.place()),
+        name,
+        interface: Located::maybe(&section, "interface", said.interface),
+        address: Located::maybe(&section, "address", said.address),
+        price: said.price,
+        weight: said.weight,
+        standby: said.standby,
+        metered: said.metered,
+        quota: said.quota.map(|bytes| Quota { bytes, first_day }),
+    };
+    section.finish();
+    path
 }
 
 /// Reads the key file that an option names.
 pub(super) fn read_key(
-    section: &mut Section<'_>,
-    option: &'static str,
+    section: &Section<'_>,
+    option: &str,
     folder: &Path,
+    name: &str,
 ) -> Option<(Located<PathBuf>, Secret)> {
-    let name = section.text(option)?;
     let file = Located::option(section, option, folder.join(name));
     match key::read_file(&file.value) {
         Ok(key) => Some((file, key)),
@@ -192,65 +176,6 @@ pub(super) fn read_key(
             None
         }
     }
-}
-
-/// An address that a device can have with its prefix length, both written out.
-fn cidr(text: &str) -> Result<Cidr, Problem> {
-    let problem = || ValueProblem::Address { value: text.into(), cidr: true };
-    let written_out = text.contains('/');
-    let value = Cidr::parse(text).filter(|_| written_out).ok_or_else(problem)?;
-    let address = value.address;
-    let unusable = address.is_unspecified()
-        || address.is_loopback()
-        || address.is_multicast()
-        || address == IpAddr::V4(Ipv4Addr::BROADCAST)
-        || address != address.to_canonical();
-    if unusable { Err(ValueProblem::NoHostAddress { value }.into()) } else { Ok(value) }
-}
-
-/// A name, or the beginning of names followed by `*`.
-fn interface_pattern(text: &str) -> Result<String, Problem> {
-    match text.split_once('*') {
-        None => interface_name(text),
-        Some((start, "")) if !start.is_empty() => {
-            interface_name(start)?;
-            Ok(text.to_owned())
-        }
-        Some(_) => Err(ValueProblem::BadPattern { value: text.into() }.into()),
-    }
-}
-
-/// A name as `useradd` takes it.
-pub(crate) fn user_name(text: &str) -> Result<String, Problem> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if text.is_empty() || text.len() > 32 || text.starts_with('-') || !text.chars().all(allowed) {
-        let help = "write the name of a user of this machine, as in \"plait\"";
-        return Err(Problem::new(format!("\"{text}\" is not a user's name"), help));
-    }
-    Ok(text.to_owned())
-}
-
-/// A name that a new device can have. A colon is for the labels of addresses, and two names for
-/// what the sysctls of all devices are called (`/proc/sys/net/ipv4/conf/all`).
-pub(crate) fn device_name(text: &str) -> Result<String, Problem> {
-    let name = interface_name(text)?;
-    match name.as_str() {
-        "all" | "default" => Err(ValueProblem::ReservedName { value: name }.into()),
-        _ if name.contains(':') => Err(ValueProblem::BadName { value: name }.into()),
-        _ => Ok(name),
-    }
-}
-
-/// A name that an interface can have.
-pub(crate) fn interface_name(text: &str) -> Result<String, Problem> {
-    if text.len() > NAME_BYTES_MAX {
-        return Err(ValueProblem::NameTooLong { value: text.into() }.into());
-    }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
-    if text.is_empty() || text.starts_with('.') || !text.chars().all(allowed) {
-        return Err(ValueProblem::BadName { value: text.into() }.into());
-    }
-    Ok(text.to_owned())
 }
 
 impl PathConfig {

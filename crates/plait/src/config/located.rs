@@ -22,9 +22,15 @@ impl<T> Located<T> {
         Self::at(&section.place_of(key), value)
     }
 
-    /// The values of a list.
-    pub(crate) fn all(values: Vec<(T, Place)>) -> Vec<Self> {
-        values.into_iter().map(|(value, place)| Self::at(&place, value)).collect()
+    /// The value of an option of this section that may be absent.
+    pub(crate) fn maybe(section: &Section<'_>, key: &str, value: Option<T>) -> Option<Self> {
+        value.map(|value| Self::option(section, key, value))
+    }
+
+    /// The values of an option of this section that is a list, if all of it was understood.
+    pub(crate) fn all(section: &mut Section<'_>, key: &'static str, values: Vec<T>) -> Vec<Self> {
+        let texts = section.texts(key);
+        values.into_iter().zip(texts).map(|(value, (_, place))| Self::at(&place, value)).collect()
     }
 }
 

@@ -1,19 +1,19 @@
 //! `[[peer]]`: a gateway to bond with.
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plait_proto::session::{PresharedKey, PublicKey};
-use plait_toml::{Problem, Section};
+use plait_toml::gateway::{self as file, PEER};
+use plait_toml::value::{Cidr, Endpoint};
+use plait_toml::{Section, option};
 
-use super::error::{KeyProblem, ValueProblem};
+use super::error::{KeyProblem, Unresolved};
 use super::gateway::read_key;
 use super::key;
 use super::located::{Located, line_of};
-use super::prefix::Cidr;
 
 /// `[[peer]]`.
 #[derive(Debug)]
@@ -38,74 +38,37 @@ pub(crate) struct Peer {
     pub(crate) measure: Option<bool>,
 }
 
-/// Where a peer listens.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Endpoint {
-    /// An address and a port.
-    Address(SocketAddr),
-    /// A host name and a port; what it stands for may change.
-    Name(String, u16),
-}
-
-impl Endpoint {
-    /// The host name and the port, when it is no address.
-    pub(crate) fn name(&self) -> Option<(&str, u16)> {
-        match self {
-            Self::Address(_) => None,
-            Self::Name(name, port) => Some((name, *port)),
-        }
+/// The addresses behind an endpoint; asks DNS when it is a name.
+///
+/// # Errors
+///
+/// The name has no address, or cannot be resolved now.
+pub(crate) fn resolve(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Unresolved> {
+    let (name, port) = match endpoint {
+        Endpoint::Address(address) => return Ok(vec![*address]),
+        Endpoint::Name(name, port) => (name, *port),
+    };
+    let unresolved = |cause| Unresolved { name: name.clone(), cause };
+    let found: Vec<_> = (name.as_str(), port).to_socket_addrs().map_err(unresolved)?.collect();
+    if found.is_empty() {
+        return Err(unresolved(io::Error::from(io::ErrorKind::NotFound)));
     }
-
-    /// The addresses behind the endpoint; asks DNS when it is a name.
-    ///
-    /// # Errors
-    ///
-    /// The name has no address, or cannot be resolved now.
-    pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, ValueProblem> {
-        let (name, port) = match self {
-            Self::Address(address) => return Ok(vec![*address]),
-            Self::Name(name, port) => (name, *port),
-        };
-        let unresolved = |cause| ValueProblem::Unresolved { name: name.clone(), cause };
-        let found: Vec<_> = (name.as_str(), port).to_socket_addrs().map_err(unresolved)?.collect();
-        if found.is_empty() {
-            return Err(unresolved(io::Error::from(io::ErrorKind::NotFound)));
-        }
-        Ok(found)
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => address.fmt(f),
-            Self::Name(name, port) => write!(f, "{name}:{port}"),
-        }
-    }
+    Ok(found)
 }
 
 /// Reads one `[[peer]]`; `folder` is where relative file names start.
 pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
-    const KEEPALIVE_DEFAULT_S: u16 = 25;
+    let mut said = file::Peer::default();
+    let wrong = option::read(PEER, &mut section, &mut said);
+    let public_key =
+        if wrong.contains(&"public_key") { None } else { public_key(&section, &said.public_key) };
+    let preshared_key = said.preshared_key_file.as_ref().and_then(|name| {
+        let (file, key) = read_key(&section, "preshared_key_file", folder, name)?;
+        Some((file, PresharedKey::from_bytes(*key)))
+    });
+    let endpoints = Located::all(&mut section, "endpoint", said.endpoint);
+    let written = Located::all(&mut section, "allowed_ips", said.allowed_ips);
     let line = line_of(section.place());
-    let public_key = section.parsed("public_key", |text| {
-        let key = key::parse(text).map_err(KeyProblem::Malformed)?;
-        Ok(PublicKey::from_bytes(*key))
-    });
-    let public_key = public_key.map(|key| Located::option(&section, "public_key", key));
-    if section.is_present() && !section.holds_any(&["public_key"]) {
-        section.missing("public_key", "public_key = \"…\"");
-    }
-    let preshared_key = read_key(&mut section, "preshared_key_file", folder);
-    let endpoints = Located::all(section.parsed_texts("endpoint", endpoint));
-    let written = section.parsed_texts("allowed_ips", |text| {
-        let problem = || ValueProblem::Address { value: text.into(), cidr: true };
-        Cidr::parse(text).ok_or_else(|| problem().into())
-    });
-    let written = Located::all(written);
-    let keepalive =
-        section.integer("keepalive_s", (1, 65_535), "seconds").unwrap_or(KEEPALIVE_DEFAULT_S);
-    let measure = section.boolean("measure");
     section.finish();
     let (preshared_key_file, preshared_key) = preshared_key.unzip();
     let cleared_host_bits = written
@@ -123,34 +86,22 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
     Some(Peer {
         line,
         public_key: public_key?,
-        preshared_key: preshared_key.map(|key| PresharedKey::from_bytes(*key)),
+        preshared_key,
         preshared_key_file,
         endpoints,
         allowed_ips,
         cleared_host_bits,
-        keepalive: Duration::from_secs(keepalive.into()),
-        measure,
+        keepalive: said.keepalive,
+        measure: said.measure,
     })
 }
 
-fn endpoint(text: &str) -> Result<Endpoint, Problem> {
-    let refuse = |why| Err(ValueProblem::Endpoint { value: text.into(), why }.into());
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        let usable = address.port() != 0 && !address.ip().is_unspecified();
-        return if usable { Ok(Endpoint::Address(address)) } else { refuse("not a destination") };
+fn public_key(section: &Section<'_>, text: &str) -> Option<Located<PublicKey>> {
+    match key::parse(text) {
+        Ok(key) => Some(Located::option(section, "public_key", PublicKey::from_bytes(*key))),
+        Err(malformed) => {
+            section.problem("public_key", KeyProblem::Malformed(malformed));
+            None
+        }
     }
-    let Some((host, port)) = text.rsplit_once(':') else { return refuse("the port is missing") };
-    if host.contains(':') {
-        return refuse("an IPv6 address stands in square brackets before its port");
-    }
-    let Some(port) = port.parse().ok().filter(|port| *port != 0) else {
-        return refuse("the port is not a number from 1 to 65535");
-    };
-    let host_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.' || b == b'_';
-    let is_name = !host.is_empty() && host.bytes().all(host_byte);
-    let looks_like_ipv4 = host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    if !is_name || looks_like_ipv4 {
-        return refuse("the host is neither an IP address nor a name");
-    }
-    Ok(Endpoint::Name(host.to_owned(), port))
 }

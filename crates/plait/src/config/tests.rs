@@ -87,7 +87,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.tuning.order, Order::Flow);
     assert_eq!(config.tuning.resequencer.timer, Timer::ADAPTIVE);
     assert!(config.tuning.resequencer.release_known_lost);
-    assert_eq!(config.tuning.report_interval, Duration::from_millis(50));
+    assert_eq!(config.tuning.report_interval(), Duration::from_millis(50));
     assert_eq!(config.warnings, []);
 }
 
@@ -160,7 +160,7 @@ buffer_bytes_max = 1_000_000
     let tuning = config.tuning;
     assert_eq!(tuning.scheduler.algorithm, Algorithm::AdaptiveWrr);
     assert_eq!(tuning.scheduler.adaptive_wrr, expected);
-    assert_eq!(tuning.report_interval, Duration::from_millis(40));
+    assert_eq!(tuning.report_interval(), Duration::from_millis(40));
     assert_eq!((tuning.order, tuning.loss_detection), (Order::Bond, LossDetection::Timer));
     let resequencer = tuning.resequencer;
     assert_eq!(resequencer.timer, Timer::Fixed(Duration::from_millis(50)));
@@ -180,7 +180,7 @@ fn a_limit_below_the_shortest_timeout_moves_that_too() {
 fn the_protocol_is_told_what_the_file_says() {
     let text = customer().replace(", \"gw.example.net:7788\"", "");
     let config = Folder::new().load(&text).unwrap();
-    let peers = config.peer_configs(|endpoint| endpoint.resolve().unwrap());
+    let peers = config.peer_configs(|endpoint| resolve(endpoint).unwrap());
     assert_eq!(peers[0].endpoints.len(), 2);
     assert_eq!(peers[0].allowed_ips[0].length, 0);
     let inner_mtu = config.inner_mtu(true);
@@ -215,7 +215,7 @@ fn an_endpoint_that_cannot_be_resolved_is_named_with_its_cause() {
     let mut endpoints = config.peers.iter().flat_map(|peer| &peer.endpoints);
     let name = endpoints.find(|endpoint| endpoint.value.name().is_some()).unwrap();
     assert_eq!((name.line, name.value.name()), (20, Some(("gw.invalid", 7788))));
-    let text = name.value.resolve().unwrap_err().to_string();
+    let text = resolve(&name.value).unwrap_err().to_string();
     assert!(text.starts_with("cannot resolve \"gw.invalid\": "), "{text}");
 }
 

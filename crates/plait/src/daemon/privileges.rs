@@ -7,34 +7,12 @@ use plait_net::entry::{Entry, NotGiven};
 use plait_net::rights::{CAP_NET_ADMIN, CAP_NET_RAW, UserId, keep_only};
 
 use crate::advice::Advised;
-use crate::config::Located;
 
 /// State files, their successors while they are written, and control sockets.
 const OWN_EXTENSIONS: [&str; 3] = ["json", "new", "sock"];
 /// What to do when the daemon cannot become its user.
 pub(crate) const CANNOT_BECOME_HELP: &str =
     "start plait as root of a user namespace that has the user, or remove `user` under [gateway]";
-
-/// Finds a user in the text of `/etc/passwd` (passwd(5)).
-fn find_user(passwd: &str, name: &str) -> Option<UserId> {
-    let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let fields = lines.find(|fields| fields.len() >= 4 && fields[0] == name)?;
-    Some(UserId { uid: fields[2].parse().ok()?, gid: fields[3].parse().ok()? })
-}
-
-/// The numbers of the user that the configuration names.
-///
-/// # Errors
-/// There is no such user.
-pub(crate) fn user_of(user: Option<&Located<String>>) -> Result<Option<UserId>, Advised> {
-    let Some(user) = user else { return Ok(None) };
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let found = find_user(&passwd, &user.value).ok_or_else(|| {
-        let message = format!("no user called \"{}\" in /etc/passwd", user.value);
-        Advised::new(message, format!("useradd --system --no-create-home {}", user.value))
-    })?;
-    Ok(Some(found))
-}
 
 /// Gives a file that the daemon goes on writing or will remove to the user it becomes; its folder
 /// too, when it is plait's own.
@@ -167,13 +145,5 @@ mod tests {
         hand_over(&file, USER);
         assert_eq!(owner(&victim), 0);
         remove(&folder);
-    }
-
-    #[test]
-    fn users_are_found_by_their_whole_name() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\nplait2:x:7:8::/:/x\nplait:x:991:990::/:/x\n";
-        assert_eq!(find_user(passwd, "plait"), Some(UserId { uid: 991, gid: 990 }));
-        assert_eq!(find_user(passwd, "plai"), None);
-        assert_eq!(find_user("plait:x:a:b", "plait"), None);
     }
 }

@@ -8,9 +8,9 @@ use plait_net::tcp;
 use plait_net::udp::{BindError, BindTo, UdpSocket};
 
 use super::{Finding, gateway_option, option_at};
-use crate::config::Config;
+use crate::config::{Config, user_of};
 use crate::control;
-use crate::daemon::{self, CANNOT_BECOME_HELP, StateFile};
+use crate::daemon::{CANNOT_BECOME_HELP, StateFile};
 
 pub(super) fn listen_port(place: &str, port: u16) -> Finding {
     let subject = format!("{place}: [gateway] listen_port");
@@ -36,7 +36,7 @@ pub(super) fn control_socket(config: &Config) -> Finding {
     let path = &config.gateway.control_socket;
     let subject = gateway_option(config, "control_socket");
     // A user that does not exist is told by itself.
-    let user = daemon::user_of(config.gateway.user.as_ref()).ok().flatten();
+    let user = user_of(config.gateway.user.as_ref()).ok().flatten();
     match control::probe(path, "[gateway]", user) {
         Ok(()) => Finding::ok(subject, format!("{} can be opened", path.display())),
         Err(error) => {
@@ -87,7 +87,7 @@ pub(super) fn measure_port(config: &Config) -> Option<Finding> {
 pub(super) fn user(config: &Config) -> Option<Finding> {
     let user = config.gateway.user.as_ref()?;
     let subject = option_at(config, user.line, "[gateway] user");
-    let id = match daemon::user_of(Some(user)) {
+    let id = match user_of(Some(user)) {
         Ok(id) => id?,
         Err(error) => return Some(Finding::error(subject, error.to_string(), error.help())),
     };

@@ -16,7 +16,7 @@ use plait_toml::{Place, Problem, Problems, Section, Table};
 pub(crate) use client::{Attachment, Client};
 pub(crate) use node::NodeSection;
 
-use crate::config::{self, ConfigError, ConfigErrors};
+use crate::config::{self, ConfigError, ConfigErrors, Kind};
 
 /// Clients that one node may have: each costs two rules of policy routing, through which the kernel
 /// goes for every packet.
@@ -43,7 +43,7 @@ impl SteerConfig {
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
         let document = config::read(file)?;
-        if document.contains_key("gateway") && !document.contains_key("node") {
+        if Kind::of(&document) == Some(Kind::Gateway) {
             let problem = Problem::new(
                 "this describes a gateway, not a steering node",
                 format!("run it with `plait up {}`", file.display()),
@@ -53,11 +53,6 @@ impl SteerConfig {
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
         problems.finish(config)
-    }
-
-    /// Whether a document describes a steering node rather than a gateway.
-    pub(crate) fn describes(document: &Table) -> bool {
-        document.contains_key("node") && !document.contains_key("gateway")
     }
 
     /// The path of the control socket that a file names.
@@ -70,9 +65,7 @@ impl SteerConfig {
         document: &Table,
     ) -> Result<PathBuf, ConfigErrors> {
         let problems = Problems::default();
-        let mut section = top(&problems, file, document).single("node");
-        let tun = node::tun_name(&mut section);
-        let socket = node::control_socket(&mut section, &tun);
+        let socket = node::read_control_socket(top(&problems, file, document).single("node"));
         problems.finish(Some(socket))
     }
 

@@ -326,7 +326,7 @@ pub(crate) const CASES: &[Case] = &[
         "[congestion]\nslow_start = \"hystart\"\n" after good,
         [
             "gw.toml:9: [congestion] slow_start: has no effect with algorithm = \"bbr\"",
-            "remove it; it belongs to algorithm = \"cubic\""
+            "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\""
         ]
     ),
     case!(
@@ -334,7 +334,7 @@ pub(crate) const CASES: &[Case] = &[
         "[scheduler]\nalgorithm = \"min-rtt\"\n[congestion]\nslow_start = \"hystart\"\n" after good,
         [
             "gw.toml:11: [congestion] slow_start: has no effect with no congestion control",
-            "remove it; it belongs to algorithm = \"cubic\""
+            "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\""
         ]
     ),
     case!(

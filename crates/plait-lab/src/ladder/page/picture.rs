@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::ladder::policy::Policy;
 use crate::ladder::score::Score;
+use crate::policy::Policy;
 use crate::report::{COLOURS, escape};
 
 const WIDTH: f64 = 760.0;

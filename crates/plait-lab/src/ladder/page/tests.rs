@@ -3,7 +3,6 @@ use crate::ladder::climb::Missing;
 use crate::ladder::rung::{Inner, Link, Load, Rung, rung};
 use crate::ladder::trial::Found;
 use crate::machine::Machine;
-use crate::run::on_name;
 
 const LINKS: &[Link] = &[Link::new("dsl", 30, 20), Link::new("lte", 10, 60)];
 const FAST: Rung = rung("rates/a", "a <case> & more", LINKS, Load::tcp(Inner::Cubic));
@@ -19,7 +18,7 @@ fn page(on: On, policies: &[&str], scores: &[Vec<Score>]) -> String {
     let policies: Vec<Policy> = policies.iter().map(|name| name.parse().unwrap()).collect();
     let machine = Machine { cpu: "a & b".into(), cores: 2, kernel: "7.0".into() };
     let missing = vec![Missing { rung: "bbr/x", why: "no <controller>".into() }];
-    let (on_name, rungs) = (on_name(on), scores.len());
+    let (on_name, rungs) = (on.name(), scores.len());
     let more = More { on: on_name, machine, rungs, missing, seeds: 3, elapsed_s: 7.0 };
     let command = "plait-lab run ladder --only a<b";
     Page { on, policies: &policies, scores, command, more: &more }.html()
@@ -71,8 +70,8 @@ fn rungs_keep_their_order_and_policies_stand_side_by_side() {
     assert!(slow.unwrap() < fast.unwrap());
     assert_eq!(page.matches("<tr><td").count(), 4);
     assert!(page.contains("rates/b, min-rtt: A_r 0.950, the best link alone 0.750"));
-    assert!(page.contains("<td class=\"number bad\">0.600</td>"));
-    assert!(page.contains("<td class=\"number\">1.500</td>"));
+    assert!(page.contains("<td class=\"number bad\" data-name=\"A_r\">0.600</td>"));
+    assert!(page.contains("\">1.500</td>"));
 }
 
 #[test]

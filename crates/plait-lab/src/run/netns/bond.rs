@@ -1,119 +1,29 @@
-//! From a scenario's bond to the configuration of its gateways. Every option is written out, so
-//! that the gateways' defaults have no say.
+//! From a scenario's bond to the configuration of its gateways. How the bond behaves is written out
+//! in full, so that the gateways' defaults have no say.
 
-use plait_proto::config::{LossDetection, Order};
-use plait_proto::congestion::{Algorithm as Controller, SlowStart};
-use plait_proto::resequencer::{LatePolicy, Timer};
-use plait_proto::scheduler::{Algorithm, DwdMode, WeightRounding};
 use plait_sim::scenario::{BondSpec, Scenario};
 
 use super::site::device_of;
-use crate::gateway::{
-    BondSetup, CongestionSection, PathSection, ResequencerSection, SchedulerSection, endpoint_v4,
-};
+use crate::gateway::{BondSetup, GatewayPath, endpoint_v4};
 
 /// What both gateways are told.
 pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
     let path = |name: &String| {
         let link = &scenario.links[name];
-        PathSection {
-            name: name.clone(),
-            interface: device_of(scenario, name),
-            price: Some(link.price),
-            weight: Some(link.weight),
-            metered: false,
+        GatewayPath {
+            name: Some(name.clone()),
+            interface: Some(device_of(scenario, name)),
+            price: link.price,
+            weight: link.weight,
+            ..GatewayPath::default()
         }
     };
     BondSetup {
         paths: bond.links.iter().map(path).collect(),
         endpoints: vec![endpoint_v4()],
-        scheduler: Some(scheduler(bond)),
-        congestion: Some(congestion(bond)),
-        resequencer: Some(resequencer(bond)),
+        tuning: Some(bond.tuning()),
         inner_mtu: Some(bond.inner_mtu),
         measures: false,
-    }
-}
-
-/// The options of one algorithm are errors with another.
-fn scheduler(bond: &BondSpec) -> SchedulerSection {
-    let algorithm = bond.scheduler.algorithm;
-    let named = SchedulerSection { algorithm: algorithm.to_string(), ..Default::default() };
-    match algorithm {
-        Algorithm::AdaptiveWrr => adaptive_wrr(bond, named),
-        Algorithm::EarliestDelivery => SchedulerSection {
-            delay_cost: Some(bond.scheduler.earliest_delivery.delay_cost),
-            ..named
-        },
-        Algorithm::Blest => SchedulerSection {
-            lambda: Some(bond.scheduler.blest.lambda),
-            send_window_bytes: Some(bond.scheduler.blest.send_window_bytes),
-            ..named
-        },
-        Algorithm::Ecf => SchedulerSection { beta: Some(bond.scheduler.ecf.beta), ..named },
-        _ => named,
-    }
-}
-
-fn congestion(bond: &BondSpec) -> CongestionSection {
-    match &bond.congestion {
-        None => CongestionSection { algorithm: "none", slow_start: None, window_bytes: None },
-        Some(config) => CongestionSection {
-            algorithm: config.algorithm.name(),
-            slow_start: config.slow_start.map(SlowStart::name),
-            window_bytes: (config.algorithm == Controller::Fixed)
-                .then_some(config.fixed_window_bytes),
-        },
-    }
-}
-
-fn adaptive_wrr(bond: &BondSpec, named: SchedulerSection) -> SchedulerSection {
-    let config = &bond.scheduler.adaptive_wrr;
-    SchedulerSection {
-        k: Some(config.k),
-        w_fixed: Some(config.w_fixed),
-        w_max: Some(config.w_max),
-        initial_weight: Some(config.w_initial),
-        t_dwd_ms: Some(config.t_dwd_ms.into()),
-        t_report_ms: Some(config.t_report_ms.into()),
-        dwd_mode: Some(match config.dwd_mode {
-            DwdMode::PerTdwd => "per-tdwd",
-            DwdMode::PerReport => "per-report",
-        }),
-        weight_rounding: Some(match config.weight_rounding {
-            WeightRounding::Round => "round",
-            WeightRounding::Truncate => "truncate",
-            WeightRounding::Float => "float",
-        }),
-        ..named
-    }
-}
-
-fn resequencer(bond: &BondSpec) -> ResequencerSection {
-    let config = &bond.resequencer;
-    let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
-    let (timer, timeout_ms, timeout_max_ms) = match config.timer {
-        Timer::Fixed(timeout) => ("fixed", millis(timeout), None),
-        Timer::Adaptive { max, .. } => ("adaptive", None, millis(max)),
-    };
-    ResequencerSection {
-        order: Some(match bond.order {
-            Order::Flow => "flow",
-            Order::Bond => "bond",
-            Order::None => "none",
-        }),
-        timer: Some(timer),
-        timeout_ms,
-        timeout_max_ms,
-        late: Some(match config.late {
-            LatePolicy::Drop => "drop",
-            LatePolicy::Deliver => "deliver",
-        }),
-        loss_detection: Some(match bond.loss_detection {
-            LossDetection::Known => "known",
-            LossDetection::Timer => "timer",
-        }),
-        buffer_bytes_max: Some(config.bytes_max),
     }
 }
 
@@ -136,15 +46,10 @@ mod tests {
         let none: [&str; 0] = [];
         let scenario = Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario;
         let setup = setup(&scenario, scenario.bond.as_ref().unwrap());
-        assert_eq!((setup.paths[0].price, setup.paths[0].weight), (Some(3), Some(7)));
-        let scheduler = toml::to_string(&setup.scheduler).unwrap();
-        let congestion = toml::to_string(&setup.congestion).unwrap();
-        let resequencer = toml::to_string(&setup.resequencer).unwrap();
-        format!(
-            "mtu = {}\n[bond.scheduler]\n{scheduler}[bond.congestion]\n{congestion}\
-             [bond.resequencer]\n{resequencer}",
-            setup.inner_mtu.unwrap()
-        )
+        assert_eq!((setup.paths[0].price, setup.paths[0].weight), (3, 7));
+        let mut text = format!("mtu = {}\n", setup.inner_mtu.unwrap());
+        setup.tuning.unwrap().write(&mut text, "bond.");
+        text.replace("\n\n", "\n")
     }
 
     #[test]

@@ -1,61 +1,41 @@
 //! From a scenario's steering node to the configuration of a real one. Every option is written out,
 //! so that the node's defaults have no say.
 
-use std::time::Duration;
-
-use plait_proto::dida::{DidaConfig, HoldPolicy};
-use plait_proto::steer::Granularity;
+use plait_proto::steer::Addresses;
 use plait_sim::scenario::{Scenario, SteerSpec};
-use toml::Value;
+use plait_toml::node::{Attachment, Client, Node, NodeFile};
 
 use super::site::{customer_address, device_of};
-use crate::steering::{AttachmentSection, ClientSection, DidaSection, NodeFile, NodeSection};
+use crate::steering::node_with;
 
 /// What the node is told.
 pub(crate) fn node_file(scenario: &Scenario, steer: &SteerSpec) -> NodeFile {
+    let address =
+        |name: &String| Addresses { v4: Some(customer_address(scenario, name)), v6: None };
     let attachments = steer.links.iter().zip(&steer.shares).enumerate();
-    let attachment = |(at, (name, weight)): (usize, (&String, &u16))| AttachmentSection {
+    let attachment = |(at, (name, weight)): (usize, (&String, &u16))| Attachment {
         name: name.clone(),
-        address: (at > 0).then(|| customer_address(scenario, name)),
+        address: if at > 0 { address(name) } else { Addresses::NONE },
         interface: Some(device_of(scenario, name)),
-        weight: Some(*weight),
-        price: Some(scenario.links[name].price),
-        ..AttachmentSection::default()
+        weight: *weight,
+        price: scenario.links[name].price,
+        ..Attachment::default()
     };
     let primary = steer.links.first().expect("a checked steering node has links");
-    let client = ClientSection {
+    let client = Client {
         name: "client".into(),
-        address: Some(customer_address(scenario, primary)),
-        address6: None,
-        attachment: attachments.map(attachment).collect(),
-    };
-    let per = match steer.granularity {
-        Granularity::Packet => "packet",
-        Granularity::Flow => "flow",
+        address: address(primary),
+        attachments: attachments.map(attachment).collect(),
     };
     NodeFile {
-        node: NodeSection {
-            per: per.into(),
-            first_packets: Some(steer.first_packets),
+        node: Node {
+            granularity: steer.granularity,
+            first_packets: steer.first_packets,
             mtu: Some(steer.mtu),
-            ..NodeSection::with_policy(&steer.policy.to_string())
+            ..node_with(steer.policy)
         },
-        client: vec![client],
-        dida: steer.dida.as_ref().map(dida),
-    }
-}
-
-fn dida(config: &DidaConfig) -> DidaSection {
-    let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    DidaSection {
-        hold: Some(match config.hold {
-            HoldPolicy::Fixed(time) => Value::Float(millis(time)),
-            policy => Value::String(policy.name().into()),
-        }),
-        sack: Some(config.sack.name().into()),
-        gap_filled: Some(config.on_gap_filled.name().into()),
-        released_until: Some(config.released_until.name().into()),
-        hold_max_ms: Some(millis(config.hold_max)),
+        clients: vec![client],
+        dida: steer.dida,
     }
 }
 
@@ -79,7 +59,7 @@ mod tests {
         let none: [&str; 0] = [];
         let scenario = Experiment::load(Path::new("y.toml"), &none, &read).unwrap().scenario;
         let file = node_file(&scenario, scenario.steer.as_ref().unwrap());
-        toml::to_string(&file).unwrap()
+        file.to_text()
     }
 
     #[test]
@@ -87,15 +67,21 @@ mod tests {
         let steer = "policy = \"fixed\"\nshares = [20, 80]\nper = \"flow\"\nfirst_packets = 7\n\
                      [steer.dida]\nhold = 50\nsack = \"pass\"\ngap_filled = \"forward\"\n\
                      released_until = \"next-ack\"\nhold_max_ms = 300\n";
-        let expected = "[node]\ntun = \"steer0\"\npolicy = \"fixed\"\nper = \"flow\"\n\
-                        first_packets = 7\nmtu = 1400\nstate_file = \"node.state\"\n\n\
+        let expected = "[node]\npolicy = \"fixed\"\nper = \"flow\"\nfirst_packets = 7\n\
+                        other = \"flow\"\nunknown_clients = \"forward\"\nprobe = true\n\
+                        probe_interval_ms = 50\nprobe_idle_interval_ms = 5000\n\
+                        probe_timeout_ms = 1000\nflows_per_client_max = 4096\n\
+                        flow_idle_s = 300\ntun = \"steer0\"\ntable = 5200\nmtu = 1400\n\
+                        forward = false\nsandbox = true\nstate_file = \"node.state\"\n\n\
                         [[client]]\nname = \"client\"\naddress = \"10.1.0.1\"\n\n\
                         [[client.attachment]]\nname = \"lte\"\ninterface = \"link0\"\n\
                         weight = 20\nprice = 3\n\n\
                         [[client.attachment]]\nname = \"wifi\"\naddress = \"10.2.0.1\"\n\
                         interface = \"link1\"\nweight = 80\nprice = 0\n\n\
-                        [dida]\nhold = 50.0\nsack = \"pass\"\ngap_filled = \"forward\"\n\
-                        released_until = \"next-ack\"\nhold_max_ms = 300.0\n";
+                        [dida]\nhold = 50\nsack = \"pass\"\ngap_filled = \"forward\"\n\
+                        released_until = \"next-ack\"\nhold_max_ms = 300\n\
+                        rto_floor_ms = 200\nflows_max = 4096\nheld_bytes_max = 8388608\n\
+                        held_packets_per_flow_max = 4096\nidle_s = 300\n";
         assert_eq!(written(steer), expected);
     }
 

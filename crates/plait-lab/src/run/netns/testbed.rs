@@ -11,11 +11,12 @@ use plait_proto::dida::DidaStats;
 use plait_proto::stats::{EndpointStatus, PeerStatus};
 use plait_proto::time::Instant;
 use plait_sim::app::{self, Observation, Tally};
+use plait_sim::packet::End;
 use plait_sim::prng::Prng;
 use plait_sim::run::Testbed;
 use plait_sim::scenario::Scenario;
 use plait_sim::scenario::app::{Direction, Traffic};
-use plait_sim::world::{End, LinkView, Way, measured_span};
+use plait_sim::world::{LinkView, Way, measured_span};
 
 use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use plait_net::netns::wait_readable;
 use plait_proto::time::Instant;
 use plait_sim::app::{App, Observation, Outbox, Tally};
-use plait_sim::world::{End, Packet, Protocol};
+use plait_sim::packet::{End, Packet, Protocol};
 
 use super::site::Ends;
 use crate::emulator::{Epoch, Lateness};

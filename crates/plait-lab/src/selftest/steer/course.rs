@@ -4,13 +4,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use plait_proto::dida::DidaConfig;
+use plait_proto::steer::Policy;
+use plait_toml::node::NodeFile;
 
 use super::{FILE_BYTES, LINKS, both_carried};
 use crate::measure::{WebServer, download};
 use crate::output::Output;
-use crate::steering::{
-    DidaSection, Layout, NodeFile, NodeSection, RecipeKind, SteerNode, SteerSite,
-};
+use crate::steering::{Layout, RecipeKind, SteerNode, SteerSite, node_with};
 use crate::topology::LinkSpec;
 
 /// When the download is well under way.
@@ -34,16 +35,16 @@ fn meanwhile(
     })
 }
 
-fn start(policy: &str) -> Result<(SteerSite, NodeFile, SteerNode)> {
+fn start(policy: Policy) -> Result<(SteerSite, NodeFile, SteerNode)> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
-    let file = site.node_file(NodeSection::with_policy(policy), None);
+    let file = site.node_file(node_with(policy), None);
     let node = site.start_all(&file, RecipeKind::Nftables)?;
     Ok((site, file, node))
 }
 
 /// The node ends by SIGTERM and starts again; then it is killed and starts again.
 pub(in super::super) fn restart(output: &Output) -> Result<()> {
-    let (site, _, mut node) = start("inverse-rtt")?;
+    let (site, _, mut node) = start(Policy::InverseRtt)?;
     for kill in [false, true] {
         let before = site.carried();
         meanwhile(&site, &mut node, |node| {
@@ -65,19 +66,18 @@ pub(in super::super) fn restart(output: &Output) -> Result<()> {
 
 /// A reload changes the policy under a running download.
 pub(in super::super) fn reload(_output: &Output) -> Result<()> {
-    let (site, file, mut node) = start("inverse-rtt")?;
+    let (site, file, mut node) = start(Policy::InverseRtt)?;
     meanwhile(&site, &mut node, |node| {
         let flows = node.status(&site.node)?.node.clients[0].flows;
         let mut other = file.clone();
-        other.node.policy = "fixed".into();
-        node.reload(&other)?;
+        other.node.policy = Policy::Fixed;
+        node.reload(&other.to_text())?;
         let status =
             node.wait_for(&site.node, "the new policy", |one| one.node.policy == "fixed")?;
         ensure!(status.node.clients[0].flows == flows && flows > 0, "flows are kept");
         ensure!(status.up() == site.names(), "attachments stay up");
         // A mistake changes nothing.
-        other.node.policy = "fastest".into();
-        node.reload(&other)?;
+        node.reload(&other.to_text().replace("\"fixed\"", "\"fastest\""))?;
         thread::sleep(Duration::from_millis(300));
         ensure!(node.status(&site.node)?.node.policy == "fixed", "the old configuration stays");
         ensure!(node.log_tail().contains("\"fastest\" is not one of the choices"), "it is told");
@@ -88,7 +88,7 @@ pub(in super::super) fn reload(_output: &Output) -> Result<()> {
 
 /// An attachment that goes silent, and one whose interface vanishes, is left out and comes back.
 pub(in super::super) fn dead_attachment(output: &Output) -> Result<()> {
-    let (site, _, mut node) = start("fixed")?;
+    let (site, _, mut node) = start(Policy::Fixed)?;
     meanwhile(&site, &mut node, |node| {
         let emulator = &site.link("wifi")?.emulator;
         emulator.set_cut(true);
@@ -113,7 +113,7 @@ pub(in super::super) fn dida(output: &Output) -> Result<()> {
     const UNLIKE: [LinkSpec; 2] =
         [LinkSpec::new("lte", 10, 60, 60), LinkSpec::new("wifi", 14, 16, 16)];
     let site = SteerSite::build(&UNLIKE, Layout::Colocated)?;
-    let file = site.node_file(NodeSection::with_policy("fixed"), Some(DidaSection::default()));
+    let file = site.node_file(node_with(Policy::Fixed), Some(DidaConfig::default()));
     let mut node = site.start_all(&file, RecipeKind::Nftables)?;
     let web = WebServer::start(&site.server, FILE_BYTES)?;
     let before = site.carried();

@@ -4,13 +4,15 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use plait_proto::steer::Policy;
+use plait_toml::node::NodeFile;
 
 use super::LINKS;
 use crate::gateway::plait_program;
 use crate::output::Output;
 use crate::process;
 use crate::selftest::cleanup::{ensure_unchanged, traces};
-use crate::steering::{Layout, NodeFile, NodeSection, SteerSite};
+use crate::steering::{Layout, SteerSite, node_with};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -18,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub(in super::super) fn leaves_nothing(_output: &Output) -> Result<()> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
     let before = traces(&site.node)?;
-    let file = site.node_file(NodeSection::with_policy("fixed"), None);
+    let file = site.node_file(node_with(Policy::Fixed), None);
     let mut node = site.start_node(&file)?;
     node.wait_for(&site.node, "the node says something", |_| true)?;
     let during = traces(&site.node)?;
@@ -33,8 +35,8 @@ pub(in super::super) fn leaves_nothing(_output: &Output) -> Result<()> {
     ensure!(killed.iter().any(|line| line.starts_with("5203:")), "a killed node leaves its rules");
     // Clients that are not configured any more must not be led anywhere either.
     let mut other = file.clone();
-    other.client[0].address6 = None;
-    other.client[0].attachment[1].address6 = None;
+    other.clients[0].address.v6 = None;
+    other.clients[0].attachments[1].address.v6 = None;
     let mut node = site.start_node(&other)?;
     node.wait_for(&site.node, "the node says something", |_| true)?;
     let again = traces(&site.node)?;
@@ -47,22 +49,22 @@ pub(in super::super) fn leaves_nothing(_output: &Output) -> Result<()> {
 /// changes nothing.
 pub(in super::super) fn bad_config_leaves_nothing(_output: &Output) -> Result<()> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
-    let good = site.node_file(NodeSection::with_policy("fixed"), None);
+    let good = site.node_file(node_with(Policy::Fixed), None);
     let with = |change: fn(&mut NodeFile)| {
         let mut file = good.clone();
         change(&mut file);
-        file.to_toml()
+        file.to_text()
     };
     for (text, said) in [
         ("[node\n".to_owned(), "not TOML"),
-        (with(|file| file.node.policy = "fastest".into())?, "[node] policy"),
-        (with(|file| file.client[0].address = None)?, "no IPv4 primary address"),
-        (with(|file| file.client[0].attachment.clear())?, "the client has no attachment"),
+        (good.to_text().replace("\"fixed\"", "\"fastest\""), "[node] policy"),
+        (with(|file| file.clients[0].address.v4 = None), "no IPv4 primary address"),
+        (with(|file| file.clients[0].attachments.clear()), "the client has no attachment"),
     ] {
         refuse(&site, &text, said)?;
     }
     site.node.set_sysctl("net.ipv4.ip_forward", "0")?;
-    refuse(&site, &good.to_toml()?, "net.ipv4.ip_forward is 0")?;
+    refuse(&site, &good.to_text(), "net.ipv4.ip_forward is 0")?;
     let mut forwarding = good.clone();
     forwarding.node.forward = true;
     let mut node = site.start_node(&forwarding)?;

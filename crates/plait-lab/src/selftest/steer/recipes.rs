@@ -5,12 +5,13 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use anyhow::{Context, Result, ensure};
 use plait_net::netlink::Netlink;
+use plait_proto::steer::Policy;
 
 use super::{FILE_BYTES, LINKS, both_carried};
 use crate::measure::{WebServer, download, mbit};
 use crate::output::Output;
 use crate::scratch::Scratch;
-use crate::steering::{Layout, NodeSection, RecipeKind, SteerSite, print_recipe, run_lines};
+use crate::steering::{Layout, RecipeKind, SteerSite, node_with, print_recipe, run_lines};
 use crate::topology::{ip_batch, link_v4};
 
 /// A download over the network arrives intact over both attachments.
@@ -18,11 +19,11 @@ fn carries(
     output: &Output,
     layout: Layout,
     ipv6: bool,
-    policy: &str,
+    policy: Policy,
     kind: RecipeKind,
 ) -> Result<()> {
     let site = SteerSite::build(&LINKS, layout)?;
-    let file = site.node_file(NodeSection::with_policy(policy), None);
+    let file = site.node_file(node_with(policy), None);
     let mut node = site.start_all(&file, kind)?;
     let web = WebServer::start(&site.server, FILE_BYTES)?;
     let before = site.carried();
@@ -34,24 +35,24 @@ fn carries(
 
 /// The node is part of both access networks.
 pub(in super::super) fn colocated(output: &Output) -> Result<()> {
-    carries(output, Layout::Colocated, false, "inverse-rtt", RecipeKind::Nftables)
+    carries(output, Layout::Colocated, false, Policy::InverseRtt, RecipeKind::Nftables)
 }
 
 /// The second attachment is reached over a routed link.
 pub(in super::super) fn beside(output: &Output) -> Result<()> {
-    carries(output, Layout::Beside, false, "fixed", RecipeKind::Nftables)
+    carries(output, Layout::Beside, false, Policy::Fixed, RecipeKind::Nftables)
 }
 
 /// IPv6, in both layouts.
 pub(in super::super) fn ipv6(output: &Output) -> Result<()> {
-    carries(output, Layout::Colocated, true, "inverse-rtt", RecipeKind::Nftables)?;
-    carries(output, Layout::Beside, true, "fixed", RecipeKind::Nftables)
+    carries(output, Layout::Colocated, true, Policy::InverseRtt, RecipeKind::Nftables)?;
+    carries(output, Layout::Beside, true, Policy::Fixed, RecipeKind::Nftables)
 }
 
 /// The recipe of iptables, over both address families.
 pub(in super::super) fn iptables(output: &Output) -> Result<()> {
     for ipv6 in [false, true] {
-        carries(output, Layout::Colocated, ipv6, "fixed", RecipeKind::Iptables)?;
+        carries(output, Layout::Colocated, ipv6, Policy::Fixed, RecipeKind::Iptables)?;
     }
     Ok(())
 }
@@ -86,7 +87,7 @@ pub(in super::super) fn android(output: &Output) -> Result<()> {
         lines.push(format!("rule add pref {} iif lo lookup {table}", 31_000 - at));
     }
     ip_batch(&site.client, "", &lines)?;
-    let file = site.node_file(NodeSection::with_policy("fixed"), None);
+    let file = site.node_file(node_with(Policy::Fixed), None);
     let mut node = site.start_node(&file)?;
     let recipe = print_recipe(node.config(), "phone", RecipeKind::Android)?;
     // Twice: it may be run again.
@@ -104,7 +105,7 @@ pub(in super::super) fn android(output: &Output) -> Result<()> {
 /// A client without its rule gets everything over the primary, and the node says why.
 pub(in super::super) fn without_rule(_output: &Output) -> Result<()> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
-    let mut node = site.start_node(&site.node_file(NodeSection::with_policy("fixed"), None))?;
+    let mut node = site.start_node(&site.node_file(node_with(Policy::Fixed), None))?;
     let status = node.wait_for(&site.node, "the missing rule is noticed", |status| {
         status.way("wifi").is_ok_and(|way| way.rule_missing)
     })?;

@@ -11,7 +11,7 @@ use super::host::Host;
 use super::seen::{ByKind, Seen};
 use crate::emulator::Way;
 use crate::gateway::{Bond, Status};
-use crate::selftest::ping;
+use crate::measure::ping;
 use crate::topology::{PROVIDER_V4, SERVER_V4, Topology};
 
 /// Datagrams of each kind that are forged, shortest first.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::super::{Effort, Figure};
 use crate::cli::{ExperimentArgs, On, RunArgs};
-use crate::run::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
 use crate::run::results;
 
 const THROUGHPUT: &str = "transfer_mbit.flow";

@@ -4,8 +4,9 @@ use anyhow::Result;
 
 use super::super::{Effort, Figure};
 use crate::ladder::{
-    self, AGAINST_BEST_MIN, KEPT_MIN, Policy, STEADY_RATIO_MIN, Score, Sum, broken, climb,
+    self, AGAINST_BEST_MIN, KEPT_MIN, STEADY_RATIO_MIN, Score, Sum, broken, climb,
 };
+use crate::policy::Policy;
 
 const RUNGS_MIN: f64 = 100.0;
 const SOURCE: &str = "issue 5, promise 1";

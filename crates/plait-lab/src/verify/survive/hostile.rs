@@ -177,7 +177,7 @@ fn flood(
     let share = counted as f64 / (sent.datagrams - unread) as f64;
     let memory_halfway = memory_halfway.context("the generator passes half of its datagrams")?;
     let mib = |bytes: u64| bytes as f64 / MIB;
-    let answered = crate::selftest::ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
+    let answered = crate::measure::ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
     let mut figures = vec![
         Figure::count("hostile datagrams sent", sent.datagrams).at_least(datagrams as f64, SOURCE),
         Figure::count("of them not read by the busy gateway", unread),

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use self::table::{ALL, Held, SetUp};
 use super::super::{Effort, Figure};
 use crate::gateway::{
-    GatewayFile, PathSection, customer_file, endpoint_v4, make_key, plait_program, provider_file,
+    GatewayFile, customer_file, endpoint_v4, make_key, path_over, plait_program, provider_file,
 };
 use crate::output::{Progress, note};
 use crate::process::{self, Service};
@@ -297,12 +297,12 @@ fn count(set_ups: &[&SetUp]) -> Result<Counts> {
 fn complaints_about_the_demo() -> Result<u64> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let lab = Lab::new()?;
-    let paths = [PathSection::over("dsl"), PathSection::over("lte")];
+    let paths = ["dsl", "lte"].map(path_over);
     let customer = customer_file("gateway.key", 2, &lab.peer_key, &[endpoint_v4()], &paths);
     let provider = provider_file("gateway.key", &[(lab.peer_key.clone(), 2)]);
     let complaints = |netns: &NetNs, gateway: &GatewayFile| -> Result<u64> {
         let file = lab.scratch.path().join("demo.toml");
-        fs::write(&file, gateway.to_toml()?)?;
+        fs::write(&file, gateway.to_text())?;
         let findings = check(netns.command(&lab.plait), &file)?;
         let outcome = Outcome { findings, up: Up::Started };
         outcome.complaints().for_each(|finding| note(finding.describe()));

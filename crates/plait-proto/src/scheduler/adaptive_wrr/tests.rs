@@ -197,34 +197,3 @@ fn one_path_alone_takes_everything() {
     case.report(&[report(0, 5, 100)]).loss_free(10);
     assert_eq!(picks(&mut case.scheduler, &plain_paths(1), 3), [0, 0, 0]);
 }
-
-#[test]
-fn parameters_out_of_range_are_refused() {
-    assert_eq!(config().check(), Ok(()));
-    for (config, error) in [
-        (AdaptiveWrrConfig { k: -0.1, ..config() }, InvalidAdaptiveWrr::Gain(-0.1)),
-        (AdaptiveWrrConfig { w_fixed: 0, ..config() }, InvalidAdaptiveWrr::FixedWeight(0)),
-        (
-            AdaptiveWrrConfig { w_max: 1 << 16, ..config() },
-            InvalidAdaptiveWrr::LargestWeight(1 << 16),
-        ),
-        (AdaptiveWrrConfig { w_initial: 51, ..config() }, InvalidAdaptiveWrr::InitialWeight(51)),
-        (AdaptiveWrrConfig { t_report_ms: 0, ..config() }, InvalidAdaptiveWrr::ReportInterval),
-    ] {
-        assert_eq!(config.check(), Err(error));
-    }
-    let not_a_number = AdaptiveWrrConfig { k: f64::NAN, ..config() };
-    assert!(matches!(not_a_number.check(), Err(InvalidAdaptiveWrr::Gain(_))));
-}
-
-#[test]
-fn unknown_parameters_are_refused() {
-    use serde::de::value::{Error, MapDeserializer};
-
-    let read = |name: &'static str| {
-        let fields = MapDeserializer::<_, Error>::new([(name, 45_u32)].into_iter());
-        AdaptiveWrrConfig::deserialize(fields)
-    };
-    assert_eq!(read("w-max").map(|config| config.w_max).ok(), Some(45));
-    assert!(read("w-maximum").is_err());
-}

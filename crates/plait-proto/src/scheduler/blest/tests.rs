@@ -69,15 +69,3 @@ fn without_room_anywhere_it_is_blocked_and_without_windows_it_never_waits() {
     assert_eq!(decide(&mut blest, &[full], PACKET), "blocked");
     assert_eq!(decide(&mut blest, &plain_paths(2), PACKET), "0");
 }
-
-#[test]
-fn parameters_out_of_range_are_refused() {
-    let config = BlestConfig::default();
-    assert_eq!(config.check(), Ok(()));
-    for lambda in [0.0, -1.0, 101.0] {
-        assert_eq!(BlestConfig { lambda, ..config }.check(), Err(InvalidBlest::Lambda(lambda)));
-    }
-    assert!(BlestConfig { lambda: f64::NAN, ..config }.check().is_err());
-    let no_window = BlestConfig { send_window_bytes: 0, ..config };
-    assert_eq!(no_window.check(), Err(InvalidBlest::SendWindow));
-}

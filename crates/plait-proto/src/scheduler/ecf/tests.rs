@@ -130,12 +130,3 @@ fn without_room_anywhere_it_is_blocked_and_without_windows_it_never_waits() {
     assert_eq!(decide(&mut ecf(), &[full], PACKET), "blocked");
     assert_eq!(decide(&mut ecf(), &plain_paths(2), bulk(90_000)), "0");
 }
-
-#[test]
-fn a_beta_out_of_range_is_refused() {
-    assert_eq!(EcfConfig::default().check(), Ok(()));
-    for beta in [-0.1, 100.1] {
-        assert_eq!(EcfConfig { beta }.check(), Err(InvalidEcf::Beta(beta)));
-    }
-    assert!(EcfConfig { beta: f64::NAN }.check().is_err());
-}

@@ -14,7 +14,7 @@ use plait_proto::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::super::requests::{Request, Requests};
-use crate::config::{Config, Endpoint, Peer};
+use crate::config::{self, Config, Endpoint, Peer};
 
 /// A name is asked again after this, and after twice as long each time.
 const WAIT_MIN: Duration = Duration::from_secs(2);
@@ -227,6 +227,6 @@ impl Names {
 }
 
 fn resolve(name: Name) -> Answer {
-    let resolved = Endpoint::Name(name.0.clone(), name.1).resolve();
+    let resolved = config::resolve(&Endpoint::Name(name.0.clone(), name.1));
     (name, resolved.map_err(|problem| problem.to_string()))
 }

@@ -11,7 +11,9 @@ use plait_net::netns::NetNs;
 
 use super::attacker::{Attacker, Phase, Sources, addresses, key};
 use crate::emulator::Way;
-use crate::gateway::{Gateway, PathSection, customer_file, endpoint_v4, make_key, provider_file};
+use crate::gateway::{
+    Gateway, cidr, customer_file, endpoint_v4, make_key, path_over, provider_file,
+};
 use crate::measure::{Pinging, Stream, Target};
 use crate::process::{self, wait_until};
 use crate::scratch::Scratch;
@@ -102,13 +104,13 @@ impl Network {
         let scratch = Scratch::in_memory("neighbour")?;
         let customer_key = make_key(&scratch.path().join("customer.key"))?;
         let provider_key = make_key(&scratch.path().join("provider.key"))?;
-        let paths = LINKS.map(|link| PathSection::over(link.name));
+        let paths = LINKS.map(|link| path_over(link.name));
         let endpoints = [endpoint_v4()];
         let customer = customer_file("customer.key", HONEST, &provider_key, &endpoints, &paths);
         let peers = [(customer_key, HONEST), (key().public_key().to_string(), HOSTILE)];
         let mut provider = provider_file("provider.key", &peers);
-        if let Some(hostile) = provider.peer.last_mut() {
-            hostile.allowed_ips.push(NESTED.to_owned());
+        if let Some(hostile) = provider.peers.last_mut() {
+            hostile.allowed_ips.push(cidr(NESTED));
         }
         let topology = &self.topology;
         let netns = &topology.customer().netns;

@@ -34,7 +34,7 @@ pub(crate) struct Origin {
     /// `+changes` when the code differed from it.
     #[serde(default = "unknown")]
     pub(crate) commit: String,
-    /// [`Loaded::digest`](crate::list::Loaded); empty without a scenario.
+    /// The digest of the scenario and the files it names; empty without a scenario.
     #[serde(default = "unknown")]
     pub(crate) scenario_digest: String,
 }

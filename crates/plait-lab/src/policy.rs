@@ -11,9 +11,9 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Policy {
     name: String,
-    pub(super) scheduler: SchedulerConfig,
+    pub(crate) scheduler: SchedulerConfig,
     /// `None` for an open loop.
-    pub(super) congestion: Option<ControllerConfig>,
+    pub(crate) congestion: Option<ControllerConfig>,
 }
 
 impl Policy {

@@ -3,9 +3,9 @@
 use plait_proto::time::Instant;
 
 /// Address of the customer's host inside the bond.
-pub(super) const CUSTOMER_IP: [u8; 4] = [10, 99, 0, 2];
+pub(crate) const CUSTOMER_IP: [u8; 4] = [10, 99, 0, 2];
 /// Address of the server inside the bond.
-pub(super) const SERVER_IP: [u8; 4] = [10, 99, 0, 1];
+pub(crate) const SERVER_IP: [u8; 4] = [10, 99, 0, 1];
 
 const IP_HEADER_BYTES: usize = 20;
 const UDP_HEADER_BYTES: usize = 8;
@@ -76,7 +76,7 @@ impl Packet {
     /// Writes the packet's head over the start of `scratch`, where nothing but heads was ever
     /// written, and gives the packet. Two streams of one flow, 2n and 2n + 1, have the same ports
     /// the other way round.
-    pub(super) fn write<'a>(&self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    pub(crate) fn write<'a>(&self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let length = usize::from(self.bytes);
         if scratch.len() < length.max(HEAD_BYTES_MAX) {
             scratch.resize(length.max(HEAD_BYTES_MAX), 0);
@@ -131,7 +131,7 @@ impl Packet {
     }
 
     /// Reads a packet of ours; the core hands packets on as they were.
-    pub(super) fn read(packet: &[u8]) -> Self {
+    pub(crate) fn read(packet: &[u8]) -> Self {
         let protocol = if packet[9] == UDP { Protocol::Udp } else { Protocol::Tcp };
         let name_at = match protocol {
             Protocol::Udp => IP_HEADER_BYTES + UDP_HEADER_BYTES,

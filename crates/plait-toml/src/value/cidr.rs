@@ -1,20 +1,24 @@
 //! Addresses with a prefix length.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+
+use plait_proto::config::Prefix;
+
+use crate::problem::Problem;
 
 /// An address and the length of its network's prefix; host bits may be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cidr {
+pub struct Cidr {
     /// The address.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
     /// Prefix length in bits.
-    pub(crate) length: u8,
+    pub length: u8,
 }
 
 impl Cidr {
     /// Reads `10.0.0.1/24`; a bare address stands for itself alone.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -28,29 +32,66 @@ impl Cidr {
         Some(Self { address, length })
     }
 
+    /// A prefix of inner addresses; a bare address stands for itself alone.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn prefix(text: &str) -> Result<Self, Problem> {
+        Self::parse(text).ok_or_else(|| Self::no_prefix(text))
+    }
+
+    fn no_prefix(text: &str) -> Problem {
+        let help = "write it as in \"10.99.0.2/24\" or \"fd99::2/64\"";
+        Problem::new(format!("\"{text}\" is not an IP address with a prefix length"), help)
+    }
+
+    /// An address that a device can have with its prefix length, both written out.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or no device can have it.
+    pub fn of_device(text: &str) -> Result<Self, Problem> {
+        let written_out = Self::parse(text).filter(|_| text.contains('/'));
+        let value = written_out.ok_or_else(|| Self::no_prefix(text))?;
+        let address = value.address;
+        let unusable = address.is_unspecified()
+            || address.is_loopback()
+            || address.is_multicast()
+            || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+            || address != address.to_canonical();
+        if unusable {
+            let text = format!("{value} is not an address that a device can have");
+            let help =
+                "write an address of a private network, as in \"10.99.0.2/24\" or \"fd99::2/64\"";
+            return Err(Problem::new(text, help));
+        }
+        Ok(value)
+    }
+
     /// Whether the address stands for one host: it is neither the network's first nor, in IPv4, its
     /// last, which are for all (RFC 919 §7).
-    pub(crate) fn is_host(self) -> bool {
+    pub fn is_host(self) -> bool {
         let IpAddr::V4(address) = self.address else { return self.network() != self };
         let hosts = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
         ![0, hosts].contains(&(address.to_bits() & hosts))
     }
 
     /// Whether both have addresses in common.
-    pub(crate) fn overlaps(self, other: Self) -> bool {
+    pub fn overlaps(self, other: Self) -> bool {
         let length = self.length.min(other.length);
         let at = |cidr: Self| Self { length, ..cidr }.network().address;
         self.address.is_ipv4() == other.address.is_ipv4() && at(self) == at(other)
     }
 
     /// Whether an address lies in the network.
-    pub(crate) fn holds(self, address: IpAddr) -> bool {
+    pub fn holds(self, address: IpAddr) -> bool {
         let length = if address.is_ipv4() { 32 } else { 128 };
         self.length <= length && self.overlaps(Self { address, length })
     }
 
     /// The network: the same prefix with all host bits zero.
-    pub(crate) fn network(self) -> Self {
+    pub fn network(self) -> Self {
         let address = match self.address {
             IpAddr::V4(v4) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
@@ -62,6 +103,13 @@ impl Cidr {
             }
         };
         Self { address, length: self.length }
+    }
+}
+
+impl From<Cidr> for Prefix {
+    fn from(cidr: Cidr) -> Self {
+        let Cidr { address, length } = cidr.network();
+        Self { address, length }
     }
 }
 

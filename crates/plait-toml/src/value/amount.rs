@@ -1,16 +1,9 @@
-//! A link's monthly allowance: `quota` and `quota_day`.
+//! Amounts of data, such as a link's monthly allowance.
 
-use plait_toml::tree::Value;
-use plait_toml::{Problem, Section};
-
-/// Bytes that a link may carry in a month.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quota {
-    /// Both directions together, at the IP layer.
-    pub(crate) bytes: u64,
-    /// First day of the month's count, 1 to 28, so that every month has it.
-    pub(crate) first_day: u8,
-}
+use crate::form::Form;
+use crate::problem::Problem;
+use crate::section::Section;
+use crate::tree::Value;
 
 /// Units, decimal ones as contracts have them.
 const UNITS: [(&str, u64); 8] = [
@@ -28,36 +21,46 @@ const BYTES_MIN: u64 = 1_000_000;
 /// 1 PB.
 const BYTES_MAX: u64 = 1_000_000_000_000_000;
 
-/// Reads both options; `None` when there is no quota, or a problem was noted.
-pub(super) fn read(section: &mut Section<'_>) -> Option<Quota> {
-    let first_day = section.integer("quota_day", (1, 28), "");
-    if !section.holds_any(&["quota"]) {
-        section.know(&["quota"]);
-        if first_day.is_some() {
-            let help = "add `quota = \"20 GB\"`, or remove it";
-            section.problem("quota_day", Problem::new("has no effect without quota", help));
-        }
-        return None;
-    }
-    let bytes = read_bytes(section)?;
-    Some(Quota { bytes, first_day: first_day.unwrap_or(1) })
-}
+/// An amount from 1 MB to 1000 TB: a text with a unit, or a whole number of bytes.
+#[derive(Debug)]
+pub struct Amount;
 
-fn read_bytes(section: &mut Section<'_>) -> Option<u64> {
-    let found = section.get("quota")?;
-    let read = match &found.value {
-        Value::Text(text) => parse(text),
-        Value::Integer(bytes) => in_range(u64::try_from(*bytes).ok(), &bytes.to_string()),
-        _ => Err(Problem::WrongType {
-            expected: "a text with a unit, or a whole number of bytes",
-            found: found.describe(),
-        }),
-    };
-    read.map_err(|problem| section.problem("quota", problem)).ok()
+impl Form for Amount {
+    type Value = u64;
+
+    fn read(&self, section: &mut Section<'_>, name: &'static str) -> Option<u64> {
+        let found = section.get(name)?;
+        let read = match &found.value {
+            Value::Text(text) => parse(text),
+            Value::Integer(bytes) => in_range(u64::try_from(*bytes).ok(), &bytes.to_string()),
+            _ => Err(Problem::WrongType {
+                expected: "a text with a unit, or a whole number of bytes",
+                found: found.describe(),
+            }),
+        };
+        read.map_err(|problem| section.problem(name, problem)).ok()
+    }
+
+    fn write(&self, value: &u64) -> Option<toml::Value> {
+        Some(toml::Value::Integer(i64::try_from(*value).expect("1000 TB is less than 2^63")))
+    }
+
+    fn told(&self) -> String {
+        "amount such as `\"20 GB\"`, or bytes; 1 MB to 1000 TB".into()
+    }
+
+    #[cfg(test)]
+    fn any(&self, _: &str, random: &mut crate::testing::Random) -> u64 {
+        BYTES_MIN + random.up_to(BYTES_MAX - BYTES_MIN)
+    }
 }
 
 /// Reads `20 GB` or `1.5 TB`.
-pub(crate) fn parse(text: &str) -> Result<u64, Problem> {
+///
+/// # Errors
+///
+/// It is no amount, or out of range.
+pub fn parse(text: &str) -> Result<u64, Problem> {
     let malformed = || {
         let units = UNITS.map(|(name, _)| name).join(", ");
         let help = format!("write it as in \"20 GB\"; units: {units}");

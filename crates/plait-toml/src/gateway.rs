@@ -1,0 +1,388 @@
+//! A gateway's file: `[gateway]`, `[[path]]` and `[[peer]]` as they stand in it, read and written.
+//! The sections that tell how bonds behave are [`crate::tuning`]'s.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::common;
+use crate::form::{Flag, List, Maybe, Parsed, Time, Whole, text};
+use crate::option::{self, Field, Options};
+use crate::problem::Problem;
+use crate::section::Section;
+use crate::tuning::Tuning;
+use crate::value::amount::Amount;
+use crate::value::{Cidr, Endpoint, Nat, NatForm, names};
+
+/// A whole file, to be written.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct GatewayFile {
+    /// `[gateway]`.
+    pub gateway: Gateway,
+    /// Each `[[path]]`.
+    pub paths: Vec<Path>,
+    /// Each `[[peer]]`.
+    pub peers: Vec<Peer>,
+    /// How bonds behave; `None` writes none of its sections.
+    pub tuning: Option<Tuning>,
+}
+
+impl GatewayFile {
+    /// The file's text.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        option::write(&mut out, "[gateway]", GATEWAY, &self.gateway);
+        for path in &self.paths {
+            option::write(&mut out, "[[path]]", PATH, path);
+        }
+        for peer in &self.peers {
+            option::write(&mut out, "[[peer]]", PEER, peer);
+        }
+        if let Some(tuning) = &self.tuning {
+            tuning.write(&mut out, "");
+        }
+        out
+    }
+}
+
+/// `[gateway]`: this end of the bond.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Gateway {
+    /// Where the private key is.
+    pub private_key_file: String,
+    /// UDP port on all addresses, for peers that call.
+    pub listen_port: Option<u16>,
+    /// Name of the TUN device.
+    pub tun: String,
+    /// Inner addresses of this gateway.
+    pub address: Vec<Cidr>,
+    /// Largest inner packet in bytes.
+    pub mtu: Option<u16>,
+    /// Whether to add routes for the peers' allowed_ips.
+    pub routes: bool,
+    /// Unix socket that answers `plait status`.
+    pub control_socket: Option<String>,
+    /// What outlives the daemon.
+    pub state_file: Option<String>,
+    /// Whom the daemon becomes once all is set up.
+    pub user: Option<String>,
+    /// Whether the daemon puts what it does not need out of its reach.
+    pub sandbox: bool,
+    /// Whether key files may be such as others can read or write.
+    pub allow_open_key_files: bool,
+    /// Whether the host is made to forward packets while the gateway runs.
+    pub forward: bool,
+    /// Where inner addresses are hidden behind the host's own.
+    pub nat: Nat,
+    /// Whether peers may measure the bond with this gateway, unless their section says otherwise.
+    pub measure: bool,
+    /// TCP port of the measuring service, on the TUN device.
+    pub measure_port: u16,
+}
+
+impl Gateway {
+    /// The port of the measuring service unless the file says otherwise.
+    pub const MEASURE_PORT: u16 = 7789;
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self {
+            private_key_file: String::new(),
+            listen_port: None,
+            tun: "plait0".into(),
+            address: Vec::new(),
+            mtu: None,
+            routes: false,
+            control_socket: None,
+            state_file: None,
+            user: None,
+            sandbox: true,
+            allow_open_key_files: false,
+            forward: false,
+            nat: Nat::Off,
+            measure: false,
+            measure_port: Self::MEASURE_PORT,
+        }
+    }
+}
+
+const TUN: Field<Gateway, Parsed<String>> = common::tun(|gateway| &mut gateway.tun);
+const CONTROL_SOCKET: Field<Gateway, Maybe<Parsed<String>>> =
+    common::control_socket(|gateway| &mut gateway.control_socket);
+
+/// What tells where the control socket is.
+pub const SOCKET: Options<Gateway> = &[&TUN, &CONTROL_SOCKET];
+
+/// The options of `[gateway]`.
+pub const GATEWAY: Options<Gateway> = &[
+    &Field::new(
+        "private_key_file",
+        "this gateway's private key, as `plait keygen` prints it",
+        text("file"),
+        |gateway: &mut Gateway| &mut gateway.private_key_file,
+    )
+    .required("private_key_file = \"gateway.key\""),
+    &Field::new(
+        "listen_port",
+        "UDP port on all addresses, for peers that call",
+        Maybe(PORT),
+        |gateway: &mut Gateway| &mut gateway.listen_port,
+    )
+    .absent("not listening"),
+    &TUN,
+    &Field::new(
+        "address",
+        "inner addresses with prefix length",
+        List { told: "text or list", read: Cidr::of_device },
+        |gateway: &mut Gateway| &mut gateway.address,
+    ),
+    &common::inner_mtu("mtu", |gateway: &mut Gateway| &mut gateway.mtu)
+        .absent("1440; 1420 when an endpoint is IPv6"),
+    &Field::new(
+        "routes",
+        "add a route for each of the peers' `allowed_ips`",
+        Flag,
+        |gateway: &mut Gateway| &mut gateway.routes,
+    ),
+    &CONTROL_SOCKET,
+    &common::state_file(
+        "what outlives a restart: bytes counted for quotas, peers' last addresses, what is to be \
+         undone after a crash",
+        |gateway: &mut Gateway| &mut gateway.state_file,
+    ),
+    &common::user(|gateway: &mut Gateway| &mut gateway.user),
+    &common::sandbox(|gateway: &mut Gateway| &mut gateway.sandbox),
+    &Field::new(
+        "allow_open_key_files",
+        "take key files that others may read or write",
+        Flag,
+        |gateway: &mut Gateway| &mut gateway.allow_open_key_files,
+    ),
+    &common::forward(|gateway: &mut Gateway| &mut gateway.forward),
+    &Field::new(
+        "nat",
+        "hide inner addresses behind the host's own on what leaves by these interfaces; `true` \
+         for all but the TUN device; needs the program `nft`",
+        NatForm,
+        |gateway: &mut Gateway| &mut gateway.nat,
+    ),
+    &Field::new(
+        "measure",
+        "peers may run `plait measure` against this gateway ([measuring](measure.md))",
+        Flag,
+        |gateway: &mut Gateway| &mut gateway.measure,
+    ),
+    &Field::new(
+        "measure_port",
+        "TCP port of the measuring service, on the TUN device alone",
+        PORT,
+        |gateway: &mut Gateway| &mut gateway.measure_port,
+    ),
+];
+
+const PORT: Whole<u16> = Whole::new(1, 65_535, "");
+
+/// `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Path {
+    /// Interface that the path's socket is bound to; ends in `*` when it stands for every interface
+    /// whose name begins so.
+    pub interface: Option<String>,
+    /// Local address that the path's socket is bound to.
+    pub address: Option<IpAddr>,
+    /// Name for status and logs.
+    pub name: Option<String>,
+    /// Price class; cheapest first.
+    pub price: u8,
+    /// Static weight for the `fixed` scheduler.
+    pub weight: u16,
+    /// Carries data only while no other link does.
+    pub standby: bool,
+    /// Each byte costs: the link's paths sleep while the bond is idle.
+    pub metered: bool,
+    /// Bytes that it may carry in a month, both directions together, at the IP layer.
+    pub quota: Option<u64>,
+    /// First day of the month's count, so that every month has it.
+    pub quota_day: Option<u8>,
+}
+
+impl Path {
+    /// First day of the month's count unless the file says otherwise.
+    pub const QUOTA_DAY: u8 = 1;
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            interface: None,
+            address: None,
+            name: None,
+            price: 0,
+            weight: 1,
+            standby: false,
+            metered: false,
+            quota: None,
+            quota_day: None,
+        }
+    }
+}
+
+/// The options of `[[path]]`.
+pub const PATH: Options<Path> = &[
+    &Field::new(
+        "interface",
+        "the link's interface; `wwan*` stands for every interface whose name begins with `wwan`",
+        Maybe(Parsed { told: "name", read: names::interfaces }),
+        |path: &mut Path| &mut path.interface,
+    )
+    .absent("one of these two"),
+    &Field::new(
+        "address",
+        "the link's local address",
+        Maybe(Parsed { told: "IP address", read: address }),
+        |path: &mut Path| &mut path.address,
+    )
+    .absent("one of these two"),
+    &Field::new(
+        "name",
+        "name in status and logs; with a wildcard always the interface's",
+        Maybe(Parsed { told: names::NAME_RANGE, read: names::path }),
+        |path: &mut Path| &mut path.name,
+    )
+    .absent("the interface, else the address"),
+    &common::price(|path: &mut Path| &mut path.price),
+    &common::weight(|path: &mut Path| &mut path.weight),
+    &Field::new(
+        "standby",
+        "carries data only while no other link does",
+        Flag,
+        |path: &mut Path| &mut path.standby,
+    ),
+    &Field::new(
+        "metered",
+        "each byte costs: nothing is sent over the link while the bond is idle",
+        Flag,
+        |path: &mut Path| &mut path.metered,
+    ),
+    &Field::new(
+        "quota",
+        "what the link may carry in a month, both directions together",
+        Maybe(Amount),
+        |path: &mut Path| &mut path.quota,
+    ),
+    &Field::new(
+        "quota_day",
+        "first day of the month's count, by UTC",
+        Maybe(Whole::new(1, 28, "")),
+        |path: &mut Path| &mut path.quota_day,
+    )
+    .absent("1"),
+];
+
+fn address(text: &str) -> Result<IpAddr, Problem> {
+    text.parse().map_err(|_| {
+        let text = format!("\"{text}\" is not an IP address");
+        Problem::new(text, "write it as in \"10.1.0.1\"")
+    })
+}
+
+/// Notes what of a `[[path]]` does not go together.
+pub fn check_path(section: &Section<'_>, path: &Path) {
+    if path.quota_day.is_some() && !section.holds_any(&["quota"]) {
+        let help = "add `quota = \"20 GB\"`, or remove it";
+        section.problem("quota_day", Problem::new("has no effect without quota", help));
+    }
+    if !section.holds_any(&["interface", "address"]) {
+        let text = "the path names neither an interface nor an address";
+        let help = "add `interface = \"eth0\"` or `address = \"10.1.0.1\"`";
+        section.problem("", Problem::new(text, help));
+    }
+}
+
+/// `[[peer]]`: a gateway to bond with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Peer {
+    /// The peer's identity.
+    pub public_key: String,
+    /// Where the key mixed into the handshake is.
+    pub preshared_key_file: Option<String>,
+    /// Where the peer listens; empty when it is the peer that calls.
+    pub endpoint: Vec<Endpoint>,
+    /// Inner networks behind the peer; host bits may be set.
+    pub allowed_ips: Vec<Cidr>,
+    /// An idle path sends a datagram this often.
+    pub keepalive: Duration,
+    /// Whether the peer may measure the bond, when its section says so.
+    pub measure: Option<bool>,
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self {
+            public_key: String::new(),
+            preshared_key_file: None,
+            endpoint: Vec::new(),
+            allowed_ips: Vec::new(),
+            keepalive: Duration::from_secs(25),
+            measure: None,
+        }
+    }
+}
+
+/// The options of `[[peer]]`.
+pub const PEER: Options<Peer> = &[
+    &Field::new(
+        "public_key",
+        "the peer's identity, as its `plait pubkey` prints it",
+        text("base64"),
+        |peer: &mut Peer| &mut peer.public_key,
+    )
+    .required("public_key = \"…\""),
+    &Field::new(
+        "preshared_key_file",
+        "a secret that both gateways mix into the handshake",
+        Maybe(text("file")),
+        |peer: &mut Peer| &mut peer.preshared_key_file,
+    ),
+    &Field::new(
+        "endpoint",
+        "where the peer listens: `IP:port`, `[IPv6]:port` or `name:port`",
+        List { told: "text or list", read: Endpoint::parse },
+        |peer: &mut Peer| &mut peer.endpoint,
+    )
+    .absent("the peer calls"),
+    &Field::new(
+        "allowed_ips",
+        "inner networks behind the peer: what is sent to it, and accepted from it",
+        List { told: "text or list", read: Cidr::prefix },
+        |peer: &mut Peer| &mut peer.allowed_ips,
+    ),
+    &Field::new(
+        "keepalive_s",
+        "an idle path sends a datagram this often, to keep NAT bindings",
+        Time::seconds(1, 65_535),
+        |peer: &mut Peer| &mut peer.keepalive,
+    ),
+    &Field::new(
+        "measure",
+        "this peer may, or may not, run `plait measure` against this gateway",
+        Maybe(Flag),
+        |peer: &mut Peer| &mut peer.measure,
+    )
+    .absent("that of `[gateway]`"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::round_trip;
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_written_is_read_again(seed: u64) {
+            round_trip(seed, GATEWAY, Gateway::default());
+            round_trip(seed, PATH, Path::default());
+            round_trip(seed, PEER, Peer::default());
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What the texts of options stand for: names, addresses, amounts.
+
+pub mod amount;
+mod cidr;
+mod endpoint;
+pub mod names;
+mod nat;
+
+pub use cidr::Cidr;
+pub use endpoint::Endpoint;
+pub use nat::{Nat, NatForm};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::policy::Policy;
 use crate::record;
@@ -31,8 +31,18 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Print the scenarios that can be run.
     List(ListArgs),
-    /// Run a scenario: every cell of its sweep, with every seed; or the ladder of link conditions.
-    Run(RunCommand),
+    /// Run a scenario: every cell of its sweep, with every seed; or a set of scenarios, such as the
+    /// ladder of link conditions.
+    ///
+    /// Examples:
+    ///
+    ///   plait-lab run 002/tcp-k --seeds 5 --html tcp-k.html
+    ///
+    ///   plait-lab run ladder --only falls
+    ///
+    ///   plait-lab run ladder --shard 1/2 --resume first-half.jsonl
+    #[command(verbatim_doc_comment)]
+    Run(RunArgs),
     /// Run a scenario on both back-ends, and hold each figure against its twin.
     Compare(CompareArgs),
     /// Run gateways in virtual time under random links, loads and faults, and check all the while.
@@ -131,7 +141,7 @@ pub(crate) struct ListArgs {
 /// Which experiment, and where its results go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExperimentArgs {
-    /// The scenario, such as 002/table-loss, or a file that ends in .toml.
+    /// The scenario, such as 002/table-loss, a file that ends in .toml, or a set, such as ladder.
     pub(crate) name: String,
     /// Replace a value of the scenario, or a sweep's values; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -158,86 +168,59 @@ impl ExperimentArgs {
     }
 }
 
-/// What to run: a scenario, or a set of link conditions that is no file. Written by hand, because a
-/// derived form cannot leave a scenario's required options out.
-#[derive(Debug)]
-pub(crate) enum RunCommand {
-    Scenario(RunArgs),
-    Ladder(LadderArgs),
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Where to run it: in virtual time, or with real processes in namespaces.
+    #[arg(long, default_value = "sim")]
+    pub(crate) on: On,
+    /// Run each cell this many times, with seeds that follow each other; medians count [default: a
+    /// scenario's 1, a set's own].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: Option<u64>,
+    /// Of a set, print the scenarios and run none.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Of a set, only scenarios whose name holds this.
+    #[arg(long, value_name = "SUBSTRING")]
+    pub(crate) only: Option<String>,
+    /// Of a set, some scenarios, once and shorter: for trying things out, not for a claim.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Of a set, how the bond spreads its packets: `default`, SCHEDULER, SCHEDULER/CONTROLLER or
+    /// open/SCHEDULER; several are compared side by side.
+    #[arg(long = "policy", value_name = "NAME")]
+    pub(crate) policies: Vec<Policy>,
+    /// Only the K-th of N parts of a set's scenarios or a scenario's cells, without a verdict: the
+    /// parts meet again in --resume.
+    #[arg(long, value_name = "K/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Keep each run in this file, and make only those that it does not have yet. May be given
+    /// several times: the runs of the others are merged into the first. Runs of another commit or
+    /// of another text of the scenario are refused.
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) resume: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
 }
 
-const LADDER: &str = "ladder";
-
-impl Args for RunCommand {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        let ladder = LadderArgs::augment_args(clap::Command::new(LADDER)).about(
-            "Run a bond on more than a hundred sets of link conditions, each named after the real \
-             case it stands for: in virtual time, or some of them with real gateways",
-        );
-        RunArgs::augment_args(command)
-            .args_conflicts_with_subcommands(true)
-            .subcommand_negates_reqs(true)
-            .subcommand(ladder)
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for RunCommand {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        match matches.subcommand() {
-            Some((LADDER, ladder)) => LadderArgs::from_arg_matches(ladder).map(Self::Ladder),
-            _ => RunArgs::from_arg_matches(matches).map(Self::Scenario),
+impl RunArgs {
+    /// A scenario or a set of the project as it stands.
+    pub(crate) fn of(name: &str, on: On) -> Self {
+        Self {
+            on,
+            seeds: None,
+            list: false,
+            only: None,
+            quick: false,
+            policies: Vec::new(),
+            shard: None,
+            resume: Vec::new(),
+            experiment: ExperimentArgs::of(name),
         }
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LadderArgs {
-    /// Print the rungs and run none.
-    #[arg(long)]
-    pub(crate) list: bool,
-    /// How the bond spreads its packets: `default`, SCHEDULER, SCHEDULER/CONTROLLER or
-    /// open/SCHEDULER; several are compared side by side.
-    #[arg(long = "policy", value_name = "NAME")]
-    policies: Vec<Policy>,
-    /// Where to run it: every rung in virtual time, or those that --list marks with real processes
-    /// in namespaces, one run after the other in real time.
-    #[arg(long, default_value = "sim")]
-    pub(crate) on: On,
-    /// Run each rung this many times; medians count [default: 5, on netns 3, quick 1].
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub(crate) seeds: Option<u64>,
-    /// Only rungs whose name holds this.
-    #[arg(long, value_name = "SUBSTRING")]
-    pub(crate) only: Option<String>,
-    /// Run only the bond, once, and print what happens second by second.
-    #[arg(long, requires = "only")]
-    pub(crate) over_time: bool,
-    /// Every fourth rung, once and shorter: for trying things out, not for a claim.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Write a page with a picture and tables here.
-    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["list", "over_time"])]
-    pub(crate) html: Option<PathBuf>,
-}
-
-impl LadderArgs {
-    /// The command that runs the same again, without the files that it writes.
-    pub(crate) fn command(&self) -> String {
-        let mut words = vec!["plait-lab run ladder --on".to_owned(), self.on.name().to_owned()];
-        words.extend(self.policies.iter().map(|policy| format!("--policy {policy}")));
-        words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
-        words.extend(self.only.as_ref().map(|only| format!("--only {only}")));
-        words.extend(self.quick.then(|| "--quick".to_owned()));
-        words.join(" ")
+    pub(crate) fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(1)
     }
 
     /// The policies to compare: the default one when none is named.
@@ -248,18 +231,91 @@ impl LadderArgs {
             self.policies.clone()
         }
     }
+
+    /// One scenario of a set, with settings beside those of the command line.
+    pub(crate) fn for_member(&self, name: &str, seeds: u64, settings: Vec<String>) -> Self {
+        let settings = settings.into_iter().chain(self.experiment.settings.iter().cloned());
+        let experiment = ExperimentArgs {
+            name: name.to_owned(),
+            settings: settings.collect(),
+            out: None,
+            html: None,
+            ..self.experiment.clone()
+        };
+        Self { seeds: Some(seeds), shard: None, resume: Vec::new(), experiment, ..self.clone() }
+    }
+
+    /// The command that runs a set again, without the files that it writes.
+    pub(crate) fn command(&self) -> String {
+        let mut words = vec![format!("plait-lab run {} --on", self.experiment.name)];
+        words.push(self.on.name().to_owned());
+        words.extend(self.policies.iter().map(|policy| format!("--policy {policy}")));
+        words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
+        words.extend(self.experiment.settings.iter().map(|setting| format!("--set '{setting}'")));
+        words.extend(self.only.as_ref().map(|only| format!("--only {only}")));
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.join(" ")
+    }
+
+    /// A single scenario has no parts to choose from.
+    pub(crate) fn refuse_what_only_sets_have(&self) -> anyhow::Result<()> {
+        let given = [
+            ("--list", self.list),
+            ("--only", self.only.is_some()),
+            ("--quick", self.quick),
+            ("--policy", !self.policies.is_empty()),
+        ];
+        for (option, is_given) in given {
+            anyhow::ensure!(
+                !is_given,
+                "{option} is for sets of scenarios, and {} is none; leave it out, or name a file \
+                 of scenarios/sets",
+                self.experiment.name
+            );
+        }
+        Ok(())
+    }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// Where to run it: in virtual time, or with real processes in namespaces.
-    #[arg(long)]
-    pub(crate) on: On,
-    /// Run each cell this many times, with seeds that follow each other.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) seeds: u64,
-    #[command(flatten)]
-    pub(crate) experiment: ExperimentArgs,
+/// One of several parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shard {
+    /// From 0.
+    part: usize,
+    parts: usize,
+}
+
+/// No part of several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not K/N with K from 1 to N, and N up to 1000, as in 2/5")]
+pub(crate) struct NoShard;
+
+impl std::str::FromStr for Shard {
+    type Err = NoShard;
+
+    fn from_str(text: &str) -> Result<Self, NoShard> {
+        let (part, parts) = text.split_once('/').ok_or(NoShard)?;
+        let number = |text: &str| text.parse::<usize>().map_err(|_| NoShard);
+        let (part, parts) = (number(part)?, number(parts)?);
+        if (1..=parts).contains(&part) && parts <= 1000 {
+            Ok(Self { part: part - 1, parts })
+        } else {
+            Err(NoShard)
+        }
+    }
+}
+
+impl Shard {
+    /// Whether the thing of this number belongs to the part.
+    pub(crate) fn holds(self, number: usize) -> bool {
+        number % self.parts == self.part
+    }
+
+    /// What was done, for people.
+    pub(crate) fn told(self, runs: usize) -> String {
+        let (part, parts) = (self.part + 1, self.parts);
+        format!("part {part} of {parts}: {runs} runs; give the files of all parts to --resume")
+    }
 }
 
 #[derive(Debug, Args)]
@@ -432,29 +488,33 @@ mod tests {
     }
 
     #[test]
-    fn run_takes_a_scenario_or_the_ladder() {
-        let run = |line: &[&str]| {
-            Cli::try_parse_from(line).map(|cli| match cli.command {
-                Command::Run(command) => command,
+    fn run_takes_a_scenario_or_a_set() {
+        let run = |line: &str| {
+            Cli::try_parse_from(line.split(' ')).map(|cli| match cli.command {
+                Command::Run(args) => args,
                 other => panic!("{other:?} is no run"),
             })
         };
-        let scenario = run(&["plait-lab", "run", "002/tcp-k", "--on", "sim"]).unwrap();
-        assert!(matches!(scenario, RunCommand::Scenario(RunArgs { on: On::Sim, .. })));
-        let line = ["plait-lab", "run", "ladder", "--policy", "min-rtt", "--policy", "default"];
-        let RunCommand::Ladder(args) = run(&line).unwrap() else { panic!("no ladder") };
-        assert_eq!(args.policies().len(), 2);
-        assert_eq!(args.on, On::Sim);
-        let repeated = args.command();
-        assert_eq!(repeated, "plait-lab run ladder --on sim --policy min-rtt --policy default");
-        let line = "plait-lab run ladder --on netns --seeds 2 --only rates --quick";
-        let words: Vec<&str> = line.split(' ').collect();
-        let RunCommand::Ladder(args) = run(&words).unwrap() else { panic!("no ladder") };
-        assert_eq!((args.on, args.command().as_str()), (On::Netns, line));
-        assert!(run(&["plait-lab", "run", "ladder", "--list", "--html", "x.html"]).is_err());
-        assert!(run(&["plait-lab", "run", "ladder", "--policy", "fastest"]).is_err());
-        assert!(run(&["plait-lab", "run", "002/tcp-k"]).is_err());
-        assert!(run(&["plait-lab", "run"]).is_err());
+        let scenario = run("plait-lab run 002/tcp-k").unwrap();
+        assert_eq!((scenario.on, scenario.seeds()), (On::Sim, 1));
+        let line = "plait-lab run ladder --on netns --policy min-rtt --policy default --seeds 2 \
+                    --only rates --quick";
+        let args = run(line).unwrap();
+        assert_eq!((args.policies().len(), args.command().as_str()), (2, line));
+        assert!(args.refuse_what_only_sets_have().unwrap_err().to_string().contains("--only"));
+        assert!(run("plait-lab run ladder --policy fastest").is_err());
+        assert!(run("plait-lab run").is_err());
+    }
+
+    #[test]
+    fn every_scenario_belongs_to_one_part() {
+        let parts = ["1/3", "2/3", "3/3"].map(|text| text.parse::<Shard>().unwrap());
+        for number in 0..10 {
+            assert_eq!(parts.iter().filter(|part| part.holds(number)).count(), 1, "{number}");
+        }
+        for wrong in ["0/3", "4/3", "1", "1/0", "a/b", "1/1001"] {
+            assert_eq!(wrong.parse::<Shard>(), Err(NoShard), "{wrong}");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) fn measure(args: &CompareArgs) -> Result<[Results; 2]> {
 }
 
 fn run_args(args: &CompareArgs, on: On) -> RunArgs {
-    RunArgs { on, seeds: args.seeds, experiment: args.experiment.clone() }
+    RunArgs { seeds: Some(args.seeds), experiment: args.experiment.clone(), ..RunArgs::of("", on) }
 }
 
 /// The comparison as an experiment's results: a check for each pair of figures that `rule` has a

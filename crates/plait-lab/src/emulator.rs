@@ -239,6 +239,20 @@ impl Emulator {
         }
     }
 
+    /// Changes what one direction of a strand is like.
+    pub(crate) fn change(
+        &self,
+        strand: usize,
+        way: Way,
+        change: impl FnOnce(LinkConfig) -> LinkConfig,
+    ) {
+        let direction = self.direction(way);
+        let (now, mut state) = (direction.epoch.now(), direction.lock());
+        let link = &mut state.links[strand].0;
+        let config = change(link.config());
+        link.reconfigure(now, config);
+    }
+
     /// Cuts both directions, or joins them again.
     pub(crate) fn set_cut(&self, cut: bool) {
         for direction in [&self.up, &self.down] {

@@ -97,6 +97,12 @@ impl Gateway {
         self.service.kill()
     }
 
+    /// Starts the gateway after it was killed.
+    pub(crate) fn restart(&mut self, netns: &NetNs) -> Result<()> {
+        self.service = start_service(netns, &self.config, &self.log)?;
+        Ok(())
+    }
+
     /// Asks the gateway to read its configuration again (SIGHUP).
     pub(crate) fn reload(&self) -> Result<()> {
         let mut command = Command::new("sh");

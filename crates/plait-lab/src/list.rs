@@ -16,8 +16,10 @@ use crate::figure::Summary;
 use crate::output::{self, Align, Output, Table, Verdict};
 
 const FOLDER: &str = "scenarios";
-/// The folder of link conditions, which are no scenarios.
-const CONDITIONS: &str = "links";
+/// The folder of sets of scenarios.
+pub(crate) const SETS: &str = "sets";
+/// Folders of what is no scenario by itself: link conditions, and what several have in common.
+const BESIDE: [&str; 3] = ["links", "templates", SETS];
 
 /// A folder of scenarios. A scenario's name is its file's path in it, without the ending.
 #[derive(Debug)]
@@ -47,6 +49,11 @@ impl Catalogue {
         bail!("no folder scenarios/ here or above; go to a checkout of plait, or give --folder")
     }
 
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The names of all scenarios, sorted.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
@@ -62,8 +69,8 @@ impl Catalogue {
             let path = entry?.path();
             let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
             let name = format!("{prefix}{stem}");
-            let is_conditions = prefix.is_empty() && stem == CONDITIONS;
-            if path.is_dir() && !is_conditions && name.split('/').count() < DEPTH_MAX {
+            let is_beside = prefix.is_empty() && BESIDE.contains(&stem);
+            if path.is_dir() && !is_beside && name.split('/').count() < DEPTH_MAX {
                 self.collect(&path, &format!("{name}/"), names)?;
             } else if path.is_file() && path.extension().is_some_and(|ending| ending == "toml") {
                 names.push(name);

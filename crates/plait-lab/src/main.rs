@@ -13,7 +13,6 @@ mod emulator;
 mod figure;
 mod gateway;
 mod holding_time;
-mod ladder;
 mod list;
 mod machine;
 mod measure;
@@ -26,6 +25,7 @@ mod run;
 mod scratch;
 mod search;
 mod selftest;
+mod set;
 mod site;
 mod steering;
 mod swarm;
@@ -39,7 +39,7 @@ use anyhow::Result;
 use clap::Parser;
 use plait_net::netns::{self, Isolation};
 
-use crate::cli::{Cli, Command, On, RunCommand};
+use crate::cli::{Cli, Command, On};
 use crate::output::{Output, Verdict};
 
 fn main() -> ExitCode {
@@ -59,12 +59,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     let outside = match &cli.command {
         Command::Clean => Some(clean::run(&output)),
         Command::List(args) => Some(list::run(args, &output)),
-        Command::Run(RunCommand::Ladder(args)) if args.list || args.on == On::Sim => {
-            Some(ladder::run(args, &output))
-        }
-        Command::Run(RunCommand::Scenario(args)) if args.on == On::Sim => {
-            Some(run::run(args, &output))
-        }
+        Command::Run(args) if args.list || args.on == On::Sim => Some(set::run(args, &output)),
         Command::Report(args) => Some(report::run(args, &output)),
         Command::HoldingTime(args) => Some(holding_time::run(args, &output)),
         Command::Bench(args) if args.sim => Some(bench::sim::run(args, &output)),
@@ -76,10 +71,8 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     if let Some(verdict) = outside {
         return verdict.map(Verdict::exit_code);
     }
-    match &cli.command {
-        Command::Run(RunCommand::Scenario(args)) => run::check(args)?,
-        Command::Run(RunCommand::Ladder(args)) => ladder::check(args)?,
-        _ => {}
+    if let Command::Run(args) = &cli.command {
+        set::check(args)?;
     }
     if let Command::Compare(args) = &cli.command {
         compare::check(args)?;
@@ -97,8 +90,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Demo(args) => demo::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),
-        Command::Run(RunCommand::Scenario(args)) => run::run(args, &output),
-        Command::Run(RunCommand::Ladder(args)) => ladder::run(args, &output),
+        Command::Run(args) => set::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
         Command::Clean

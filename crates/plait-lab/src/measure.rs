@@ -8,7 +8,6 @@ use plait_net::netns::NetNs;
 use serde::Serialize;
 
 mod aggregation;
-mod beat;
 mod curl;
 mod deliveries;
 mod fetch;
@@ -21,14 +20,13 @@ mod stream;
 mod tcp_counters;
 
 pub(crate) use aggregation::{aggregation_benefit, aggregation_ratio, median};
-pub(crate) use beat::{BEAT_INTERVAL, Beat};
 pub(crate) use curl::{WebServer, download};
 pub(crate) use deliveries::Deliveries;
 pub(crate) use fetch::{FETCH_CONGESTION, Fetched, FileServer, SenderView};
 pub(crate) use flood::{Flood, FloodFigures};
 pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
 pub(crate) use ping::{Pings, ping};
-pub(crate) use pings::{PingAnswers, Pinging};
+pub(crate) use pings::Pinging;
 pub(crate) use round_trips::{Echo, RoundTrips};
 pub(crate) use stream::{Stream, Transport};
 pub(crate) use tcp_counters::TcpCounters;

@@ -52,11 +52,6 @@ impl Output {
         Self { json }
     }
 
-    /// Whether the form is JSON Lines.
-    pub(crate) fn is_json(&self) -> bool {
-        self.json
-    }
-
     /// Prints a record of type `kind` when the form is JSON Lines. `body` must be a struct or map.
     pub(crate) fn record(&self, kind: &str, body: &impl Serialize) -> Result<()> {
         if self.json {

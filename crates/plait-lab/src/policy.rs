@@ -31,6 +31,18 @@ impl Policy {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+
+    /// What tells a scenario's bond the same.
+    pub(crate) fn settings(&self) -> Vec<String> {
+        if self.name == DEFAULT {
+            return Vec::new();
+        }
+        let controller = self.congestion.map_or("none", |config| config.algorithm.name());
+        vec![
+            format!("bond.scheduler.algorithm={}", self.scheduler.algorithm),
+            format!("bond.congestion.algorithm={controller}"),
+        ]
+    }
 }
 
 impl fmt::Display for Policy {

@@ -1,39 +1,54 @@
 //! `plait-lab run`: every cell of a scenario's sweep with every seed, then what they come to.
+//!
+//! - [`Plan`]: a scenario that can run; [`engine`]: all runs of one or many of them, on either
+//!   back-end; [`known`]: those that were made before.
 
+use std::ops::Range;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
-use plait_sim::scenario::{Backend, Cell, CellResult, Check, Experiment};
+use anyhow::Result;
+use plait_sim::scenario::{Backend, Cell, CellResult, Check, Experiment, Scenario};
 
 use crate::cli::{On, RunArgs};
 use crate::list::{self, Catalogue, Loaded};
 use crate::machine::Machine;
-use crate::output::{Output, Progress, Verdict};
+use crate::output::{self, Output, Verdict};
 use crate::report::{PageFile, words};
 
+mod engine;
 mod figures;
+mod known;
 mod naming;
 pub(crate) mod netns;
 pub(crate) mod pool;
 mod progress;
 
 mod samples;
+mod shared;
 mod sim;
 mod sink;
 
 use crate::record::{CellRecord, CheckFigure, Origin, Record, Results, RunRecord, SummaryRecord};
+pub(crate) use engine::Engine;
+pub(crate) use known::Known;
 use naming::Naming;
-pub(crate) use netns::is_too_slow;
 pub(crate) use progress::Meter;
 pub(crate) use samples::{Middle, Samples};
 pub(crate) use sink::Sink;
 
-/// Runs the scenario and prints its results; the verdict is that of the checks it requires.
+/// Runs a scenario and prints the results; the verdict is that of the checks that are required.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
+    args.refuse_what_only_sets_have()?;
     let plan = Plan::new(args)?;
+    let mut known = Known::open(&args.resume, std::slice::from_ref(&plan))?;
     let mut sink = Sink::open(args.experiment.out.as_deref(), output)?;
     let page = args.experiment.html.as_deref().map(PageFile::create).transpose()?;
-    let results = plan.carry_out(|run| sink.put(&Record::Run(run.clone())))?;
+    let results = plan.carry_out(&mut known, |run| sink.put(&Record::Run(run.clone())))?;
+    if let Some(shard) = args.shard {
+        output::note(shard.told(results.runs.len()));
+        sink.close()?;
+        return Ok(Verdict::Good);
+    }
     for line in words::experiment(&results) {
         output.line(line)?;
     }
@@ -48,7 +63,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
 
 /// Runs the scenario and gives its results.
 pub(crate) fn results(args: &RunArgs) -> Result<Results> {
-    Plan::new(args)?.carry_out(|_| Ok(()))
+    Plan::new(args)?.carry_out(&mut Known::default(), |_| Ok(()))
 }
 
 /// Whether a run on namespaces is worth making any; the errors are those of [`run`].
@@ -65,61 +80,106 @@ fn load(args: &RunArgs) -> Result<Loaded> {
 }
 
 /// An experiment that can run.
-struct Plan<'a> {
-    args: &'a RunArgs,
+#[derive(Debug)]
+pub(crate) struct Plan {
+    args: RunArgs,
     experiment: Experiment,
     origin: Origin,
     naming: Naming,
 }
 
-impl<'a> Plan<'a> {
-    fn new(args: &'a RunArgs) -> Result<Self> {
+impl Plan {
+    /// Reads the scenario, and looks whether its back-end can run it.
+    pub(crate) fn new(args: &RunArgs) -> Result<Self> {
+        let plan = Self::read(args)?;
+        check_backend(args, &plan.experiment)?;
+        Ok(plan)
+    }
+
+    /// Reads the scenario.
+    pub(crate) fn read(args: &RunArgs) -> Result<Self> {
         anyhow::ensure!(
-            args.experiment.seed.checked_add(args.seeds).is_some(),
+            args.experiment.seed.checked_add(args.seeds()).is_some(),
             "--seed {}: leaves no room for --seeds {}; choose a smaller one",
             args.experiment.seed,
-            args.seeds,
+            args.seeds(),
         );
         let Loaded { experiment, digest } = load(args)?;
-        check_backend(args, &experiment)?;
         let naming = Naming::new(args, &experiment.scenario);
-        Ok(Self { args, experiment, origin: Origin::new(digest), naming })
+        Ok(Self { args: args.clone(), experiment, origin: Origin::new(digest), naming })
     }
 
-    /// Runs each cell with each seed and gives each run to `take`, in the order of cells and seeds.
-    fn carry_out(self, mut take: impl FnMut(&RunRecord) -> Result<()>) -> Result<Results> {
+    pub(crate) fn name(&self) -> &str {
+        &self.experiment.scenario.name
+    }
+
+    pub(crate) fn scenario(&self) -> &Scenario {
+        &self.experiment.scenario
+    }
+
+    /// Whether the namespaces can run every cell.
+    pub(crate) fn check_netns(&self) -> Result<()> {
+        netns::check_cells(&self.experiment)
+    }
+
+    fn digest(&self) -> &str {
+        &self.origin.scenario_digest
+    }
+
+    fn cells(&self) -> &[Cell] {
+        &self.experiment.cells
+    }
+
+    fn seeds(&self) -> Range<u64> {
+        self.first_seed()..self.first_seed() + self.args.seeds()
+    }
+
+    fn first_seed(&self) -> u64 {
+        self.args.experiment.seed
+    }
+
+    fn place_of(&self, cell: &str) -> Option<usize> {
+        self.cells().iter().position(|known| known.name == cell)
+    }
+
+    fn command(&self, cell: usize, seed: u64) -> String {
+        self.naming.command(&self.cells()[cell], seed)
+    }
+
+    fn record(&self, cell: usize, seed: u64, result: CellResult) -> RunRecord {
+        let scenario = &self.cells()[cell].scenario;
+        let command = self.command(cell, seed);
+        RunRecord::new(self.name(), scenario, result, command, self.origin.clone())
+    }
+
+    /// Makes the runs that are not known, and gives each to `take`.
+    fn carry_out(
+        self,
+        known: &mut Known,
+        take: impl FnMut(&RunRecord) -> Result<()>,
+    ) -> Result<Results> {
         let started = Instant::now();
-        let Self { args, experiment, origin, naming } = &self;
-        let seeds = args.experiment.seed..args.experiment.seed + args.seeds;
-        let jobs: Vec<(&Cell, u64)> = experiment
-            .cells
-            .iter()
-            .flat_map(|cell| seeds.clone().map(move |seed| (cell, seed)))
-            .collect();
-        let name = &experiment.scenario.name;
-        let mut runs = Vec::new();
-        let take = |(cell, seed): (&Cell, u64), result: Result<CellResult>| -> Result<()> {
-            let result = result.with_context(|| format!("{name}, {}, seed {seed}", cell.name))?;
-            let command = naming.command(cell, seed);
-            let mut run = RunRecord::new(name, &cell.scenario, result, command, origin.clone());
-            take(&run)?;
-            if seed != args.experiment.seed {
-                // Only each cell's first run is plotted; the others' series would fill the memory.
-                run.series.clear();
-            }
-            runs.push(run);
-            Ok(())
+        let plans = [self];
+        let [plan] = &plans;
+        let engine = Engine {
+            name: plan.name(),
+            on: plan.args.on,
+            plans: &plans,
+            shard: plan.args.shard,
+            leaves_out: false,
         };
-        match args.on {
-            On::Sim => simulate(name, &jobs, take)?,
-            On::Netns => run_in_namespaces(name, &jobs, take)?,
-        }
-        Ok(self.evaluate(runs, started))
+        let runs = engine.carry_out(known, take)?.remove(0);
+        Ok(plan.evaluate(runs, started))
     }
 
-    fn evaluate(&self, runs: Vec<RunRecord>, started: Instant) -> Results {
+    /// What the runs come to; metrics that compare cells are added to them.
+    pub(crate) fn evaluate(&self, mut runs: Vec<RunRecord>, started: Instant) -> Results {
         let scenario = &self.experiment.scenario;
-        let found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();
+        let mut found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();
+        scenario.compare(&mut found);
+        for (run, found) in runs.iter_mut().zip(&found) {
+            run.metrics.clone_from(&found.metrics);
+        }
         let evaluated =
             |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper));
         let checks = scenario.checks.iter().map(evaluated).collect();
@@ -134,7 +194,7 @@ impl<'a> Plan<'a> {
     }
 
     fn summary(&self, checks: Vec<CheckFigure>, started: Instant) -> SummaryRecord {
-        let (args, scenario) = (self.args, &self.experiment.scenario);
+        let (args, scenario) = (&self.args, &self.experiment.scenario);
         SummaryRecord {
             name: scenario.name.clone(),
             ok: checks.iter().all(|check| check.ok || !check.required || !check.expected),
@@ -145,7 +205,7 @@ impl<'a> Plan<'a> {
             duration_s: scenario.duration.as_secs_f64(),
             axes: scenario.sweep.iter().map(|axis| axis.name.clone()).collect(),
             seed: args.experiment.seed,
-            seeds: args.seeds,
+            seeds: args.seeds(),
             elapsed_s: started.elapsed().as_secs_f64(),
             command: self.naming.whole(),
             origin: self.origin.clone(),
@@ -166,47 +226,5 @@ fn check_backend(args: &RunArgs, experiment: &Experiment) -> Result<()> {
         experiment.scenario.name,
         list::backend_names(&experiment.scenario.backends).join(" or --on "),
     );
-    Ok(())
-}
-
-/// Runs on all cores.
-fn simulate(
-    name: &str,
-    jobs: &[(&Cell, u64)],
-    mut take: impl FnMut((&Cell, u64), Result<CellResult>) -> Result<()>,
-) -> Result<()> {
-    let mut meter = Meter::new(name, jobs.len(), pool::workers(jobs.len()));
-    let work = |index: usize| {
-        let (cell, seed) = jobs[index];
-        sim::run(cell, seed)
-    };
-    let mut taken = 0;
-    pool::in_order(jobs.len(), work, |result: Option<Result<CellResult>>| -> Result<()> {
-        let Some(result) = result else {
-            meter.finished_one();
-            return Ok(());
-        };
-        taken += 1;
-        take(jobs[taken - 1], result)
-    })?;
-    meter.close();
-    Ok(())
-}
-
-/// Runs one after the other: side by side they would measure each other.
-fn run_in_namespaces(
-    name: &str,
-    jobs: &[(&Cell, u64)],
-    mut take: impl FnMut((&Cell, u64), Result<CellResult>) -> Result<()>,
-) -> Result<()> {
-    let total = jobs.iter().map(|(cell, _)| netns::run_time(&cell.scenario)).sum();
-    let mut progress = Progress::new(jobs.len(), total);
-    for &(cell, seed) in jobs {
-        let what = format!("{name}, {}, seed {seed}", cell.name);
-        let step = progress.step(&what, netns::run_time(&cell.scenario));
-        let result = netns::run(cell, seed);
-        drop(step);
-        take((cell, seed), result)?;
-    }
     Ok(())
 }

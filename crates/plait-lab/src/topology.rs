@@ -26,6 +26,7 @@ mod multipath;
 mod veth;
 
 pub(crate) use crate::addresses::*;
+pub(crate) use interface::Interface;
 pub(crate) use ip::ip_batch;
 pub(crate) use multipath::enable_mptcp;
 pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};

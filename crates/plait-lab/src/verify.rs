@@ -4,13 +4,14 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::VerifyArgs;
+use crate::cli::{On, VerifyArgs};
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::output::{self, Align, Output, Table, Verdict};
+use crate::set::Set;
 use records::{Checked, Records, Thoroughness};
+use scenario::OnNetns;
 
-mod aggregation;
 mod back_ends;
 mod clear_text;
 mod cost;
@@ -21,7 +22,7 @@ mod packet;
 mod promise;
 mod readme;
 mod records;
-mod resequencing;
+mod scenario;
 mod scenes;
 mod simulated;
 mod speed;
@@ -62,7 +63,9 @@ const PROMISES: &[Promise] = &[
     Promise {
         name: "bond.1",
         claim: "one TCP flow through a bond gets nine tenths of both links together",
-        check: aggregation::check,
+        check: |effort| {
+            OnNetns { name: "bond/sum", seeds: 3, quick: &["duration_s=12"] }.check(effort)
+        },
     },
     Promise {
         name: "bond.2",
@@ -72,7 +75,10 @@ const PROMISES: &[Promise] = &[
     Promise {
         name: "bond.3",
         claim: "links of very different delay do not make TCP re-send",
-        check: resequencing::check,
+        check: |effort| {
+            OnNetns { name: "bond/unequal-delays", seeds: 1, quick: &["duration_s=12"] }
+                .check(effort)
+        },
     },
     Promise {
         name: "bond.4",
@@ -147,12 +153,18 @@ const PROMISES: &[Promise] = &[
     Promise {
         name: "survive.1",
         claim: "a link that dies in silence stops nothing, and is used again when it has healed",
-        check: survive::silent_cut::check,
+        check: |effort| {
+            let cut = OnNetns { name: "survive/silent-cut", seeds: 5, quick: &[] };
+            let idle = OnNetns { name: "survive/silent-cut-idle", seeds: 5, quick: &[] };
+            Ok([cut.check(effort)?, idle.check(effort)?].concat())
+        },
     },
     Promise {
         name: "survive.2",
         claim: "a link that begins to lose packets does not spoil the good one",
-        check: survive::lossy::check,
+        check: |effort| {
+            OnNetns { name: "survive/lossy", seeds: 3, quick: &["duration_s=20"] }.check(effort)
+        },
     },
     Promise {
         name: "survive.3",
@@ -172,32 +184,41 @@ const PROMISES: &[Promise] = &[
     Promise {
         name: "survive.6",
         claim: "interfaces, addresses and gateways come and go under a running download",
-        check: survive::standstill::check,
+        check: |effort| OnNetns { name: "survive/standstill", seeds: 3, quick: &[] }.check(effort),
     },
     Promise {
         name: "promise.1",
         claim: "the bond is never slower than its best link, and has nearly the sum of steady ones",
-        check: promise::ladder::check,
+        check: |effort| Set::figures("ladder", On::Sim, effort.runs == 1),
     },
     Promise {
         name: "promise.2",
         claim: "without typed rates one TCP flow gets nearly the sum, as with the kernel's MPTCP",
-        check: promise::sum::check,
+        check: |effort| {
+            OnNetns { name: "promise/sum", seeds: 5, quick: &["duration_s=14", "warmup_s=6"] }
+                .check(effort)
+        },
     },
     Promise {
         name: "promise.3",
         claim: "a download leaves the ping beside it short, also with a second of modem buffer",
-        check: promise::latency::check,
+        check: |effort| {
+            OnNetns { name: "promise/latency", seeds: 5, quick: &["duration_s=14", "warmup_s=6"] }
+                .check(effort)
+        },
     },
     Promise {
         name: "promise.4",
         claim: "random loss neither spoils the good link nor starves one TCP flow",
-        check: promise::lossy::check,
+        check: |effort| {
+            OnNetns { name: "promise/lossy", seeds: 5, quick: &["duration_s=14", "warmup_s=6"] }
+                .check(effort)
+        },
     },
     Promise {
         name: "promise.5",
         claim: "a link that falls to a fifteenth does not take the steady one with it",
-        check: promise::falling::check,
+        check: |effort| OnNetns { name: "promise/falling", seeds: 5, quick: &[] }.check(effort),
     },
     Promise {
         name: "promise.6",

@@ -6,6 +6,7 @@
 //! neither paths nor schedulers; `docs/algorithms/fq-codel.md`.
 
 mod activity;
+mod census;
 pub mod codel;
 mod flows;
 mod store;
@@ -13,11 +14,12 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use self::census::Census;
 use self::codel::{Parameters, Verdict};
 use self::flows::{FlowId, Flows};
 use self::store::Store;
 use crate::drop_reason::{DropCounters, DropReason};
-use crate::scheduler::FlowClass;
+use crate::scheduler::{BulkLoad, FlowClass};
 use crate::time::{Duration, Instant};
 use crate::wire::ecn;
 use crate::wire::ip::Inner;
@@ -114,6 +116,7 @@ pub struct FqCodel {
     sojourn: Duration,
     /// Of the flow of the packet that left last: what still waits.
     flow_bytes: u64,
+    census: Census,
     counters: FqCodelCounters,
     /// Of `counters`, what [`Self::drain_drops`] has told.
     told: FqCodelCounters,
@@ -136,6 +139,7 @@ impl FqCodel {
             sojourn: Duration::ZERO,
             flow_bytes: 0,
             counters: FqCodelCounters::default(),
+            census: Census::default(),
             told: FqCodelCounters::default(),
         };
         queue.set_round_trip(Duration::ZERO);
@@ -153,8 +157,15 @@ impl FqCodel {
     /// Takes note of a packet of so many bytes from the host, whether it will wait or not, and says
     /// what kind of flow it belongs to.
     pub fn classify(&mut self, now: Instant, inner: &Inner, bytes: usize) -> FlowClass {
-        let flow = self.flows.find(inner);
-        self.flows.get(flow).activity.record(now, bytes)
+        let id = self.flows.find(inner);
+        let flow = self.flows.get(id);
+        let class = flow.activity.record(now, bytes);
+        match class {
+            FlowClass::Bulk => self.census.record(now, bytes, &mut flow.counted),
+            // It has rested, and begins anew.
+            FlowClass::Interactive => flow.counted.is_told = false,
+        }
+        class
     }
 
     /// Lets a copy of the packet wait. When the queue is over its limit then, packets at the head
@@ -221,10 +232,12 @@ impl FqCodel {
                 Verdict::Pass => return Some(packet),
                 Verdict::Signal if self.config.ecn && ecn::mark(&mut packet.bytes) => {
                     self.counters.marked += 1;
+                    flow.counted.is_told = true;
                     return Some(packet);
                 }
                 Verdict::Signal => {
                     self.counters.dropped_codel += 1;
+                    self.census.on_dropped(packet.bytes.len() as u64, &mut flow.counted);
                     self.store.recycle(packet.bytes);
                 }
             }
@@ -253,12 +266,18 @@ impl FqCodel {
                 self.packets -= 1;
                 self.bytes -= packet.bytes.len() as u64;
                 self.counters.dropped_full += 1;
+                self.census.on_dropped(packet.bytes.len() as u64, &mut flow.counted);
                 self.store.recycle(packet.bytes);
                 if flow.chain.bytes() <= enough_bytes {
                     break;
                 }
             }
         }
+    }
+
+    /// What the bulk flows are like.
+    pub fn bulk_load(&self) -> BulkLoad {
+        self.census.load()
     }
 
     /// Whether nothing waits.

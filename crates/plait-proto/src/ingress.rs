@@ -18,6 +18,7 @@ mod pinned_queues;
 mod pins;
 mod rescue;
 
+use backlog::Backlog;
 use closed_loop::ClosedLoop;
 use pins::Pins;
 pub use pins::{PIN_TIME, PINS_MAX, PinError};
@@ -32,7 +33,9 @@ use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
 use crate::path::{Route, SendPath};
 use crate::rng::Rng;
-use crate::scheduler::{Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View};
+use crate::scheduler::{
+    BulkLoad, Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View,
+};
 use crate::seq::{BondSeq, PathId};
 use crate::session::{Cipher, DirectionSecret, TAG_BYTES};
 use crate::stats::PathState;
@@ -328,8 +331,10 @@ impl Ingress {
             fitting = self.paths_for(room).ok_or(DropReason::TooBigForPath)?;
             &fitting
         };
-        let queued_bytes = self.closed.as_ref().map_or(0, |closed| closed.backlog.bytes());
-        let packet = PacketInfo { bytes, class, queued_bytes };
+        let backlog = self.closed.as_ref().map(|closed| &closed.backlog);
+        let queued_bytes = backlog.map_or(0, Backlog::bytes);
+        let load = backlog.map_or_else(BulkLoad::default, Backlog::bulk_load);
+        let packet = PacketInfo { bytes, class, queued_bytes, load };
         let view = View { now, paths };
         let decision = match &self.closed {
             Some(_) if !self.scheduler.minds_windows() => {

@@ -286,6 +286,7 @@ impl SendPath {
             capacity: congestion
                 .and_then(PathCongestion::bandwidth)
                 .unwrap_or_else(|| self.sent.delivery_rate()),
+            is_starting: congestion.is_some_and(PathCongestion::is_starting),
             ready_at: congestion.map_or(Instant::ZERO, PathCongestion::ready_at),
             loss_permille: self.loss_permille,
         }

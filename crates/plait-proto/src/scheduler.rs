@@ -76,6 +76,9 @@ pub struct PathView {
     /// What the path is believed to carry: its controller's estimate where that has one, else the
     /// delivery rate; zero when unknown.
     pub capacity: Rate,
+    /// Whether its controller is still in slow start: `capacity` is then what little was sent, and
+    /// no more is known.
+    pub is_starting: bool,
     /// From when on its pacer lets a packet go.
     pub ready_at: Instant,
     /// Of the datagrams whose fate became known lately, those lost, in thousandths.
@@ -114,6 +117,27 @@ pub struct PacketInfo {
     pub class: FlowClass,
     /// Bytes of the same kind that wait behind it at the ingress.
     pub queued_bytes: u64,
+    /// What the bulk flows of the last seconds are like.
+    pub load: BulkLoad,
+}
+
+/// Who would use a longer round trip, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BulkLoad {
+    /// How many flows there are, 1 at least.
+    pub flows: u16,
+    /// They send on whatever is dropped of theirs: no window has to grow for a longer round trip.
+    pub is_unresponsive: bool,
+    /// None was told to slow down since it began: their windows grow by a share with each round
+    /// trip, not yet by what a congestion controller remembers of a loss.
+    pub is_fresh: bool,
+}
+
+impl Default for BulkLoad {
+    /// One flow with a congestion controller.
+    fn default() -> Self {
+        Self { flows: 1, is_unresponsive: false, is_fresh: false }
+    }
 }
 
 /// Kinds of flows, told apart by what they do: a flow that never has to wait is interactive.

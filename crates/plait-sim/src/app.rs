@@ -147,6 +147,7 @@ impl Place {
             (Via::Steer, _) => {
                 scenario.steer.as_ref().expect("a checked scenario steers where it says so").mtu
             }
+            (Via::Mptcp, _) => ETHERNET_MTU_BYTES,
             (Via::Bond, bond) => {
                 bond.as_ref().expect("a checked scenario's bond exists when it is used").inner_mtu
             }

@@ -19,6 +19,12 @@ pub enum WorldError {
         /// What is wrong, and what would be right.
         cause: String,
     },
+    /// The kernel's MPTCP.
+    #[error("app.{app}: the simulator has no MPTCP; take it off the carriers, or run on netns")]
+    Mptcp {
+        /// The application.
+        app: String,
+    },
     /// Too many applications.
     #[error("{count} applications: the simulator takes {max} at most, make two scenarios of it")]
     Apps {

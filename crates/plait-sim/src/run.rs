@@ -114,8 +114,10 @@ pub fn drive<T: Testbed>(scenario: &Scenario, testbed: &mut T) -> Result<Found, 
     testbed.run_until(end)?;
     let after = metrics::Snapshot::take(scenario, way, testbed);
     testbed.run_until(end + drain_time(scenario))?;
-    let metrics = metrics::compute(scenario, way, testbed, &before, &after);
-    Ok((metrics, captures.finish()))
+    let mut metrics = metrics::compute(scenario, way, testbed, &before, &after);
+    let series = captures.finish();
+    metrics::of_queues(&mut metrics, scenario, &series);
+    Ok((metrics, series))
 }
 
 /// Runs up to the measured time, and counts there.

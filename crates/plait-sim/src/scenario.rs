@@ -18,10 +18,13 @@ use crate::prng::Prng;
 
 pub mod app;
 pub mod bond;
+pub mod carrier;
 pub mod check;
 mod error;
+pub mod event;
 pub mod figure;
 mod files;
+mod like;
 pub mod link;
 pub mod measure;
 pub mod metric;
@@ -38,6 +41,7 @@ mod tests;
 pub use app::AppSpec;
 pub use bond::BondSpec;
 pub use check::{CellResult, Check, CheckOutcome, PaperValue};
+pub use event::{Action, Event};
 pub use figure::Figure;
 pub use files::ReadFile;
 pub use link::LinkSpec;
@@ -90,6 +94,8 @@ pub struct Scenario {
     pub steer: Option<SteerSpec>,
     /// The applications.
     pub apps: Vec<AppSpec>,
+    /// What happens meanwhile.
+    pub events: Vec<Event>,
     /// What is varied.
     pub sweep: Vec<Axis>,
     /// What is recorded over time.
@@ -108,24 +114,34 @@ impl Scenario {
     /// This scenario with the times that are left to chance as a seed draws them. They are the same
     /// in all cells of a sweep, so that these meet the same course of things.
     pub fn drawn(&self, seed: u64) -> Cow<'_, Self> {
-        if self.apps.iter().all(|app| app.start == app.start_latest) {
+        if self.events.is_empty() && self.apps.iter().all(|app| app.start == app.start_latest) {
             return Cow::Borrowed(self);
         }
         // Apart from the sequence that everything else in a run is drawn from.
         let mut prng = Prng::new(!seed);
         let mut drawn = self.clone();
         for app in &mut drawn.apps {
+            if !app.start_step.is_zero() {
+                let steps = app.start_latest.saturating_sub(app.start).as_nanos();
+                let steps = steps / app.start_step.as_nanos() + 1;
+                let step = u32::try_from(u128::from(seed) % steps);
+                app.start += app.start_step * step.expect("no more than a thousand steps are read");
+                app.start_latest = app.start;
+                continue;
+            }
             let spread = app.start_latest.saturating_sub(app.start).as_nanos();
             let spread = u64::try_from(spread).expect("a day is less than 2^64 ns");
             app.start += Duration::from_nanos(prng.up_to(spread));
             app.start_latest = app.start;
         }
+        event::settle(&mut drawn, &mut prng);
         Cow::Owned(drawn)
     }
 
-    /// Adds the scenario's figures to the metrics of all results; what was not run to compare with
-    /// leaves them out.
+    /// Adds what compares cells to the metrics of all results: how the bond stands beside other
+    /// carriers, and the scenario's figures. What was not run to compare with leaves them out.
     pub fn compare(&self, results: &mut [CellResult]) {
+        carrier::compare(results);
         figure::add(&self.figures, results);
     }
 
@@ -167,13 +183,21 @@ impl Experiment {
         })?;
         let mut root = plait_toml::tree::parse(file, &text)?;
         let problems = Problems::default();
-        let declared = declared_values(&root);
-        for setting in settings {
-            apply(&mut root, setting.as_ref(), &problems);
-        }
         let cache = Cache::default();
         let folder = file.parent().unwrap_or(Path::new(""));
         let files = Reader { read, cache: &cache, problems: &problems, folder };
+        root = like::resolve(root, &files);
+        // The list of carriers becomes an axis, which other settings may narrow.
+        let lists = |setting: &str| setting.split('=').next().map(str::trim) == Some(carrier::LIST);
+        let settings = || settings.iter().map(AsRef::as_ref);
+        for setting in settings().filter(|setting| lists(setting)) {
+            apply(&mut root, setting, &problems);
+        }
+        carrier::spread(&mut root, &problems);
+        let declared = declared_values(&root);
+        for setting in settings().filter(|setting| !lists(setting)) {
+            apply(&mut root, setting, &problems);
+        }
         let whole = Place::Line(file.into(), 1);
         let loaded = read_scenario(&root, &whole, &declared, &files);
         let cells = match &loaded {
@@ -231,11 +255,20 @@ fn read_scenario(
     let whole = duration.unwrap_or(Duration::from_secs(86_400));
     let Topology { links, bond, steer, apps, link_names, app_names } =
         read_topology(&mut top, whole, files);
+    let around = event::Around {
+        duration: whole,
+        link_names: &link_names,
+        links: &links,
+        app_names: &app_names,
+        has_bond: top.holds_any(&["bond"]) || top.holds_any(&[carrier::AXIS]),
+    };
+    let events = event::read_all(top.many("event"), around);
     let dimensions = sweep::read_all(top.many("sweep"), declared);
     let sweep: Vec<Axis> = dimensions.iter().map(|dimension| dimension.axis.clone()).collect();
     let owners = Owners { apps: &app_names, links: &link_names, measures: &[] };
     let Expectations { capture, measures, figures, paper, checks } =
         read_expectations(&mut top, &sweep, owners, whole);
+    top.know(&[carrier::AXIS, carrier::LIST]);
     top.finish();
     let (name, title, source, duration) = (name?, title?, source?, duration?);
     let scenario = Scenario {
@@ -250,6 +283,7 @@ fn read_scenario(
         bond,
         steer,
         apps,
+        events,
         sweep,
         capture,
         measures,
@@ -359,8 +393,12 @@ fn read_cells(
     let refuse =
         |place: &Place, problem: Problem| files.problems().add(place, "[[sweep]] key", problem);
     let cells = sweep::expand(root, dimensions, refuse);
-    let cell = |(name, settings, table): (String, Settings, Table)| {
-        let (scenario, _) = read_scenario(&table, place, declared, files)?;
+    let cell = |(name, settings, mut table): (String, Settings, Table)| {
+        let carried = carrier::apply(&mut table, files.problems());
+        let (mut scenario, _) = read_scenario(&table, place, declared, files)?;
+        if carried.is_some() {
+            carrier::keep_used(&mut scenario);
+        }
         Some(Cell { name, settings, scenario })
     };
     cells.into_iter().filter_map(cell).collect()

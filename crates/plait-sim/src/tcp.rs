@@ -13,6 +13,7 @@ mod delivery_rate;
 mod new_reno;
 mod pacing;
 mod prr;
+mod quic;
 mod rack;
 mod ranges;
 mod receiver;
@@ -29,7 +30,7 @@ mod window_use;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Pacing, ReceiverConfig, Recovery, SenderConfig, UnknownRecovery};
+pub use config::{Acks, Pacing, ReceiverConfig, Recovery, SenderConfig, UnknownRecovery};
 pub use receiver::{ReceiverCounters, TcpReceiver};
 pub use reordering::DupThreshold;
 pub use segment::{Flags, SackOption, Segment, SeqRange};

@@ -21,10 +21,11 @@ use crate::app::{self, App, Outbox, Span};
 use crate::error::WorldError;
 use crate::packet::{End, Packet};
 use crate::prng::Prng;
-use crate::scenario::Scenario;
 use crate::scenario::app::Via;
+use crate::scenario::{Action, Scenario};
 
 mod course;
+mod events;
 mod gateways;
 mod headers;
 mod in_order;
@@ -91,6 +92,8 @@ pub struct World {
     slots: Vec<Slot>,
     /// When the scenario starts: the bond is up.
     zero: Instant,
+    /// What happens meanwhile, with the number of the link to which it does.
+    events: Vec<(Action, usize)>,
     /// Packets that applications have sent and nobody has carried yet.
     outbox: Outbox,
     /// Packets that came out of gateways and links on their receiver's side.
@@ -126,6 +129,7 @@ impl World {
             server_wires: Default::default(),
             slots: Vec::new(),
             zero: Instant::ZERO,
+            events: Vec::new(),
             outbox: Outbox::new(),
             delivered: Vec::new(),
         };
@@ -133,6 +137,7 @@ impl World {
         world.zero = world.course.now;
         world.network.begin(scenario, world.zero)?;
         world.add_apps(scenario, &mut prng)?;
+        world.add_events(scenario);
         Ok(world)
     }
 
@@ -206,6 +211,7 @@ impl World {
                 Via::Bond => Carrier::Bond,
                 Via::Steer => Carrier::Steer,
                 Via::Link(name) => Carrier::Link(number(name)),
+                Via::Mptcp => return Err(WorldError::Mptcp { app: spec.name.clone() }),
             };
             let mut alarm = Alarm::default();
             alarm.set(app.poll_timeout(), Event::App(at), &mut self.course.queue);
@@ -233,6 +239,7 @@ impl World {
                 }
             }
             Event::Steering(timer) => self.ring_steering(at, timer),
+            Event::Scenario(number) => self.happen(number),
             Event::App(number) => {
                 let Slot { app, alarm, .. } = &mut self.slots[number];
                 if alarm.rings(at) {

@@ -42,27 +42,6 @@ impl Deliveries {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// Rate over each window of length `window` that lies between `from` and `until`, in the order
-    /// of their starts, which are `step` apart.
-    pub(crate) fn sliding_bps(
-        &self,
-        from: Instant,
-        until: Instant,
-        window: Duration,
-        step: Duration,
-    ) -> Vec<(Instant, u64)> {
-        let before = |at: Instant| self.arrivals.partition_point(|(arrival, _)| *arrival < at);
-        let starts = (0..).map(|index| from + step * index);
-        let starts = starts.take_while(|start| *start + window <= until);
-        let rate = |start: Instant| {
-            let within = &self.arrivals[before(start)..before(start + window)];
-            let bits: u128 = within.iter().map(|(_, bytes)| u128::from(*bytes) * 8).sum();
-            let rate = (bits * 1_000_000).checked_div(window.as_micros()).unwrap_or(0);
-            (start, u64::try_from(rate).unwrap_or(u64::MAX))
-        };
-        starts.map(rate).collect()
-    }
-
     /// The arrivals of several as one.
     pub(crate) fn merged(all: &[Self]) -> Self {
         let mut arrivals: Vec<_> = all.iter().flat_map(|one| one.arrivals.clone()).collect();
@@ -110,17 +89,5 @@ mod tests {
         assert_eq!(merged.rate_bps(at(0), at(100)), 240_000);
         assert_eq!(merged.longest_gap(at(0), at(100)).as_millis(), 60);
         assert_eq!(merged.rate_bps(at(5), at(5)), 0);
-    }
-
-    #[test]
-    fn windows_slide_over_what_arrived() {
-        let start = Instant::now();
-        let ms = Duration::from_millis;
-        let deliveries = arriving(start, &[0, 40, 99, 100, 150, 399]);
-        let windows = deliveries.sliding_bps(start, start + ms(300), ms(100), ms(50));
-        // 1000 bytes in 100 ms are 80 kbit/s.
-        let expected = [(0, 240_000), (50, 160_000), (100, 160_000), (150, 80_000), (200, 0)];
-        assert_eq!(windows, expected.map(|(at, rate)| (start + ms(at), rate)));
-        assert!(deliveries.sliding_bps(start, start + ms(99), ms(100), ms(50)).is_empty());
     }
 }

@@ -29,7 +29,7 @@ impl Naming {
             settings,
             axes: scenario.sweep.clone(),
             seed: args.experiment.seed,
-            seeds: args.seeds,
+            seeds: args.seeds(),
         }
     }
 
@@ -106,9 +106,9 @@ sweep = [
         let read = |_: &Path| Ok(TEXT.to_owned());
         let experiment = Experiment::load(Path::new("y.toml"), &settings, &read).unwrap();
         let args = RunArgs {
-            on: On::Sim,
-            seeds: 2,
+            seeds: Some(2),
             experiment: ExperimentArgs { settings, ..ExperimentArgs::of("x/y") },
+            ..RunArgs::of("", On::Sim)
         };
         (Naming::new(&args, &experiment.scenario), experiment)
     }
@@ -150,9 +150,8 @@ sweep = [
     fn the_back_end_is_named() {
         let (_, experiment) = naming(&[]);
         let args = RunArgs {
-            on: On::Netns,
-            seeds: 1,
             experiment: ExperimentArgs { seed: 3, ..ExperimentArgs::of("x/y") },
+            ..RunArgs::of("", On::Netns)
         };
         let naming = Naming::new(&args, &experiment.scenario);
         assert_eq!(naming.whole(), "plait-lab run x/y --on netns --seed 3");

@@ -5,16 +5,16 @@
 //! - [`bond`]: the gateways' configuration.
 //! - [`steering`]: the steering node's.
 //! - [`udp`], [`tcp`]: the applications.
+//! - [`events`]: what happens meanwhile.
 //! - [`testbed`]: all of it under way, as the shared code of metrics and series sees it.
 //! - [`health`]: whether the machine kept up.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use plait_sim::prng::Prng;
-use plait_sim::run::{drain_time, drive};
+use plait_sim::run::{Found, drain_time, drive};
 use plait_sim::scenario::{Cell, CellResult, Experiment, Scenario};
 
 use crate::cli::RunArgs;
@@ -24,6 +24,7 @@ use crate::steering::PlacedNode;
 
 mod bond;
 mod error;
+mod events;
 mod health;
 mod plan;
 mod site;
@@ -76,20 +77,9 @@ pub(crate) fn run_time(scenario: &Scenario) -> Duration {
     SET_UP + scenario.duration + drain_time(scenario)
 }
 
-/// What a run found.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Outcome {
-    /// Metrics by full name.
-    pub(crate) metrics: BTreeMap<String, f64>,
-    /// Captured series by full name, one sample per interval.
-    pub(crate) series: BTreeMap<String, Vec<f64>>,
-    /// For each application, the longest time without payload in order.
-    pub(crate) standstill: BTreeMap<String, Duration>,
-}
-
 /// Runs a cell and adds the scenario's own measures.
 pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
-    let Outcome { metrics, series, .. } = run_scenario(&cell.scenario, seed)?;
+    let (metrics, series) = run_scenario(&cell.scenario, seed)?;
     let (name, settings) = (cell.name.clone(), cell.settings.clone());
     let mut result = CellResult { cell: name, settings, seed, metrics, series };
     cell.scenario.measure(&mut result);
@@ -97,7 +87,7 @@ pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
 }
 
 /// Runs a scenario in namespaces of its own, again when the machine did not keep up.
-pub(crate) fn run_scenario(scenario: &Scenario, seed: u64) -> Result<Outcome> {
+fn run_scenario(scenario: &Scenario, seed: u64) -> Result<Found> {
     for _ in 1..TRIES {
         match run_once(scenario, seed) {
             Err(error) if is_too_slow(&error) => output::note(format!("{error:#}; once more")),
@@ -112,7 +102,7 @@ pub(crate) fn is_too_slow(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(NetnsError::TooSlow { .. }))
 }
 
-fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
+fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     let scenario = &*scenario.drawn(seed);
     let mut prng = Prng::new(seed);
     let site = Site::build(scenario, &mut prng)?;
@@ -123,16 +113,19 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Outcome> {
     let steer = scenario.steer.as_ref().filter(|_| plan::steers(scenario));
     let node = steer
         .map(|spec| PlacedNode::start(&site.provider, &site.customer, &node_file(scenario, spec)));
-    let carriers = Carriers { bond: bond.transpose()?, node: node.transpose()? };
+    let (bond, node) = (bond.transpose()?, node.transpose()?);
+    let carriers = Carriers { bond, node, killed: Vec::new(), restarted: false };
+    if plan::needs_mptcp(scenario) {
+        site.enable_mptcp(scenario)?;
+    }
     let mut testbed = NetnsTestbed::start(scenario, &site, carriers, &mut prng)?;
     let (mut metrics, series) = drive(scenario, &mut testbed)?;
     let health = testbed.health()?;
     for app in testbed.apps_without_timeouts() {
         metrics.remove(&format!("timeouts.{app}"));
     }
-    let standstill = testbed.standstill();
     testbed.stop()?;
     health.check()?;
     output::note(health.describe());
-    Ok(Outcome { metrics, series, standstill })
+    Ok((metrics, series))
 }

@@ -48,6 +48,13 @@ impl Samples {
         }
     }
 
+    /// The value below which this share lies.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let Self(values) = self;
+        let rank = (share * values.len() as f64).ceil() as usize;
+        values[rank.clamp(1, values.len()) - 1]
+    }
+
     pub(crate) fn low(&self) -> f64 {
         self.0[0]
     }

@@ -36,6 +36,11 @@ impl<'a> Sink<'a> {
             Record::Check(body) => self.output.record("check", body)?,
             Record::Summary(body) => self.output.record("summary", body)?,
         }
+        self.put_to_file(record)
+    }
+
+    /// Writes a record to the file alone.
+    pub(crate) fn put_to_file(&mut self, record: &Record) -> Result<()> {
         if let Some((path, file)) = &mut self.file {
             let line = serde_json::to_string(record)?;
             writeln!(file, "{line}")

@@ -206,15 +206,14 @@ fn run_scenario(name: &str, text: &str, output: &Output) -> Result<Option<crate:
     let (file, out) = (scratch.path().join("scenario.toml"), scratch.path().join("out.jsonl"));
     fs::write(&file, format!("name = \"self/{name}\"\n{HEAD}{text}"))?;
     let args = RunArgs {
-        on: On::Netns,
-        seeds: 1,
         experiment: ExperimentArgs {
             out: Some(out.clone()),
             ..ExperimentArgs::of(&file.display().to_string())
         },
+        ..RunArgs::of("", On::Netns)
     };
     match run::run(&args, output) {
-        Err(error) if run::is_too_slow(&error) => {
+        Err(error) if run::netns::is_too_slow(&error) => {
             let written = fs::read_to_string(&out).unwrap_or_default();
             ensure!(written.is_empty(), "figures of a machine that did not keep up: {written}");
             output.line(format!("{name}: no figures to check: {error}"))?;

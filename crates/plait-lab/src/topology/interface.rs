@@ -4,6 +4,7 @@
 //! unplugged; the emulator keeps its end of it.
 
 use anyhow::Result;
+use plait_net::netns::NetNs;
 
 use super::{TUN_QUEUE_PACKETS, Topology, customer_name, ip_batch, link_v4};
 
@@ -12,52 +13,83 @@ const AWAY: &str = "plait-server";
 /// Host number of a link's other address at the customer: 10.N.0.5/30.
 const OTHER_HOST: u8 = 5;
 
+/// A customer's end of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interface<'a> {
+    pub(crate) device: &'a str,
+    /// N of its network 10.N.0.0/30.
+    pub(crate) number: u8,
+    /// Its place among the customer's links, from 0.
+    pub(crate) place: usize,
+    pub(crate) mtu: u32,
+}
+
+impl Interface<'_> {
+    /// Takes it away, with its addresses and routes.
+    pub(crate) fn remove(&self, customer: &NetNs) -> Result<()> {
+        ip_batch(customer, "", &[format!("link set dev {} netns {AWAY}", self.device)])
+    }
+
+    /// Brings it back from `away`, with its IPv4 address and routes, to the customer of this name.
+    pub(crate) fn bring_back(&self, away: &NetNs, customer: &NetNs, name: &str) -> Result<()> {
+        let Self { device, number, mtu, .. } = *self;
+        ip_batch(away, "", &[format!("link set dev {device} netns {name}")])?;
+        let here = link_v4(number, 1);
+        let mut lines = vec![
+            format!("link set dev {device} mtu {mtu} txqueuelen {TUN_QUEUE_PACKETS} up"),
+            format!("addr add {here}/30 dev {device}"),
+        ];
+        lines.extend(self.default_routes());
+        ip_batch(customer, "", &lines)
+    }
+
+    /// Gives it another IPv4 address in place of its own, as a provider does that renumbers.
+    pub(crate) fn readdress(&self, customer: &NetNs, provider: &NetNs) -> Result<()> {
+        let Self { device, number, .. } = *self;
+        let (old, new) = (link_v4(number, 1), link_v4(number, OTHER_HOST));
+        ip_batch(provider, "", &[format!("route add {new}/32 dev {device}")])?;
+        let mut lines = vec![
+            format!("rule add from {new} lookup {}", table(number)),
+            format!("addr add {new}/30 dev {device}"),
+            format!("addr del {old}/30 dev {device}"),
+        ];
+        lines.extend(self.default_routes());
+        ip_batch(customer, "", &lines)
+    }
+
+    /// Lines that set the routes over it.
+    fn default_routes(&self) -> [String; 2] {
+        let Self { device, number, place, .. } = *self;
+        let via = format!("default via {} dev {device}", link_v4(number, 2));
+        [
+            format!("route replace {via} metric {} onlink", place + 1),
+            format!("route replace {via} table {} onlink", table(number)),
+        ]
+    }
+}
+
 impl Topology {
     /// Takes the first customer's interface away, with its addresses and routes.
     pub(crate) fn remove_interface(&self, name: &str) -> Result<()> {
-        ip_batch(&self.customer().netns, "", &[format!("link set dev {name} netns {AWAY}")])
+        self.interface(name)?.remove(&self.customer().netns)
     }
 
     /// Brings a removed interface back, with its IPv4 address and routes.
     pub(crate) fn return_interface(&self, name: &str) -> Result<()> {
-        let back = format!("link set dev {name} netns {}", customer_name(0));
-        ip_batch(&self.server, "", &[back])?;
-        let link = self.link(name)?;
-        let (mtu, here) = (link.spec.mtu, link_v4(link.number, 1));
-        let mut lines = vec![
-            format!("link set dev {name} mtu {mtu} txqueuelen {TUN_QUEUE_PACKETS} up"),
-            format!("addr add {here}/30 dev {name}"),
-        ];
-        lines.extend(self.default_routes(name)?);
-        ip_batch(&self.customer().netns, "", &lines)
+        let interface = self.interface(name)?;
+        interface.bring_back(&self.server, &self.customer().netns, &customer_name(0))
     }
 
-    /// Gives the first customer's interface another IPv4 address in place of its own, as a provider
-    /// does that renumbers.
+    /// Gives the first customer's interface another IPv4 address in place of its own.
     pub(crate) fn change_address(&self, name: &str) -> Result<()> {
-        let link = self.link(name)?;
-        let number = link.number;
-        let (old, new) = (link_v4(number, 1), link_v4(number, OTHER_HOST));
-        ip_batch(&self.provider, "", &[format!("route add {new}/32 dev {name}")])?;
-        let mut lines = vec![
-            format!("rule add from {new} lookup {}", table(number)),
-            format!("addr add {new}/30 dev {name}"),
-            format!("addr del {old}/30 dev {name}"),
-        ];
-        lines.extend(self.default_routes(name)?);
-        ip_batch(&self.customer().netns, "", &lines)
+        self.interface(name)?.readdress(&self.customer().netns, &self.provider)
     }
 
-    /// Lines that set the routes over a link.
-    fn default_routes(&self, name: &str) -> Result<[String; 2]> {
-        let number = self.link(name)?.number;
-        let position = self.customer().links.iter().take_while(|link| link.spec.name != name);
-        let metric = position.count() + 1;
-        let via = format!("default via {} dev {name}", link_v4(number, 2));
-        Ok([
-            format!("route replace {via} metric {metric} onlink"),
-            format!("route replace {via} table {} onlink", table(number)),
-        ])
+    fn interface(&self, name: &str) -> Result<Interface<'_>> {
+        let link = self.link(name)?;
+        let before = self.customer().links.iter().take_while(|link| link.spec.name != name);
+        let (device, mtu) = (link.spec.name, link.spec.mtu);
+        Ok(Interface { device, number: link.number, place: before.count(), mtu })
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn enable_mptcp(
         allow_mptcp(netns)?;
     }
     let endpoint = |(address, device): &(IpAddr, &str)| {
-        format!("mptcp endpoint add {address} dev {device} subflow")
+        // Announced, too, for connections that begin at the server.
+        format!("mptcp endpoint add {address} dev {device} subflow signal")
     };
     ip_batch(customer, "", &others.iter().map(endpoint).collect::<Vec<_>>())
 }

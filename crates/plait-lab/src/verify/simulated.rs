@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{Effort, Figure};
-use crate::cli::{ExperimentArgs, On, RunArgs};
+use crate::cli::{On, RunArgs};
 use crate::record::{CheckFigure, Results};
 use crate::run::results;
 
@@ -12,7 +12,7 @@ const TABLE_TIME_MAX_S: f64 = 60.0;
 
 /// A scenario with the seeds 1, 2, ….
 pub(super) fn simulate(name: &str, seeds: u64) -> Result<Results> {
-    results(&RunArgs { on: On::Sim, seeds, experiment: ExperimentArgs::of(name) })
+    results(&RunArgs { seeds: Some(seeds), ..RunArgs::of(name, On::Sim) })
 }
 
 pub(super) fn check_table(effort: Effort) -> Result<Vec<Figure>> {

@@ -9,6 +9,8 @@ mod loss_floor;
 mod meter;
 mod min_rtt;
 mod model;
+mod overload;
+mod policer;
 mod probe;
 mod relief;
 
@@ -188,6 +190,10 @@ impl Bbr {
         if self.model.min_rtt.is_stale(now) {
             return self.enter_probe_rtt();
         }
+        if self.model.policer.bound().is_some() {
+            // It asks for more itself, and more gently.
+            return;
+        }
         let is_due = now.since(self.probed_at) >= self.model.probe_interval(now, self.probes);
         if is_due || is_asked_for {
             self.probes += 1;
@@ -197,7 +203,7 @@ impl Bbr {
             }
             let is_small =
                 self.model.bdp_bytes() <= 2 * model::window_min(self.start.segment_bytes);
-            self.state = State::Up(ProbeUp::new(self.model.bandwidth.get(), is_small));
+            self.state = State::Up(ProbeUp::new(self.model.rate(), is_small));
         }
     }
 
@@ -264,6 +270,8 @@ impl Controller for Bbr {
         if let Some(reading) = self.model.read_meter(sample, relieves) {
             self.judge(sample, &reading);
         }
+        let is_steady = matches!(self.state, State::Cruise { rounds } if rounds > 2);
+        self.model.watch_policer(sample, is_steady, self.start.segment_bytes);
         self.step(sample, round_over);
         if round_over {
             self.model.begin_round();
@@ -297,7 +305,7 @@ impl Controller for Bbr {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let bandwidth = self.model.bandwidth.get();
+        let bandwidth = self.model.rate();
         if bandwidth == Rate::ZERO {
             return None;
         }
@@ -313,7 +321,7 @@ impl Controller for Bbr {
     }
 
     fn bandwidth(&self) -> Option<Rate> {
-        Some(self.model.bandwidth.get()).filter(|rate| *rate > Rate::ZERO)
+        Some(self.model.rate()).filter(|rate| *rate > Rate::ZERO)
     }
 
     fn in_slow_start(&self) -> bool {

@@ -4,6 +4,7 @@ use core::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::activity::Activity;
+use super::census::Counted;
 use super::codel::Codel;
 use super::store::Chain;
 use crate::flow::flow_hash;
@@ -29,6 +30,7 @@ pub(super) struct Flow {
     pub(super) passed_packets: u32,
     /// Bytes that it may still send in this turn.
     pub(super) credit_bytes: i64,
+    pub(super) counted: Counted,
     /// It stands in one of the two lists.
     listed: bool,
 }

@@ -5,7 +5,7 @@
 
 use crate::drop_reason::DropReason;
 use crate::fq_codel::{FqCodel, FqCodelConfig, Queued};
-use crate::scheduler::FlowClass;
+use crate::scheduler::{BulkLoad, FlowClass};
 use crate::time::{Duration, Instant};
 use crate::wire::ip::Inner;
 
@@ -33,6 +33,11 @@ impl Backlog {
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.queue.bytes()
+    }
+
+    /// What the bulk flows are like.
+    pub(super) fn bulk_load(&self) -> BulkLoad {
+        self.queue.bulk_load()
     }
 
     /// Packets that wait.

@@ -58,6 +58,11 @@ impl PathCongestion {
         self.controller.bandwidth()
     }
 
+    /// Whether the controller has not found yet what the path carries.
+    pub fn is_starting(&self) -> bool {
+        self.controller.in_slow_start()
+    }
+
     /// Whether the path could have sent for a while and did not.
     pub fn is_starved(&self, now: Instant) -> bool {
         self.pacer.is_starved(now)

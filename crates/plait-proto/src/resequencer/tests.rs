@@ -402,3 +402,17 @@ fn regression_a_jump_costs_no_more_than_a_packet() {
     assert!(case.resequencer.slots_walked() <= 3000, "{}", case.resequencer.slots_walked());
     assert_eq!(case.stats().given_up + 1000, case.resequencer.floor().0 + case.ahead());
 }
+
+/// Packets that wait for nothing, above a gap, each looked for again for the next that waits.
+#[test]
+fn regression_full_bytes_above_a_gap_cost_no_walk_per_packet() {
+    let config = ResequencerConfig { bytes_max: 64, ..ResequencerConfig::default() };
+    let mut case = Case::new(config);
+    for seq in 1..20_000 {
+        case.insert(seq, 0);
+    }
+    for seq in 20_001..25_000 {
+        case.insert(seq, 2);
+    }
+    assert!(case.resequencer.slots_walked() <= 60_000, "{}", case.resequencer.slots_walked());
+}

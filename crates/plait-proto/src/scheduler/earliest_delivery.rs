@@ -14,12 +14,14 @@ use super::{
 };
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use growth::Joined;
 use health::Health;
-use members::Members;
+use members::{Demand, Members};
 use overflow::Overflow;
 use spread::{Spread, Turns};
 use trial::Trial;
 
+mod growth;
 mod health;
 mod members;
 mod overflow;
@@ -31,6 +33,10 @@ mod trial;
 /// Among paths of one price the slower one is used when this much of the quicker ones' time waits:
 /// a packet alone does not take a detour because the pacer lets the next go in a moment.
 const DETOUR_BACKLOG: Duration = Duration::from_millis(1);
+/// A path outside the set whose round trip is no longer than so many times the best one's and this
+/// is near: its trial may fill it with copies.
+const NEAR_TIMES: u32 = 3;
+const NEAR_MORE: Duration = Duration::from_millis(20);
 /// An interactive packet waits only if it arrives so much earlier.
 const WORTH_WAITING: Duration = Duration::from_millis(1);
 
@@ -58,6 +64,7 @@ struct PathState {
     may_join: bool,
     /// Whether it belongs to the set that carries bulk traffic.
     is_member: bool,
+    joined: Joined,
     /// Whether it gets bulk packets although nothing waits.
     turns: Turns,
 }
@@ -89,16 +96,21 @@ impl EarliestDelivery {
     }
 
     /// Follows windows, health and trials, and chooses the bulk set again when it is time.
-    fn observe(&mut self, view: &View<'_>, bytes: u64) {
-        self.stalls.watch(view, bytes);
+    fn observe(&mut self, view: &View<'_>, packet: &PacketInfo) {
+        self.stalls.watch(view, packet.bytes);
         let mut changed = self.judge_health(view);
         for path in view.paths {
             let state = self.paths.touch(path.id);
             changed |= state.trial.follow(path, view.now, state.is_member);
         }
+        if self.spread.is_silent(view.now) {
+            // Flows that begin now have the windows of the quick path.
+            view.paths.iter().for_each(|path| self.paths.touch(path.id).joined.begin_anew());
+        }
         let are_due = self.members.are_due(view, changed);
         if are_due {
-            self.members.choose(view, &mut self.paths, &self.stalls);
+            let demand = Demand { load: packet.load, sent: self.spread.last_second() };
+            self.members.choose(view, &mut self.paths, &self.stalls, demand);
         }
         if self.spread.follow(view.now) || are_due {
             self.spread.choose(view, &mut self.paths);
@@ -246,11 +258,13 @@ impl EarliestDelivery {
         let probed = view.paths.iter().find(|path| {
             let state = self.state(path);
             let few = path.in_flight_bytes + packet.bytes <= FREE_BYTES_MIN;
-            let may_be_probed = few || state.trial.is_on() && !state.health.is_out();
+            // Copies that fill a far path for its trial would cost more than is won by them.
+            let is_near = base_rtt(path) <= base_rtt(best) * NEAR_TIMES + NEAR_MORE;
+            let is_tried = is_near && state.trial.is_on() && !state.health.is_out();
             path.id != best.id
                 && !state.is_member
                 && (path.price <= best.price || overflows)
-                && may_be_probed
+                && (few || is_tried)
                 && path.has_room(view.now, packet.bytes)
         });
         probed.map_or(Decision::Send(best.id), |probed| copies(best, probed))
@@ -336,7 +350,7 @@ impl Scheduler for EarliestDelivery {
     }
 
     fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
-        self.observe(view, packet.bytes);
+        self.observe(view, packet);
         match packet.class {
             FlowClass::Bulk => {
                 self.follow_queue(view, packet);

@@ -52,6 +52,7 @@ fn any_path() -> impl Strategy<Value = PathView> {
             capacity: Rate::from_mbit(mbit),
             // Half of the pacers let a packet go at once.
             ready_at: Instant::from_nanos(ready_in_us.saturating_sub(10_000) * 1000),
+            is_starting: false,
             loss_permille,
         }
     })
@@ -61,7 +62,7 @@ fn any_packet() -> impl Strategy<Value = PacketInfo> {
     (40_u64..1500, any::<bool>(), prop::sample::select(vec![0, 1500, 20_000, 1 << 20])).prop_map(
         |(bytes, is_bulk, queued_bytes)| {
             let class = if is_bulk { FlowClass::Bulk } else { FlowClass::Interactive };
-            PacketInfo { bytes, class, queued_bytes }
+            PacketInfo { bytes, class, queued_bytes, load: BulkLoad::default() }
         },
     )
 }

@@ -1,6 +1,6 @@
 //! Synthetic views for tests of schedulers.
 
-use super::{FlowClass, PacketInfo, PathView, Scheduler, View};
+use super::{BulkLoad, FlowClass, PacketInfo, PathView, Scheduler, View};
 use crate::scheduler::Decision;
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
@@ -26,6 +26,7 @@ pub(super) fn path(id: u8) -> PathBuilder {
         window_bytes: None,
         capacity: Rate::ZERO,
         ready_at: Instant::ZERO,
+        is_starting: false,
         loss_permille: 0,
     })
 }
@@ -113,9 +114,13 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
     View { now: Instant::ZERO, paths }
 }
 
+/// One flow with a congestion controller.
+pub(super) const ONE_FLOW: BulkLoad =
+    BulkLoad { flows: 1, is_unresponsive: false, is_fresh: false };
+
 /// A full-sized packet.
 pub(super) const PACKET: PacketInfo =
-    PacketInfo { bytes: 1500, class: FlowClass::Bulk, queued_bytes: 0 };
+    PacketInfo { bytes: 1500, class: FlowClass::Bulk, queued_bytes: 0, load: ONE_FLOW };
 
 /// A full-sized bulk packet with so many bytes behind it.
 pub(super) fn bulk(queued_bytes: u64) -> PacketInfo {
@@ -124,7 +129,7 @@ pub(super) fn bulk(queued_bytes: u64) -> PacketInfo {
 
 /// A full-sized packet of an interactive flow.
 pub(super) const INTERACTIVE: PacketInfo =
-    PacketInfo { bytes: 1500, class: FlowClass::Interactive, queued_bytes: 0 };
+    PacketInfo { bytes: 1500, class: FlowClass::Interactive, queued_bytes: 0, load: ONE_FLOW };
 
 /// A decision in words, as tables hold it: `0`, `0+1`, `wait 200` in microseconds, `blocked`.
 pub(super) fn words(decision: Decision) -> String {

@@ -197,6 +197,7 @@ impl Attachment {
             window_bytes: None,
             capacity: Rate::ZERO,
             ready_at: Instant::ZERO,
+            is_starting: false,
             loss_permille: 0,
         }
     }

@@ -5,7 +5,7 @@ use super::attachment::{Attachment, Carriage, FAMILIES, family};
 use super::config::{ClientConfig, Granularity, NodeConfig};
 use super::packet::Steerable;
 use super::status::{ClientCounters, ClientStatus};
-use crate::scheduler::{Decision, FlowClass, PacketInfo, PathView, Scheduler, View};
+use crate::scheduler::{BulkLoad, Decision, FlowClass, PacketInfo, PathView, Scheduler, View};
 use crate::time::{Duration, Instant};
 
 /// A client is busy, and its attachments are probed often, for so long after a packet.
@@ -186,7 +186,12 @@ impl Client {
         }
         let view = View { now, paths: &way.view };
         let bytes = bytes as u64;
-        let packet = PacketInfo { bytes, class: FlowClass::Bulk, queued_bytes: 0 };
+        let packet = PacketInfo {
+            bytes,
+            class: FlowClass::Bulk,
+            queued_bytes: 0,
+            load: BulkLoad::default(),
+        };
         let scheduler = match granularity {
             Granularity::Packet => &mut way.packets,
             Granularity::Flow => &mut way.flows,

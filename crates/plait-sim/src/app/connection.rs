@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plait_proto::congestion::ControllerConfig;
+use plait_proto::congestion::{ControllerConfig, SlowStart};
 use plait_proto::time::{Duration, Instant};
 
 use super::tally::Tally;
@@ -11,8 +11,8 @@ use crate::error::WorldError;
 use crate::packet::{End, Packet, Protocol};
 use crate::scenario::app::TcpKind;
 use crate::tcp::{
-    DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source, TcpReceiver,
-    TcpSender,
+    Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source,
+    TcpReceiver, TcpSender,
 };
 
 /// IPv4 and TCP headers with timestamps.
@@ -31,16 +31,18 @@ pub(super) struct Ends {
 pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends, WorldError> {
     let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
     let algorithm = kind.controller.parse();
-    let controller = ControllerConfig {
-        algorithm: algorithm.map_err(|error| wrong(format!("{error}")))?,
-        ..ControllerConfig::default()
-    };
     // The scenario names the RFC, the model the threshold.
     let recovery = match kind.recovery.as_str() {
         "rfc6675" if !kind.sack => Recovery::NewReno,
         "rfc6675" => Recovery::Sack { dup_threshold: DupThreshold::Fixed(3) },
         "rfc6675-adaptive" => Recovery::Sack { dup_threshold: DupThreshold::Adaptive },
         other => other.parse().map_err(|error| wrong(format!("{error}")))?,
+    };
+    let controller = ControllerConfig {
+        algorithm: algorithm.map_err(|error| wrong(format!("{error}")))?,
+        // QUIC stacks begin with a slow start that only a loss ends.
+        slow_start: (recovery == Recovery::Quic).then_some(SlowStart::Standard),
+        ..ControllerConfig::default()
     };
     let segment_bytes = u64::from(place.mtu) - HEADERS_BYTES;
     Ok(Ends {
@@ -57,6 +59,7 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
             segment_bytes,
             window_bytes_max: kind.window_bytes_max,
             sack: kind.sack,
+            acks: if recovery == Recovery::Quic { Acks::Quic } else { Acks::Linux },
         },
     })
 }

@@ -75,6 +75,16 @@ impl RateSteps {
         self.base
     }
 
+    /// Each later rate with its time after the course's start.
+    pub fn steps(&self) -> &[(Duration, Rate)] {
+        &self.steps
+    }
+
+    /// After what time the course begins again; `None` for never.
+    pub fn period(&self) -> Option<Duration> {
+        self.period
+    }
+
     /// The rate at this time, and when another begins.
     pub fn at(&self, now: Instant) -> (Rate, Option<Instant>) {
         let first = self.steps.first().map(|(at, _)| self.zero + *at);

@@ -1,5 +1,6 @@
 //! Metrics of the measured time.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use plait_proto::dida::DidaStats;
@@ -81,6 +82,7 @@ fn of_app(
     let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
     put("offered_mbit", mbit(tally.measured_offered_bytes, time));
     put("goodput_mbit", mbit(tally.measured_goodput_bytes, time));
+    put("standstill_ms", tally.standstill().as_secs_f64() * 1e3);
     if observation.cwnd_segments.is_some() {
         put("retransmitted_percent", percent(observation.retransmits, observation.segments));
         put("timeouts", observation.timeouts as f64);
@@ -101,6 +103,16 @@ fn of_app(
     if let Some(load) = median(&observation.page_loads_s) {
         put("page_load_p50_s", load);
     }
+}
+
+/// The median delays of probes, of one each way, together.
+fn probe_rtt_ms(scenario: &Scenario, tallies: &[Cow<'_, Tally>]) -> Option<f64> {
+    let one_way = |direction: Direction| -> Option<f64> {
+        let apps = scenario.apps.iter().zip(tallies);
+        let mut probes = apps.filter(|(spec, _)| spec.probe && spec.direction == direction);
+        probes.next()?.1.delays.quantile_ms(0.5)
+    };
+    Some(one_way(Direction::Down)? + one_way(Direction::Up)?)
 }
 
 /// What became of each packet.
@@ -134,6 +146,9 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
         });
         metrics.insert("loss_percent".into(), percent(lost, sent));
     }
+    if let Some(rtt) = probe_rtt_ms(scenario, &tallies) {
+        metrics.insert("probe_rtt_ms".into(), rtt);
+    }
     let shares: Vec<f64> = tallies
         .iter()
         .enumerate()
@@ -144,6 +159,7 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
     for (metric, value) in [
         ("offered_mbit", mbit(sum(|tally| tally.measured_offered_bytes), time)),
         ("goodput_mbit", goodput(&|_| true)),
+        ("load_mbit", goodput(&|spec| !spec.probe)),
         ("bond_goodput_mbit", goodput(&|spec| spec.via == Via::Bond)),
         ("beside_goodput_mbit", goodput(&|spec| matches!(spec.via, Via::Link(_)))),
         ("tcp_goodput_mbit", goodput(&|spec| is_tcp(&spec.traffic))),
@@ -153,6 +169,25 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
     }
     if let Some(jain) = jain_index(&shares) {
         metrics.insert("jain_index".into(), jain);
+    }
+}
+
+/// The mean of each captured queue over the measured time.
+pub(super) fn of_queues(
+    metrics: &mut Metrics,
+    scenario: &Scenario,
+    series: &BTreeMap<String, Vec<f64>>,
+) {
+    let interval = scenario.capture.interval;
+    let warm = scenario.warmup.as_nanos() / interval.as_nanos().max(1);
+    let warm = usize::try_from(warm).unwrap_or(usize::MAX);
+    for link in scenario.links.keys() {
+        let samples = series.get(&format!("queue_ms.{link}")).map_or(&[][..], Vec::as_slice);
+        let counted = &samples[warm.min(samples.len())..];
+        if !counted.is_empty() {
+            let mean = counted.iter().sum::<f64>() / counted.len() as f64;
+            metrics.insert(format!("link_queue_ms.{link}"), mean);
+        }
     }
 }
 

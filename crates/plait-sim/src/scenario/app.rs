@@ -2,7 +2,7 @@
 
 use plait_proto::congestion;
 use plait_proto::time::Duration;
-use plait_toml::{Bounds, Problem, Section};
+use plait_toml::{Bounds, Node, Problem, Section, Value};
 
 use super::error::no_such;
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
@@ -23,8 +23,13 @@ pub struct AppSpec {
     pub start: Duration,
     /// When it starts at the latest; as `start` where nothing is drawn.
     pub start_latest: Duration,
+    /// Where this is not zero, each seed starts it so much later than the one before; up to
+    /// `start_latest`, and then from `start` on again.
+    pub start_step: Duration,
     /// When it stops to send, since the run began.
     pub stop: Duration,
+    /// Whether it only measures, and is no part of the load.
+    pub probe: bool,
     /// What it sends.
     pub traffic: Traffic,
 }
@@ -46,6 +51,8 @@ pub enum Via {
     Bond,
     /// The steering node.
     Steer,
+    /// The kernel's MPTCP over all links, beside bond and steering node.
+    Mptcp,
     /// The bare link of this name, beside bond and steering node.
     Link(String),
 }
@@ -162,8 +169,8 @@ pub struct TcpKind {
 }
 
 /// Kinds of loss recovery: RFC 6675 with a duplicate-ACK threshold of three; the same with a
-/// threshold that adapts to reordering, as Linux had it; RACK-TLP (RFC 8985).
-pub const RECOVERIES: [&str; 3] = ["rfc6675", "rfc6675-adaptive", "rack-tlp"];
+/// threshold that adapts to reordering, as Linux had it; RACK-TLP (RFC 8985); QUIC's (RFC 9002).
+pub const RECOVERIES: [&str; 4] = ["rfc6675", "rfc6675-adaptive", "rack-tlp", "quic"];
 
 /// What an application is read beside.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +230,8 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     let direction = section.choice("direction", &directions).unwrap_or_default();
     let via = read_via(&mut section, around);
     let client = read_client(&mut section, via.as_ref(), around);
-    let (start, start_latest) = section.seconds_range("start_s").unwrap_or_default();
+    let (start, start_latest, start_step) = read_start(&mut section);
+    let probe = section.boolean("probe").unwrap_or(false);
     let stop = section.seconds("stop_s").unwrap_or(around.duration);
     if stop <= start_latest || stop > around.duration {
         let (from, to) = (start_latest.as_secs_f64(), stop.as_secs_f64());
@@ -242,8 +250,42 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     // Without a kind nothing can be said about the options that belong to one.
     let traffic = read_traffic(kind?, &mut section, via.as_ref(), around);
     section.finish();
-    let (name, via, traffic) = (name?, via?, traffic?);
-    Some(AppSpec { name, direction, via, client, start, start_latest, stop, traffic })
+    let (name, mut via, traffic) = (name?, via?, traffic?);
+    if via == Via::Mptcp && !matches!(traffic, Traffic::Tcp(_)) {
+        // What is no TCP goes where an ordinary program would send it: over the first link.
+        via = Via::Link(around.links.first()?.0.to_owned());
+    }
+    Some(AppSpec {
+        name,
+        direction,
+        via,
+        client,
+        start,
+        start_latest,
+        start_step,
+        stop,
+        probe,
+        traffic,
+    })
+}
+
+/// A time, a pair between which each seed draws one, or `{ step_s, steps }`: each seed starts so
+/// much later than the one before, and after so many steps from the beginning again.
+fn read_start(section: &mut Section<'_>) -> (Duration, Duration, Duration) {
+    if !matches!(section.get("start_s"), Some(Node { value: Value::Table(_), .. })) {
+        let (start, latest) = section.seconds_range("start_s").unwrap_or_default();
+        return (start, latest, Duration::ZERO);
+    }
+    let mut steps = section.single("start_s");
+    for (key, example) in [("step_s", "step_s = 0.037"), ("steps", "steps = 16")] {
+        if !steps.holds_any(&[key]) {
+            steps.missing(key, example);
+        }
+    }
+    let step = steps.seconds("step_s").unwrap_or_default();
+    let count: u32 = steps.integer("steps", (1, 1000), "").unwrap_or(1);
+    steps.finish();
+    (Duration::ZERO, step * (count - 1), step)
 }
 
 fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
@@ -253,6 +295,7 @@ fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
         None if given => None,
         None | Some("bond") if around.inner_mtu.is_some() => Some(Via::Bond),
         None | Some("steer") if around.steer.is_some() => Some(Via::Steer),
+        Some("mptcp") => Some(Via::Mptcp),
         None => {
             section.missing("via", "via = \"a link's name\"");
             None
@@ -264,7 +307,8 @@ fn read_via(section: &mut Section<'_>, around: Around<'_>) -> Option<Via> {
             let bond = around.inner_mtu.map(|_| "bond");
             let steer = around.steer.map(|_| "steer");
             let links = around.links.iter().map(|(name, _)| *name);
-            let known = bond.into_iter().chain(steer).chain(links).map(str::to_owned).collect();
+            let known = bond.into_iter().chain(steer).chain(["mptcp"]).chain(links);
+            let known = known.map(str::to_owned).collect();
             section.problem("via", no_such("link", name, known));
             None
         }
@@ -276,6 +320,7 @@ fn read_client(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>)
     let clients = around.steer.map_or(1, |(_, clients)| clients);
     let other = match via {
         Some(Via::Bond) => Some("bond"),
+        Some(Via::Mptcp) => Some("mptcp"),
         Some(Via::Link(name)) => Some(name.as_str()),
         Some(Via::Steer) | None => None,
     };
@@ -316,6 +361,7 @@ fn read_udp(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>) ->
         Some(Via::Link(name)) => {
             around.links.iter().find(|(known, _)| known == name).and_then(|(_, mtu)| *mtu)
         }
+        Some(Via::Mptcp) => around.links.first().and_then(|(_, mtu)| *mtu),
         None => None,
     };
     if let Some(mtu) = mtu.map(u32::from).filter(|mtu| payload_bytes + UDP_HEADER_BYTES > *mtu) {

@@ -71,7 +71,7 @@ pub const BOND: Options<BondSection> = &[
     &links("the bond's links", "list of names, 32 at most", |bond: &mut BondSection| {
         &mut bond.links
     })
-    .required("links = [\"dsl\", \"lte\"]"),
+    .absent("all links, in the order of their names"),
     &common::inner_mtu("inner_mtu", |bond: &mut BondSection| &mut bond.inner_mtu)
         .absent("60 less than the smallest link's `mtu`, 1500 at most"),
 ];
@@ -87,7 +87,10 @@ pub(super) fn read(
     }
     let mut said = BondSection::default();
     option::read(BOND, &mut section, &mut said);
-    let names = read_links(&mut section, link_names, LINKS_MAX);
+    let mut names = read_links(&mut section, link_names, LINKS_MAX);
+    if names.is_empty() && section.is_right_so_far() && !section.holds_any(&["links"]) {
+        names = link_names.iter().take(LINKS_MAX).map(|name| (*name).to_owned()).collect();
+    }
     let dida = plait_toml::dida::read(section.single("dida"));
     let [scheduler, congestion, resequencer] =
         ["scheduler", "congestion", "resequencer"].map(|name| section.single(name));

@@ -52,6 +52,8 @@ pub struct Check {
 pub enum CheckKind {
     /// `band`: the metric itself, in every cell; the figure is the one furthest out of the band.
     Band,
+    /// `worst`: as `band`, with every run for itself instead of a cell's median.
+    Worst,
     /// `rms-ln-error`: root mean square, over the cells, of ln(run / paper).
     RmsLnError,
     /// `ordering`: the metric falls or rises along an axis. The figure counts neighbouring cells
@@ -166,6 +168,7 @@ fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> O
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Band,
+    Worst,
     RmsLnError,
     Ordering,
     Larger,
@@ -174,8 +177,9 @@ enum Kind {
     BestFit,
 }
 
-const KINDS: [(&str, Kind); 7] = [
+const KINDS: [(&str, Kind); 8] = [
     ("band", Kind::Band),
+    ("worst", Kind::Worst),
     ("rms-ln-error", Kind::RmsLnError),
     ("ordering", Kind::Ordering),
     ("larger", Kind::Larger),
@@ -209,6 +213,7 @@ fn read_kind(
     }
     Some(match kind? {
         Kind::Band => CheckKind::Band,
+        Kind::Worst => CheckKind::Worst,
         Kind::RmsLnError => CheckKind::RmsLnError,
         Kind::Spread => CheckKind::Spread,
         Kind::Ordering => read_ordering(section, around.axes)?,

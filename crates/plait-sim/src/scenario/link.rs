@@ -13,7 +13,8 @@ use super::span::{self, Span, millis};
 use crate::link::{Access, Bucket, Discipline, RateSteps, Room, Trace};
 use crate::ratio::Ratio;
 
-mod limits;
+mod course;
+pub(in crate::scenario) mod limits;
 
 /// A link between customer and provider.
 #[derive(Clone, PartialEq, Debug)]
@@ -179,13 +180,16 @@ const RTT_MAX_MS: f64 = 10_000.0;
 const CAPACITY: &[&str] = &["rate_mbit", "trace"];
 /// A direction that has one of these has steps of its own, or none.
 const STEPS: &[&str] = &["rate_mbit", "trace", "rate_steps", "rate_repeat_s"];
+/// A course is a share of the direction's own rate, so it may stand with the link.
+const COURSE: &[&str] = &["course", "trace", "rate_steps"];
 const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes", "queue_packets"];
 const ACCESS: &[&str] = &["grants", "aggregation"];
 /// An option, and those of the conditions it begins from that it takes the place of.
 const REPLACES: &[(&str, &[&str])] = &[
-    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s"]),
-    ("trace", &["rate_mbit", "rate_steps", "rate_repeat_s", "grants", "aggregation"]),
-    ("rate_steps", &["rate_repeat_s"]),
+    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s", "course"]),
+    ("trace", &["rate_mbit", "rate_steps", "rate_repeat_s", "course", "grants", "aggregation"]),
+    ("rate_steps", &["rate_repeat_s", "course"]),
+    ("course", &["rate_steps", "rate_repeat_s", "grants", "aggregation"]),
     ("queue_ms", &["queue_bytes", "queue_packets"]),
     ("queue_bytes", &["queue_ms", "queue_packets", "queue_scales"]),
     ("queue_packets", &["queue_ms", "queue_bytes", "queue_scales"]),
@@ -198,6 +202,7 @@ const OF_DIRECTION: &[&str] = &[
     "rate_steps",
     "rate_repeat_s",
     "trace",
+    "course",
     "policer",
     "shaper",
     "grants",
@@ -355,7 +360,11 @@ fn read_direction<'a>(
 ) -> Option<DirectionSpec> {
     own.know(OF_DIRECTION);
     let capacity = read_capacity(pick(&mut own, link, CAPACITY), around.files);
+    // A queue's room is that of the rate as it is told, whatever becomes of it.
+    let nominal = capacity.as_ref().map_or(Rate::ZERO, Capacity::rate_at_first);
+    let course = course::read(pick(&mut own, link, COURSE), nominal);
     let capacity = read_steps(pick(&mut own, link, STEPS), capacity, around.duration);
+    let capacity = course.or(capacity);
     let policer = limits::read_bucket(pick(&mut own, link, &["policer"]), "policer", mtu);
     let shaper = limits::read_bucket(pick(&mut own, link, &["shaper"]), "shaper", mtu);
     let section = pick(&mut own, link, ACCESS);
@@ -364,8 +373,7 @@ fn read_direction<'a>(
         section.no_effect(ACCESS, "trace", "links without a trace");
         access = Access::Always;
     }
-    let rate = capacity.as_ref().map_or(Rate::ZERO, Capacity::rate_at_first);
-    let rate = behind_queue(rate, shaper, access);
+    let rate = behind_queue(nominal, shaper, access);
     let discipline = pick(&mut own, link, &["queue"]).choice("queue", &DISCIPLINES);
     let scales = pick(&mut own, link, &["queue_scales"]).boolean("queue_scales").unwrap_or(false);
     let discipline = discipline.unwrap_or_default();

@@ -64,6 +64,32 @@ pub enum Reduce {
     PerMinute,
     /// `time-until`: seconds from the start of the span to the first sample at or below this.
     TimeUntil(f64),
+    /// `longest-below`: milliseconds of the longest stretch in which every window has a mean below
+    /// a level. Windows begin with each sample, so a standstill counts with most of a window.
+    LongestBelow(Window),
+    /// `time-back`: milliseconds from the start of the span to that of the first window whose mean
+    /// reaches a level; the length of the span where none does.
+    TimeBack(Window),
+}
+
+/// A moving mean, and what it is held against.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Window {
+    /// Samples of a window.
+    pub length: Duration,
+    /// The level, in the series' unit.
+    pub level: f64,
+}
+
+impl Window {
+    /// For each window within the samples, whether its mean reaches the level.
+    fn reaches(self, samples: &[(f64, f64)], interval: Duration) -> Vec<bool> {
+        let length = (self.length.as_secs_f64() / interval.as_secs_f64()).round().max(1.0) as usize;
+        let mean = |window: &[(f64, f64)]| {
+            window.iter().map(|(_, value)| value).sum::<f64>() / length as f64
+        };
+        samples.windows(length).map(|window| mean(window) >= self.level).collect()
+    }
 }
 
 impl Measure {
@@ -93,6 +119,16 @@ impl Measure {
                 .iter()
                 .find(|(_, value)| *value <= at_most)
                 .map(|(start_s, _)| start_s - self.within.start.as_secs_f64()),
+            Reduce::LongestBelow(window) => {
+                let reaches = window.reaches(&samples, interval);
+                let stretches = reaches.split(|reaches| *reaches).map(<[_]>::len);
+                stretches.max().map(|samples| samples as f64 * interval_s * 1e3)
+            }
+            Reduce::TimeBack(window) => {
+                let reaches = window.reaches(&samples, interval);
+                let back = reaches.iter().position(|reaches| *reaches).unwrap_or(samples.len());
+                Some(back as f64 * interval_s * 1e3)
+            }
         }
     }
 
@@ -117,15 +153,19 @@ enum Kind {
     Min,
     PerMinute,
     TimeUntil,
+    LongestBelow,
+    TimeBack,
 }
 
-const KINDS: [(&str, Kind); 6] = [
+const KINDS: [(&str, Kind); 8] = [
     ("mean", Kind::Mean),
     ("sum", Kind::Sum),
     ("max", Kind::Max),
     ("min", Kind::Min),
     ("per-minute", Kind::PerMinute),
     ("time-until", Kind::TimeUntil),
+    ("longest-below", Kind::LongestBelow),
+    ("time-back", Kind::TimeBack),
 ];
 
 /// Reads every measure; those that are wrong are left out. Gives the names of all of them too.
@@ -208,7 +248,19 @@ fn read_reduce(section: &mut Section<'_>) -> Option<Reduce> {
         let setting = "this reduce";
         section.no_effect(&["at_most"], setting, "reduce = \"time-until\"");
     }
+    let windows = [Kind::LongestBelow, Kind::TimeBack];
+    let window = if kind.is_some_and(|kind| windows.contains(&kind)) {
+        Some(read_window(section)?)
+    } else {
+        if kind.is_some() {
+            let options = ["window_s", "level"];
+            section.no_effect(&options, "this reduce", "reduce = \"longest-below\"");
+        }
+        None
+    };
     Some(match kind? {
+        Kind::LongestBelow => Reduce::LongestBelow(window?),
+        Kind::TimeBack => Reduce::TimeBack(window?),
         Kind::Mean => Reduce::Mean,
         Kind::Sum => Reduce::Sum,
         Kind::Max => Reduce::Max,
@@ -219,6 +271,17 @@ fn read_reduce(section: &mut Section<'_>) -> Option<Reduce> {
             Reduce::TimeUntil(section.number("at_most", bounds).unwrap_or(0.0))
         }
     })
+}
+
+fn read_window(section: &mut Section<'_>) -> Option<Window> {
+    for (key, example) in [("window_s", "window_s = 0.2"), ("level", "level = 16.5")] {
+        if !section.holds_any(&[key]) {
+            section.missing(key, example);
+        }
+    }
+    let length = section.seconds("window_s");
+    let level = section.number("level", Bounds::new(0.0, 1e9, ""));
+    Some(Window { length: length?, level: level? })
 }
 
 #[cfg(test)]
@@ -259,6 +322,41 @@ mod tests {
             let value = measure(reduce, all, &[]).unwrap();
             assert!((value - expected).abs() < 1e-9, "{reduce:?} {value}");
         }
+    }
+
+    /// What a goodput of 0.8 Mbit/s comes to with pauses, from and until in milliseconds.
+    fn paused(reduce: Reduce, pauses: &[(usize, usize)]) -> f64 {
+        let is_pause = |ms: usize| pauses.iter().any(|(from, to)| (*from..*to).contains(&ms));
+        let sample = |at: usize| if is_pause(at * 10) { 0.0 } else { 0.8 };
+        let series = BTreeMap::from([("a".to_owned(), (0..1000).map(sample).collect())]);
+        let within = Span { start: Duration::ZERO, end: Duration::from_secs(10) };
+        let series_names = vec!["a".to_owned()];
+        let measure = Measure {
+            name: "x_ms".into(),
+            series: series_names,
+            reduce,
+            within,
+            except: Vec::new(),
+        };
+        measure.value(&series, Duration::from_millis(10)).unwrap()
+    }
+
+    #[test]
+    fn a_standstill_counts_with_most_of_a_window_and_a_burst_does_not_end_it() {
+        let below =
+            Reduce::LongestBelow(Window { length: Duration::from_millis(200), level: 0.72 });
+        // Below are the windows that more than 20 ms of the standstill lie in.
+        assert_eq!(paused(below, &[(1000, 1300)]).round(), 300.0 + 200.0 - 50.0);
+        // 40 ms of data amid 600 ms of nothing.
+        assert_eq!(paused(below, &[(1000, 1300), (1340, 1640)]).round(), 640.0 + 200.0 - 50.0);
+    }
+
+    #[test]
+    fn the_time_back_counts_from_the_start_of_the_span() {
+        let back = Reduce::TimeBack(Window { length: Duration::from_secs(1), level: 0.719 });
+        assert_eq!(paused(back, &[]), 0.0);
+        assert_eq!(paused(back, &[(0, 2500)]).round(), 2400.0);
+        assert_eq!(paused(back, &[(0, 10_000)]).round(), 10_000.0);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn set(root: &mut Table, key: &str, value: Node) -> Result<(), Proble
     Ok(())
 }
 
-fn element<'a>(
+pub(super) fn element<'a>(
     list: &str,
     items: &'a mut [Node],
     selector: Option<&str>,

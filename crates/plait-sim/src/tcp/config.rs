@@ -12,7 +12,7 @@ use super::source::Source;
 const SEGMENT_BYTES: u64 = 1448;
 
 /// How losses are found and repaired. Proportional rate reduction (RFC 6937) meters the repair and
-/// the retransmission timer (RFC 6298) backs it up in every case.
+/// the retransmission timer (RFC 6298) backs it up in every case but `quic`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// `sack3`, `sack-adaptive`: a segment is lost when enough later ones have been selectively
@@ -28,15 +28,19 @@ pub enum Recovery {
     /// `rack-tlp`: a segment is lost when one sent enough later has arrived, and a probe repairs
     /// losses at the tail (RFC 8985). What Linux does today.
     RackTlp,
+    /// `quic`: a packet is lost when one sent three packets or 9/8 of a round trip later has been
+    /// acknowledged (RFC 9002). No rate reduction, and nothing is taken back.
+    Quic,
 }
 
 impl Recovery {
     /// The forms that have a name.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Sack { dup_threshold: DupThreshold::Fixed(3) },
         Self::Sack { dup_threshold: DupThreshold::Adaptive },
         Self::NewReno,
         Self::RackTlp,
+        Self::Quic,
     ];
 }
 
@@ -49,6 +53,7 @@ impl fmt::Display for Recovery {
             Self::Sack { dup_threshold: DupThreshold::Adaptive } => f.pad("sack-adaptive"),
             Self::NewReno => f.pad("new-reno"),
             Self::RackTlp => f.pad("rack-tlp"),
+            Self::Quic => f.pad("quic"),
         }
     }
 }
@@ -61,7 +66,8 @@ impl fmt::Display for UnknownRecovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown loss recovery `{}`: use one of sack3, sack-adaptive, new-reno and rack-tlp",
+            "unknown loss recovery `{}`: use one of sack3, sack-adaptive, new-reno, rack-tlp \
+             and quic",
             self.0
         )
     }
@@ -124,6 +130,16 @@ impl Default for SenderConfig {
     }
 }
 
+/// When a receiver acknowledges what came in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Acks {
+    /// The first segments at once, then every second one, or after 40 ms: Linux.
+    #[default]
+    Linux,
+    /// Every second one, or after 25 ms: RFC 9000 section 13.2.
+    Quic,
+}
+
 /// What a receiver is like. Its application reads at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiverConfig {
@@ -134,6 +150,8 @@ pub struct ReceiverConfig {
     pub window_bytes_max: u64,
     /// Whether it reports what arrived beyond a gap, and what arrived twice (RFC 2018, RFC 2883).
     pub sack: bool,
+    /// When acknowledgements leave.
+    pub acks: Acks,
 }
 
 impl ReceiverConfig {
@@ -144,7 +162,12 @@ impl ReceiverConfig {
 
 impl Default for ReceiverConfig {
     fn default() -> Self {
-        Self { segment_bytes: SEGMENT_BYTES, window_bytes_max: Self::WINDOW_BYTES_MAX, sack: true }
+        Self {
+            segment_bytes: SEGMENT_BYTES,
+            window_bytes_max: Self::WINDOW_BYTES_MAX,
+            sack: true,
+            acks: Acks::default(),
+        }
     }
 }
 

@@ -51,6 +51,8 @@ pub struct TcpReceiver {
     /// What is echoed (RFC 7323 section 4.3).
     ts_recent_ms: u64,
     last_ack_sent: u64,
+    /// The highest packet number that arrived (QUIC).
+    largest_number: u64,
     counters: ReceiverCounters,
 }
 
@@ -65,10 +67,11 @@ impl TcpReceiver {
             recent: Recent::default(),
             dsack: None,
             window: Window::new(config.segment_bytes, config.window_bytes_max),
-            timing: AckTiming::new(config.segment_bytes),
+            timing: AckTiming::new(config.acks, config.segment_bytes),
             syn_due: false,
             ts_recent_ms: 0,
             last_ack_sent: 0,
+            largest_number: 0,
             counters: ReceiverCounters::default(),
         }
     }
@@ -84,6 +87,7 @@ impl TcpReceiver {
             return;
         }
         self.counters.data_segments += 1;
+        self.largest_number = self.largest_number.max(segment.number);
         self.window.on_segment(now, segment.ts_echo_ms);
         let range = segment.range();
         if range.end > self.window.right_edge() {
@@ -120,6 +124,7 @@ impl TcpReceiver {
             flags: Flags { syn, ack: true },
             ts_ms: timestamp_ms(now),
             ts_echo_ms: self.ts_recent_ms,
+            number: self.largest_number,
             ..Segment::default()
         })
     }

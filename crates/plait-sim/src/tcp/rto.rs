@@ -54,6 +54,12 @@ impl RttEstimator {
         base.saturating_mul(1 << self.backoff.min(10)).min(MAX)
     }
 
+    /// What another rule makes of the smoothed round-trip time and its variation, backed off.
+    pub(super) fn backed_off(&self, rule: fn(Duration, Duration) -> Duration) -> Duration {
+        let base = self.smoothed.map_or(INITIAL, |(srtt, rttvar)| rule(srtt, rttvar));
+        base.saturating_mul(1 << self.backoff.min(10)).min(MAX)
+    }
+
     /// The timer fired (section 5.5).
     pub(super) fn back_off(&mut self) {
         self.backoff += 1;

@@ -102,6 +102,9 @@ pub struct Segment {
     pub ts_ms: u64,
     /// The timestamp that it echoes (TSecr).
     pub ts_echo_ms: u64,
+    /// With `quic`, of data the packet's number, counted from 1; of an acknowledgement the highest
+    /// that had arrived. Else 0.
+    pub number: u64,
 }
 
 /// IPv4 and TCP without options.

@@ -15,6 +15,7 @@ use super::delivery_rate::DeliveryRate;
 use super::new_reno::NewReno;
 use super::pacing::Pacer;
 use super::prr::Prr;
+use super::quic::Quic;
 use super::rack::Rack;
 use super::reordering::Reordering;
 use super::rto::RttEstimator;
@@ -81,6 +82,7 @@ enum Detector {
     Sack(Reordering),
     NewReno(NewReno),
     Rack(Rack),
+    Quic(Quic),
 }
 
 /// The sending end of a connection.
@@ -131,6 +133,7 @@ impl TcpSender {
             }
             Recovery::NewReno => Detector::NewReno(NewReno::default()),
             Recovery::RackTlp => Detector::Rack(Rack::default()),
+            Recovery::Quic => Detector::Quic(Quic::default()),
         };
         Self {
             handshake: Handshake::Due,
@@ -216,7 +219,7 @@ impl TcpSender {
     pub fn dup_threshold(&self) -> Option<u64> {
         match &self.detector {
             Detector::Sack(reordering) => Some(reordering.threshold_segments()),
-            Detector::NewReno(_) | Detector::Rack(_) => None,
+            Detector::NewReno(_) | Detector::Rack(_) | Detector::Quic(_) => None,
         }
     }
 

@@ -43,15 +43,41 @@ pub enum CipherChoice {
 struct Side {
     endpoint: Endpoint,
     alarm: Alarm,
+    /// Whether its process runs.
+    runs: bool,
+}
+
+/// One of the bond's links.
+#[derive(Debug)]
+struct Attachment {
+    /// Its number in the network.
+    link: usize,
+    config: EndpointLink,
+    /// Whether the customer has the interface.
+    plugged: bool,
+    /// Addresses that the customer had on it before.
+    addresses: u8,
+    /// Ports that its NAT gave before.
+    ports: u16,
+}
+
+impl Attachment {
+    /// Where the customer is at, as the provider sees it.
+    fn customer(&self, at: usize) -> SocketAddr {
+        let at = u8::try_from(at).expect("a checked scenario's bond has at most 32 links");
+        ([10, at, 0, 1 + self.addresses], 1000 + self.ports).into()
+    }
 }
 
 /// Both gateways.
 #[derive(Debug)]
 pub(super) struct Gateways {
     sides: [Side; 2],
-    /// The bond's links, as numbers of the network, in the bond's order: a path's socket at the
-    /// customer's end is its place here.
-    links: Vec<usize>,
+    /// The bond's links in the bond's order: a path's socket at the customer's end is its place
+    /// here.
+    links: Vec<Attachment>,
+    bond: BondConfig,
+    cipher: CipherChoice,
     scratch: Vec<u8>,
 }
 
@@ -67,12 +93,28 @@ impl Gateways {
             let known = scenario.links.keys().position(|known| known == name);
             known.expect("a checked scenario's bond names links of the scenario")
         };
+        let attach = |(at, name): (usize, &String)| Attachment {
+            link: number(name),
+            config: EndpointLink {
+                socket: socket(at),
+                name: name.clone(),
+                price: scenario.links[name].price,
+                weight: scenario.links[name].weight,
+                standby: false,
+                metered: false,
+            },
+            plugged: true,
+            addresses: 0,
+            ports: 0,
+        };
+        let links: Vec<Attachment> = spec.links.iter().enumerate().map(attach).collect();
+        let bond = bond_config(spec);
         let sides = [CUSTOMER, PROVIDER].map(|side| Side {
-            endpoint: endpoint(scenario, spec, side, cipher, prng),
+            endpoint: endpoint(&links, &bond, side, cipher, prng),
             alarm: Alarm::default(),
+            runs: true,
         });
-        let links = spec.links.iter().map(number).collect();
-        Self { sides, links, scratch: Vec::new() }
+        Self { sides, links, bond, cipher, scratch: Vec::new() }
     }
 
     /// The customer's gateway calls the provider's.
@@ -82,6 +124,9 @@ impl Gateways {
 
     /// A packet from the host behind a gateway.
     pub(super) fn handle_packet(&mut self, now: Instant, side: usize, packet: &Packet) {
+        if !self.sides[side].runs {
+            return;
+        }
         let bytes = packet.write(&mut self.scratch);
         self.sides[side].endpoint.handle_packet(now, bytes);
     }
@@ -94,11 +139,14 @@ impl Gateways {
         link: usize,
         datagram: &mut [u8],
     ) {
-        let at = self.links.iter().position(|known| *known == link);
+        let at = self.links.iter().position(|known| known.link == link);
         let at = at.expect("datagrams travel on the bond's links only");
+        if !self.sides[side].runs || (side == CUSTOMER && !self.links[at].plugged) {
+            return;
+        }
         let (socket, remote) = match side {
             CUSTOMER => (socket(at), provider_address()),
-            _ => (SocketId(0), customer_address(at)),
+            _ => (SocketId(0), self.links[at].customer(at)),
         };
         let route = Route { socket, remote, local: None };
         let stride = datagram.len();
@@ -109,8 +157,8 @@ impl Gateways {
     /// Does what is due at an event of a gateway's timer that was queued for `at`. Says whether
     /// the event was not stale, so that the gateway is to be drained.
     pub(super) fn handle_timeout(&mut self, now: Instant, at: Instant, side: usize) -> bool {
-        let Side { endpoint, alarm } = &mut self.sides[side];
-        let rings = alarm.rings(at);
+        let Side { endpoint, alarm, runs } = &mut self.sides[side];
+        let rings = alarm.rings(at) && *runs;
         if rings && endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
             endpoint.handle_timeout(now);
         }
@@ -125,13 +173,21 @@ impl Gateways {
         network: &mut Network,
         delivered: &mut Vec<Packet>,
     ) {
-        let Side { endpoint, alarm } = &mut self.sides[side];
+        let Side { endpoint, alarm, runs } = &mut self.sides[side];
+        if !*runs {
+            return;
+        }
         while let Some(transmit) = endpoint.poll_transmit() {
             let (at, way) = match side {
                 CUSTOMER => (usize::from(transmit.socket.0), Way::Up),
                 _ => (path_to(transmit.remote), Way::Down),
             };
-            let link = self.links[at];
+            let attachment = &self.links[at];
+            let reaches = side == CUSTOMER || transmit.remote == attachment.customer(at);
+            if !attachment.plugged || !reaches {
+                continue;
+            }
+            let link = attachment.link;
             if let Some(size) = transmit.segment_size {
                 for datagram in transmit.contents.chunks(size.max(1)) {
                     network.send_datagram(course, link, way, datagram);
@@ -159,6 +215,55 @@ impl Gateways {
         })
     }
 
+    /// A gateway's process ends without a word.
+    pub(super) fn kill(&mut self, side: usize) {
+        self.sides[side].runs = false;
+    }
+
+    /// A gateway's process starts anew, and knows nothing of before.
+    pub(super) fn restart(&mut self, now: Instant, side: usize, prng: &mut Prng) {
+        let mut endpoint = endpoint(&self.links, &self.bond, side, self.cipher, prng);
+        endpoint.start(now);
+        // The event of the timer before may still come; it then finds nothing due.
+        self.sides[side] = Side { endpoint, alarm: Alarm::default(), runs: true };
+    }
+
+    /// A gateway reads the configuration that it has.
+    pub(super) fn reload(&mut self, now: Instant, side: usize) {
+        if self.sides[side].runs {
+            self.sides[side].endpoint.reconfigure(now, vec![peer(side)], self.bond.clone());
+        }
+    }
+
+    /// The customer's interface of a link goes or comes. Without effect when the bond has no such
+    /// link.
+    pub(super) fn plug(&mut self, now: Instant, link: usize, plugged: bool) {
+        let Some(at) = self.links.iter().position(|known| known.link == link) else { return };
+        self.links[at].plugged = plugged;
+        let Side { endpoint, runs, .. } = &mut self.sides[CUSTOMER];
+        match plugged {
+            _ if !*runs => {}
+            true => endpoint.add_link(now, self.links[at].config.clone()),
+            false => endpoint.remove_link(now, socket(at)),
+        }
+    }
+
+    /// The NAT on a link gives another port.
+    pub(super) fn rebind(&mut self, link: usize) {
+        if let Some(known) = self.links.iter_mut().find(|known| known.link == link) {
+            known.ports = (known.ports + 1) % 1000;
+        }
+    }
+
+    /// The customer gets another address on a link, and its gateway sees that.
+    pub(super) fn readdress(&mut self, now: Instant, link: usize) {
+        let Some(at) = self.links.iter().position(|known| known.link == link) else { return };
+        self.links[at].addresses = (self.links[at].addresses + 1) % 250;
+        if self.sides[CUSTOMER].runs {
+            self.sides[CUSTOMER].endpoint.probe_link(now, socket(at));
+        }
+    }
+
     /// What a gateway says of the bond.
     pub(super) fn status(&mut self, now: Instant, side: usize) -> PeerStatus {
         let mut status = self.sides[side].endpoint.status(now);
@@ -175,11 +280,6 @@ fn provider_address() -> SocketAddr {
     ([192, 0, 2, 1], 7788).into()
 }
 
-fn customer_address(at: usize) -> SocketAddr {
-    let at = u8::try_from(at).expect("a checked scenario's bond has at most 32 links");
-    ([10, at, 0, 1], 1000).into()
-}
-
 fn path_to(remote: SocketAddr) -> usize {
     match remote.ip() {
         IpAddr::V4(ip) => usize::from(ip.octets()[1]),
@@ -192,35 +292,20 @@ fn socket(at: usize) -> SocketId {
 }
 
 fn endpoint(
-    scenario: &Scenario,
-    spec: &BondSpec,
+    links: &[Attachment],
+    bond: &BondConfig,
     side: usize,
     cipher: CipherChoice,
     prng: &mut Prng,
 ) -> Endpoint {
-    let keys = [1, 2].map(|byte| PrivateKey::from_bytes([byte; 32]));
-    let own_links = spec.links.iter().enumerate().map(|(at, name)| EndpointLink {
-        socket: socket(at),
-        name: name.clone(),
-        price: scenario.links[name].price,
-        weight: scenario.links[name].weight,
-        standby: false,
-        metered: false,
-    });
+    let own_links = links.iter().filter(|link| link.plugged).map(|link| link.config.clone());
     let config = EndpointConfig {
-        private_key: keys[side].clone(),
+        private_key: key(side),
         wall_clock_at_zero: WALL_CLOCK_AT_ZERO,
         links: if side == CUSTOMER { own_links.collect() } else { Vec::new() },
-        bond: bond_config(spec),
+        bond: bond.clone(),
     };
-    let peer_ip = if side == CUSTOMER { SERVER_IP } else { CUSTOMER_IP };
-    let peer = PeerConfig {
-        public_key: keys[1 - side].public_key(),
-        preshared_key: PresharedKey::default(),
-        endpoints: if side == CUSTOMER { vec![provider_address()] } else { Vec::new() },
-        allowed_ips: vec![Prefix { address: IpAddr::from(peer_ip), length: 32 }],
-        keepalive: KEEPALIVE,
-    };
+    let peer = peer(side);
     let mut seed = [0; 32];
     for word in seed.chunks_mut(8) {
         word.copy_from_slice(&prng.next_u64().to_be_bytes());
@@ -230,6 +315,22 @@ fn endpoint(
         CipherChoice::Real => Endpoint::new,
     };
     new(config, vec![peer], Rng::from_seed(seed))
+}
+
+/// The gateway at the other end, as a gateway knows it.
+fn peer(side: usize) -> PeerConfig {
+    let peer_ip = if side == CUSTOMER { SERVER_IP } else { CUSTOMER_IP };
+    PeerConfig {
+        public_key: key(1 - side).public_key(),
+        preshared_key: PresharedKey::default(),
+        endpoints: if side == CUSTOMER { vec![provider_address()] } else { Vec::new() },
+        allowed_ips: vec![Prefix { address: IpAddr::from(peer_ip), length: 32 }],
+        keepalive: KEEPALIVE,
+    }
+}
+
+fn key(side: usize) -> PrivateKey {
+    PrivateKey::from_bytes([if side == CUSTOMER { 1 } else { 2 }; 32])
 }
 
 fn bond_config(spec: &BondSpec) -> BondConfig {

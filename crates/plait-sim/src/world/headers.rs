@@ -153,6 +153,8 @@ impl Headers {
             flags: Flags { syn: is_syn, ack: tcp.flags().any(TcpFlags::ACK) },
             ts_ms: ts.into(),
             ts_echo_ms: echo.into(),
+            // TCP has no packet numbers.
+            number: 0,
         };
         (app, 2 * flow_number + u32::from(!is_data), segment)
     }

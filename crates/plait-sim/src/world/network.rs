@@ -8,9 +8,10 @@ use super::course::Course;
 use super::link_config;
 use super::queue::{Alarm, Event};
 use crate::error::WorldError;
-use crate::link::{Link, LinkCounters, Verdict};
+use crate::link::{Link, LinkConfig, LinkCounters, Loss, Verdict};
 use crate::packet::Packet;
 use crate::prng::Prng;
+use crate::ratio::Ratio;
 use crate::scenario::Scenario;
 
 /// IPv4 and UDP headers around a datagram of the gateways.
@@ -192,6 +193,15 @@ impl Network {
             link_config::Course::new(name, spec, zero)?.begin(zero, &mut this.link);
         }
         Ok(())
+    }
+
+    /// From now on a link loses each packet with this probability, either way.
+    pub(super) fn lose(&mut self, now: Instant, link: usize, share: Ratio) {
+        for way in Way::BOTH {
+            let link = &mut self.directions[index(link, way)].link;
+            let loss = Loss::Bernoulli(share);
+            link.reconfigure(now, LinkConfig { loss, ..link.config() });
+        }
     }
 
     /// What a direction of a link has carried, has counted, and holds.

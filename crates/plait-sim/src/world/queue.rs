@@ -16,6 +16,8 @@ pub(super) enum Event {
     /// A timer of a steering node, of DIDA beside a bond, or of a client that puts packets in
     /// order.
     Steering(usize),
+    /// Something of the scenario's own happens.
+    Scenario(usize),
 }
 
 /// An event's turn: its time, how many turns had been given out before, and the event, in one
@@ -35,6 +37,7 @@ impl Turn {
             Event::Gateway(side) => (2, side),
             Event::App(app) => (3, app),
             Event::Steering(timer) => (4, timer),
+            Event::Scenario(number) => (5, number),
         };
         assert!(index >> INDEX_BITS == 0, "a scenario has fewer links and applications than 2^17");
         let low = inserted << EVENT_BITS | kind << INDEX_BITS | index as u64;
@@ -52,7 +55,8 @@ impl Turn {
             1 => Event::ServerWire(index),
             2 => Event::Gateway(index),
             3 => Event::App(index),
-            _ => Event::Steering(index),
+            4 => Event::Steering(index),
+            _ => Event::Scenario(index),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod apps;
 mod bbr;
+mod events;
 mod golden;
 mod guide;
 mod null_cipher;

@@ -35,6 +35,13 @@ pub(super) enum NetnsError {
     /// A TCP sender that paces.
     #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
     Paced { app: String },
+    /// A QUIC sender.
+    #[error(
+        "app.{app}: recovery = \"quic\" is the simulator's model; choose recovery = \
+         \"rack-tlp\", or \
+         --on sim"
+    )]
+    Quic { app: String },
     /// A congestion controller that the kernel does not have.
     #[error(
         "app.{app}: the kernel has no TCP congestion controller for controller = \

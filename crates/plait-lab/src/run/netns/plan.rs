@@ -54,6 +54,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
             Traffic::Voip(_) => {}
+            Traffic::Tcp(tcp) if tcp.tcp.recovery == "quic" => {
+                return Err(NetnsError::Quic { app: app.name.clone() });
+            }
             Traffic::Tcp(tcp) if tcp.tcp.paced => {
                 return Err(NetnsError::Paced { app: app.name.clone() });
             }
@@ -109,6 +112,11 @@ fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
 /// Whether anything goes through the scenario's steering node.
 pub(super) fn steers(scenario: &Scenario) -> bool {
     scenario.apps.iter().any(|app| app.via == Via::Steer)
+}
+
+/// Whether anything goes over the kernel's MPTCP.
+pub(super) fn needs_mptcp(scenario: &Scenario) -> bool {
+    scenario.apps.iter().any(|app| app.via == Via::Mptcp)
 }
 
 fn check_beside(scenario: &Scenario, steer: &SteerSpec) -> Result<(), NetnsError> {
@@ -235,6 +243,10 @@ mod tests {
             ("{ name = \"a\", kind = \"tcp\", flows = 201, via = \"dsl\" }", "201 where"),
             ("{ name = \"a\", kind = \"tcp\", undo = false, via = \"dsl\" }", "undo = true"),
             ("{ name = \"a\", kind = \"tcp\", paced = true, via = \"dsl\" }", "paced = false"),
+            (
+                "{ name = \"a\", kind = \"tcp\", recovery = \"quic\", via = \"dsl\" }",
+                "recovery = \"quic\"",
+            ),
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",
                 "no TCP congestion controller",

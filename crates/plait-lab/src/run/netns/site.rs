@@ -23,8 +23,8 @@ use plait_sim::world::link_config;
 use super::plan::{HOST_MTU_BYTES, set_recovery};
 use crate::emulator::{Emulator, Epoch, Strand, StrandView, Way};
 use crate::topology::{
-    LinkEnds, SERVER_BARE_V4, SERVER_V4, address_server, choose_link_by_source, connect_server,
-    inner_v4, ip_batch, link_v4, new_netns,
+    Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, address_server, choose_link_by_source,
+    connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
 };
 
 /// Rate of a wire with a delay: so high that only the delay counts.
@@ -160,11 +160,54 @@ impl Site {
         Ok(())
     }
 
+    /// Lets connections of the kernel's MPTCP use every link, from either end.
+    pub(super) fn enable_mptcp(&self, scenario: &Scenario) -> Result<()> {
+        let others: Vec<(std::net::IpAddr, String)> = scenario
+            .links
+            .keys()
+            .skip(1)
+            .map(|name| (customer_address(scenario, name).into(), device_of(scenario, name)))
+            .collect();
+        let others: Vec<_> =
+            others.iter().map(|(address, device)| (*address, device.as_str())).collect();
+        enable_mptcp(&self.customer, &self.server, &others)
+    }
+
+    /// The emulator of a link.
+    pub(super) fn emulator(&self, scenario: &Scenario, name: &str) -> &Emulator {
+        &self.emulators[self.places[place_of(scenario, name)].0]
+    }
+
+    /// Changes what one direction of a link is like.
+    pub(super) fn change(
+        &self,
+        scenario: &Scenario,
+        name: &str,
+        way: Way,
+        change: impl FnOnce(LinkConfig) -> LinkConfig,
+    ) {
+        let (emulator, strand) = self.places[place_of(scenario, name)];
+        self.emulators[emulator].change(strand, way, change);
+    }
+
+    /// Does something with the customer's interface of a link.
+    pub(super) fn interface(
+        &self,
+        scenario: &Scenario,
+        name: &str,
+        work: impl FnOnce(Interface<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let place = place_of(scenario, name);
+        let (device, mtu) = (device(place), scenario.links[name].mtu.into());
+        work(Interface { device: &device, number: number(place), place, mtu })
+    }
+
     /// Hosts and addresses of an application.
     pub(super) fn ends(&self, scenario: &Scenario, app: &AppSpec) -> Ends<'_> {
         let (customer, server) = match &app.via {
             Via::Bond => (inner_v4(2), SERVER_V4),
             Via::Steer => (customer_address(scenario, primary(scenario)), SERVER_BARE_V4),
+            Via::Mptcp => (customer_address(scenario, first(scenario)), SERVER_BARE_V4),
             Via::Link(name) => (customer_address(scenario, name), SERVER_BARE_V4),
         };
         let (customer, server) = ((&self.customer, customer), (&self.server, server));
@@ -180,6 +223,11 @@ fn primary(scenario: &Scenario) -> &str {
     let steer = scenario.steer.as_ref();
     let links = steer.map(|steer| &steer.links).and_then(|links| links.first());
     links.expect("a checked scenario steers over links where it says so")
+}
+
+/// The link over which a connection of the kernel's MPTCP begins.
+fn first(scenario: &Scenario) -> &str {
+    scenario.links.keys().next().expect("a checked scenario has a link")
 }
 
 /// For each link, the one that it goes through.

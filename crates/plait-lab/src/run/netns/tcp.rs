@@ -2,7 +2,7 @@
 //! both sleep in the kernel until it has room or data.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use plait_proto::time::Instant;
 use plait_sim::app::{Observation, Span, Tally, Transfer};
 use plait_sim::scenario::app::TcpSpec;
 use plait_sim::tcp::ReceiverConfig;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::site::Ends;
 use super::udp::port_of;
@@ -25,6 +25,9 @@ use crate::emulator::Epoch;
 /// Longest sleep in a call: how soon a stop is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 256 << 10;
+/// Connections that wait to be taken: as many as one application may have, and some.
+const BACKLOG: i32 = 256;
+
 /// What an application does, besides where.
 #[derive(Clone, Debug)]
 pub(super) struct TcpPlan {
@@ -35,6 +38,8 @@ pub(super) struct TcpPlan {
     pub(super) stop: Instant,
     /// The time that metrics cover.
     pub(super) span: Span,
+    /// Whether it is the kernel's MPTCP.
+    pub(super) is_multipath: bool,
 }
 
 /// A running application. It ends when it is dropped.
@@ -76,7 +81,18 @@ impl TcpApp {
     pub(super) fn start(plan: TcpPlan, at: usize, ends: Ends<'_>, epoch: Epoch) -> Result<Self> {
         let port = port_of(at);
         let target = SocketAddrV4::new(ends.receiver.1, port);
-        let listener = ends.receiver.0.run_in(|| TcpListener::bind(target))?;
+        let protocol = plan.is_multipath.then_some(Protocol::MPTCP);
+        let listen = || -> std::io::Result<TcpListener> {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
+            socket.set_reuse_address(true)?;
+            // Further subflows come to the host's other addresses.
+            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+            let own = if plan.is_multipath { any } else { target };
+            socket.bind(&SocketAddr::from(own).into())?;
+            socket.listen(BACKLOG)?;
+            Ok(socket.into())
+        };
+        let listener = ends.receiver.0.run_in(listen)?;
         let listener = listener.with_context(|| format!("cannot listen on {target}"))?;
         listener.set_nonblocking(true)?;
         let window_bytes_max = plan.spec.tcp.window_bytes_max;
@@ -99,7 +115,7 @@ impl TcpApp {
         let mut app = Self { shared, threads: Vec::new() };
         for flow in 0..flows as usize {
             let opened = ends.sender.0.run_in(|| -> Result<Socket> {
-                let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+                let socket = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
                 let controller = &app.shared.plan.controller;
                 socket
                     .set_tcp_congestion(controller.as_bytes())

@@ -1,12 +1,12 @@
 //! A scenario in real time: its network, its gateways and its applications.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use plait_net::netns::NetNs;
 use plait_proto::dida::DidaStats;
 use plait_proto::stats::{EndpointStatus, PeerStatus};
 use plait_proto::time::Instant;
@@ -14,17 +14,18 @@ use plait_sim::app::{self, Observation, Tally};
 use plait_sim::packet::End;
 use plait_sim::prng::Prng;
 use plait_sim::run::Testbed;
-use plait_sim::scenario::Scenario;
-use plait_sim::scenario::app::{Direction, Traffic};
+use plait_sim::scenario::app::{Direction, Traffic, Via};
+use plait_sim::scenario::{Scenario, event};
 use plait_sim::world::{LinkView, Way, measured_span};
 
+use super::events::Events;
 use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
 use super::udp::UdpApp;
 use crate::emulator::{Emulator, Lateness};
-use crate::gateway::Bond;
+use crate::gateway::{Bond, Gateway};
 use crate::machine::CpuTime;
 use crate::steering::PlacedNode;
 
@@ -48,17 +49,58 @@ enum RunningApp {
 pub(super) struct Carriers<'a> {
     pub(super) bond: Option<Bond<'a>>,
     pub(super) node: Option<PlacedNode<'a>>,
+    /// Gateways that an event has killed.
+    pub(super) killed: Vec<event::Gateway>,
+    /// Whether one was started anew: until it listens it tells nothing.
+    pub(super) restarted: bool,
 }
 
 impl Carriers<'_> {
     fn ensure_run(&mut self) -> Result<()> {
-        self.bond.as_mut().map_or(Ok(()), Bond::ensure_both_run)?;
+        if self.killed.is_empty() {
+            self.bond.as_mut().map_or(Ok(()), Bond::ensure_both_run)?;
+        }
         self.node.as_mut().map_or(Ok(()), PlacedNode::ensure_runs)
+    }
+
+    fn gateway(&mut self, gateway: event::Gateway) -> Option<&mut Gateway> {
+        let bond = self.bond.as_mut()?;
+        Some(match gateway {
+            event::Gateway::Customer => &mut bond.customer,
+            event::Gateway::Provider => &mut bond.provider,
+        })
+    }
+
+    /// Ends a gateway's process, so that it cannot clean up.
+    pub(super) fn kill(&mut self, gateway: event::Gateway) -> Result<()> {
+        if self.killed.contains(&gateway) {
+            return Ok(());
+        }
+        self.killed.push(gateway);
+        self.gateway(gateway).map_or(Ok(()), Gateway::kill)
+    }
+
+    /// Starts a gateway anew; one that runs is killed before.
+    pub(super) fn restart(&mut self, gateway: event::Gateway, netns: &NetNs) -> Result<()> {
+        self.kill(gateway)?;
+        self.killed.retain(|killed| *killed != gateway);
+        self.restarted = true;
+        self.gateway(gateway).map_or(Ok(()), |gateway| gateway.restart(netns))
+    }
+
+    /// Lets a gateway read its configuration again.
+    pub(super) fn reload(&mut self, gateway: event::Gateway) -> Result<()> {
+        if self.killed.contains(&gateway) {
+            return Ok(());
+        }
+        self.gateway(gateway).map_or(Ok(()), |gateway| gateway.reload())
     }
 
     /// Ends them; they must end by themselves.
     fn stop(&mut self) -> Result<()> {
-        self.bond.as_mut().map_or(Ok(()), Bond::stop)?;
+        if self.killed.is_empty() {
+            self.bond.as_mut().map_or(Ok(()), Bond::stop)?;
+        }
         self.node.as_mut().map_or(Ok(()), PlacedNode::stop)
     }
 }
@@ -72,6 +114,7 @@ pub(super) struct NetnsTestbed<'a> {
     carriers: Carriers<'a>,
     site: &'a Site,
     zero: Instant,
+    events: Events,
     /// How much longer than asked for this thread slept.
     oversleeping: Lateness,
     lost_before: u64,
@@ -97,6 +140,7 @@ impl<'a> NetnsTestbed<'a> {
             carriers,
             site,
             zero,
+            events: Events::new(scenario, zero),
             oversleeping: Lateness::default(),
             lost_before,
             cpu_before: CpuTime::now(),
@@ -120,6 +164,7 @@ impl<'a> NetnsTestbed<'a> {
                 start: self.zero + spec.start,
                 stop: self.zero + spec.stop,
                 span,
+                is_multipath: spec.via == Via::Mptcp,
             };
             return Ok(RunningApp::Tcp(TcpApp::start(plan, at, ends, epoch)?));
         }
@@ -144,6 +189,11 @@ impl<'a> NetnsTestbed<'a> {
             health.links.add(&report.lateness);
             health.lost_packets += report.refused_packets;
         }
+        let unplugs = |event: &event::Event| matches!(event.action, event::Action::Unplug(_));
+        if self.scenario.events.iter().any(unplugs) {
+            // A device that goes takes its queue with it.
+            health.lost_packets = 0;
+        }
         for app in &self.apps {
             if let RunningApp::Udp(udp) = app {
                 health.senders.add(&udp.lag());
@@ -160,12 +210,6 @@ impl<'a> NetnsTestbed<'a> {
             RunningApp::Tcp(tcp) if !tcp.tells_timeouts() => Some(spec.name.as_str()),
             _ => None,
         })
-    }
-
-    /// For each application, the longest time without payload in order.
-    pub(super) fn standstill(&self) -> BTreeMap<String, Duration> {
-        let apps = self.scenario.apps.iter().enumerate();
-        apps.map(|(at, spec)| (spec.name.clone(), self.tally(at).standstill())).collect()
     }
 
     /// Ends the applications, and the gateways or the node, which must end by themselves.
@@ -207,7 +251,13 @@ impl Testbed for NetnsTestbed<'_> {
             if now >= end {
                 break;
             }
-            let wait = end.since(now).min(SLEEP_MAX);
+            if self.events.next().is_some_and(|due| due <= now) {
+                self.events.happen(now, self.scenario, self.site, &mut self.carriers)?;
+                // Programs are started and stopped meanwhile: this thread did not sleep.
+                continue;
+            }
+            let due = self.events.next().map_or(end, |due| due.min(end));
+            let wait = due.since(now).min(SLEEP_MAX);
             std::thread::sleep(wait);
             self.oversleeping.record(self.site.epoch.now().since(now + wait));
         }
@@ -263,9 +313,13 @@ impl Testbed for NetnsTestbed<'_> {
 
     fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
         self.carriers.bond.as_ref()?;
+        if !self.carriers.killed.is_empty() {
+            return None;
+        }
         let socket = CONTROL_SOCKETS[usize::from(way == Way::Down)];
         match ask(socket) {
             Ok(status) => Some(status),
+            Err(_) if self.carriers.restarted => None,
             Err(error) => {
                 self.silence = Some(error.context("a gateway does not tell its state"));
                 None

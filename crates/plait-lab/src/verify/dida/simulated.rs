@@ -20,7 +20,13 @@ impl Found {
     fn of(scenario: &str, settings: &[&str], seeds: u64) -> Result<Self> {
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let experiment = ExperimentArgs { settings, ..ExperimentArgs::of(scenario) };
-        Ok(Self { results: results(&RunArgs { on: On::Sim, seeds, experiment })? })
+        Ok(Self {
+            results: results(&RunArgs {
+                seeds: Some(seeds),
+                experiment,
+                ..RunArgs::of("", On::Sim)
+            })?,
+        })
     }
 
     /// A metric's median over the seeds of the cell that has these labels; an error names a

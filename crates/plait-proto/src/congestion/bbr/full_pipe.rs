@@ -32,7 +32,7 @@ pub(super) struct FullPipe {
 impl FullPipe {
     /// Judges the round so far, or as a whole when it is over; true when the pipe is full.
     pub(super) fn on_ack(&mut self, model: &Model, segment_bytes: u64, round_over: bool) -> bool {
-        let bandwidth = model.bandwidth.get();
+        let bandwidth = model.rate();
         let grown = self.baseline.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
         let has_grown = bandwidth.bits_per_second() >= grown;
         if round_over && has_grown {

@@ -21,14 +21,21 @@ impl LossFloor {
         self.ppm / 1000
     }
 
-    pub(super) fn on_round(&mut self, acked_bytes: u64, lost_bytes: u64) {
+    /// The share was measured elsewhere.
+    pub(super) fn adopt(&mut self, permille: u64) {
+        *self = Self { ppm: permille.min(PERMILLE_MAX) * 1000, ..Self::default() };
+    }
+
+    /// Takes a round's outcomes, which teach no more than `most_permille`.
+    pub(super) fn on_round(&mut self, acked_bytes: u64, lost_bytes: u64, most_permille: u64) {
         self.acked_bytes += acked_bytes;
         self.lost_bytes += lost_bytes;
         let bytes = self.acked_bytes + self.lost_bytes;
         if bytes < BLOCK_BYTES {
             return;
         }
-        let share = (self.lost_bytes.saturating_mul(1_000_000) / bytes).min(PERMILLE_MAX * 1000);
+        let share = (self.lost_bytes.saturating_mul(1_000_000) / bytes)
+            .min(PERMILLE_MAX.min(most_permille) * 1000);
         self.ppm = (self.ppm * (PART - 1) + share) / PART;
         (self.acked_bytes, self.lost_bytes) = (0, 0);
     }
@@ -41,9 +48,9 @@ mod tests {
     #[test]
     fn a_steady_share_is_found() {
         let mut floor = LossFloor::default();
-        (0..40).for_each(|_| floor.on_round(196_000, 4_000));
+        (0..40).for_each(|_| floor.on_round(196_000, 4_000, 1000));
         assert_eq!(floor.permille(), 19, "20, from below");
-        (0..40).for_each(|_| floor.on_round(0, 200_000));
+        (0..40).for_each(|_| floor.on_round(0, 200_000, 1000));
         assert!((98..=100).contains(&floor.permille()), "at most: {}", floor.permille());
     }
 }

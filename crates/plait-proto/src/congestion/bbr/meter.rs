@@ -19,6 +19,8 @@ pub(super) struct Reading {
     pub(super) since: Instant,
     /// What arrived.
     pub(super) rate: Rate,
+    /// The rate at which that, and what was lost of it, had been sent.
+    pub(super) sent_rate: Rate,
     /// The least round-trip time; `None` without a sample.
     pub(super) rtt_min: Option<Duration>,
     /// Share of what was settled that was lost.
@@ -37,6 +39,10 @@ pub(super) struct Meter {
     in_flight_min: Option<u64>,
     heard_at: Instant,
     silence_max: Duration,
+    /// Place in the order of sending of the newest packet that arrived, and when it had been sent:
+    /// of the interval before, and now.
+    sent_before: Option<(u64, Instant)>,
+    sent: Option<(u64, Instant)>,
 }
 
 impl Meter {
@@ -47,7 +53,12 @@ impl Meter {
     ) -> Option<Reading> {
         // Of what the acknowledgement tells, not of itself.
         let arrived_at = sample.now.saturating_sub(sample.way_back_excess);
+        if let Some(rtt) = sample.rtt {
+            let sent_at = arrived_at.saturating_sub(rtt);
+            self.sent = Some((sample.newest.sent_bytes_total, sent_at));
+        }
         let Some(since) = self.since else {
+            self.sent_before = self.sent;
             (self.since, self.heard_at) = (Some(arrived_at), sample.now);
             return None;
         };
@@ -68,11 +79,24 @@ impl Meter {
             since,
             in_flight_min: in_flight.min(self.in_flight_min.unwrap_or(in_flight)),
             rate: Rate::from_bytes_over(self.acked_bytes, elapsed),
+            sent_rate: self.sent_rate(),
             rtt_min: self.rtt_min,
             loss_permille: super::model::permille(self.lost_bytes, self.acked_bytes),
         };
-        *self = Self { since: Some(arrived_at), heard_at: sample.now, ..Self::default() };
+        let since = Some(arrived_at);
+        let (sent_before, sent, heard_at) = (self.sent, self.sent, sample.now);
+        *self = Self { since, sent_before, sent, heard_at, ..Self::default() };
         Some(reading)
+    }
+
+    fn sent_rate(&self) -> Rate {
+        let (Some((from, since)), Some((to, until))) = (self.sent_before, self.sent) else {
+            return Rate::ZERO;
+        };
+        match until.since(since) {
+            Duration::ZERO => Rate::ZERO,
+            elapsed => Rate::from_bytes_over(to.saturating_sub(from), elapsed),
+        }
     }
 
     /// The next acknowledgement begins an interval.

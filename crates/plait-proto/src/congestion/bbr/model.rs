@@ -7,6 +7,8 @@ use super::extra_acked::ExtraAcked;
 use super::loss_floor::LossFloor;
 use super::meter::{Meter, Reading};
 use super::min_rtt::MinRtt;
+use super::overload::Overload;
+use super::policer::{Finding, Policer, Settled};
 use super::relief::{Relief, Seen};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -116,9 +118,11 @@ pub(super) struct Model {
     pub(super) round: Round,
     extra: ExtraAcked,
     loss: LossFloor,
+    pub(super) policer: Policer,
     meter: Meter,
     pub(super) relief: Relief,
     low_rate: Option<LowRate>,
+    overload: Overload,
     /// The estimate before a decline, and when that was.
     before_decline: Option<(Rate, Instant)>,
     /// What may be in flight, since more overran the path's queue.
@@ -132,6 +136,16 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// What the path is believed to carry: the most that it delivered lately, and no more than a
+    /// policer lets pass.
+    pub(super) fn rate(&self) -> Rate {
+        let most = self.bandwidth.get();
+        match self.policer.bound() {
+            Some(bound) if self.policer.is_known() => bound,
+            bound => bound.map_or(most, |bound| bound.min(most)),
+        }
+    }
+
     /// A packet leaves at a gain of so many hundredths.
     pub(super) fn on_sent(&mut self, sent: &Sent, gain: u64) -> PacketState {
         let state = self.rounds.on_sent(sent);
@@ -155,7 +169,7 @@ impl Model {
             self.min_rtt.on_sample(sample.now, rtt);
         }
         // Before the estimate learns from it, which would hide the bunch.
-        let (bandwidth, most_bytes) = (self.bandwidth.get(), self.gain_bytes(100).max(1) * 4);
+        let (bandwidth, most_bytes) = (self.rate(), self.gain_bytes(100).max(1) * 4);
         self.extra.on_ack(sample.now, sample.acked_bytes, bandwidth, most_bytes);
         self.take_rate(sample);
         self.newest_acked = self.newest_acked.max(sample.newest.sent_bytes_total);
@@ -203,7 +217,7 @@ impl Model {
                 excess: self.min_rtt.queue_of(rtt),
                 is_lossy: reading.loss_permille > self.loss.permille() + LOSSY_PERMILLE,
                 min_rtt,
-                bandwidth: self.bandwidth.get(),
+                bandwidth: self.rate(),
             };
             self.relief.on_reading(&seen, relieves);
         }
@@ -222,6 +236,10 @@ impl Model {
         reading: &Reading,
         segment_bytes: u64,
     ) -> Option<Rate> {
+        let may_count = self.may_be_overloaded(reading);
+        if let Some(rate) = self.overload.on_reading(sample.now, reading, may_count) {
+            return Some(rate);
+        }
         let Some(time) = self.low_for(sample, reading, segment_bytes) else {
             self.low_rate = None;
             return None;
@@ -237,6 +255,15 @@ impl Model {
         Some(low.highest).filter(|rate| is_certain && *rate > Rate::ZERO)
     }
 
+    /// Whether an interval delivered far less than believed, and a queue stood or packets were
+    /// lost.
+    fn may_be_overloaded(&self, reading: &Reading) -> bool {
+        let has_queue = reading.rtt_min.is_some_and(|rtt| self.min_rtt.has_queue(rtt));
+        let is_lossy = reading.loss_permille >= DECLINE_LOSS_PERMILLE;
+        let believed = self.rate().bits_per_second() / 100 * DECLINE_PERCENT;
+        (has_queue || is_lossy) && reading.rate.bits_per_second() < believed
+    }
+
     /// How long intervals like this one must go on; `None` for one that shows no slower path.
     fn low_for(
         &self,
@@ -246,7 +273,7 @@ impl Model {
     ) -> Option<Duration> {
         let has_queue = |rtt: Option<Duration>| rtt.is_some_and(|rtt| self.min_rtt.has_queue(rtt));
         // What is not sent does not arrive.
-        let bandwidth = self.bandwidth.get().bits_per_second() / 100;
+        let bandwidth = self.rate().bits_per_second() / 100;
         let sent = bandwidth * self.relief.gain() / 100;
         let is_below = |of: u64, percent| reading.rate.bits_per_second() < of * percent;
         let is_full =
@@ -265,13 +292,15 @@ impl Model {
 
     pub(super) fn forget_decline(&mut self) {
         self.low_rate = None;
+        self.overload.forget();
     }
 
     pub(super) fn decline_to(&mut self, now: Instant, rate: Rate) {
-        self.low_rate = None;
+        self.forget_decline();
         let before = self.before_decline.map_or(Rate::ZERO, |(before, _)| before);
-        self.before_decline = Some((before.max(self.bandwidth.get()), now));
+        self.before_decline = Some((before.max(self.rate()), now));
         self.bound_bytes = None;
+        self.policer.forget();
         self.bandwidth.reset(rate);
         self.stale_until = self.rounds.sent_bytes_total();
     }
@@ -279,7 +308,40 @@ impl Model {
     /// A round in which no more was sent than the path carries: its losses are the path's own.
     pub(super) fn learn_loss(&mut self) {
         if self.relief.queue() == Duration::ZERO {
-            self.loss.on_round(self.round.acked_bytes, self.round.lost_bytes);
+            let most = self.policer.teaches_permille();
+            self.loss.on_round(self.round.acked_bytes, self.round.lost_bytes, most);
+        }
+    }
+
+    /// `is_steady` while no more is sent than the path is believed to carry.
+    pub(super) fn watch_policer(
+        &mut self,
+        sample: &AckSample<'_>,
+        is_steady: bool,
+        segment_bytes: u64,
+    ) {
+        let has_queue = self.relief.queue() > Duration::ZERO;
+        let settled = Settled {
+            now: sample.now,
+            acked_bytes: sample.acked_bytes,
+            lost_bytes: sample.lost_bytes,
+            newest: sample.newest.sent_bytes_total,
+            sent_last: self.rounds.sent_bytes_total(),
+            is_steady: is_steady && !has_queue,
+            has_queue,
+            is_app_limited: sample.rate_is_app_limited,
+            segment_bytes,
+            min_rtt: self.min_rtt.get().unwrap_or_default(),
+            floor_permille: self.loss.permille(),
+        };
+        match self.policer.on_ack(&settled) {
+            None => {}
+            Some(Finding::Own { permille }) => self.loss.adopt(permille),
+            Some(Finding::Policed { rate, permille }) => {
+                self.loss.adopt(permille);
+                self.bandwidth.reset(rate);
+            }
+            Some(Finding::Free(rate)) => self.bandwidth.reset(rate),
         }
     }
 
@@ -290,7 +352,7 @@ impl Model {
     pub(super) fn on_idle_restart(&mut self) {
         self.extra.restart();
         self.meter.restart();
-        self.low_rate = None;
+        self.forget_decline();
         self.relief.restart();
     }
 
@@ -302,7 +364,7 @@ impl Model {
     /// In flight when the pipe is full and no queue stands.
     pub(super) fn bdp_bytes(&self) -> u64 {
         let min_rtt = self.min_rtt.get().unwrap_or_default();
-        self.with_losses(self.bandwidth.get().bytes_in(min_rtt + self.way_back))
+        self.with_losses(self.rate().bytes_in(min_rtt + self.way_back))
     }
 
     /// So many hundredths of that.
@@ -312,7 +374,7 @@ impl Model {
 
     /// What acknowledgements that come late and in bunches keep in flight beside.
     pub(super) fn allowance_bytes(&self) -> u64 {
-        self.extra.get().max(self.bandwidth.get().bytes_in(ACK_DELAY))
+        self.extra.get().max(self.rate().bytes_in(ACK_DELAY))
     }
 
     /// More than `in_flight_bytes` overran the path's queue.
@@ -345,7 +407,7 @@ impl Model {
 
     /// In flight for a round trip that is longer than the least without a queue.
     pub(super) fn unexplained_bytes(&self) -> u64 {
-        self.bandwidth.get().bytes_in(self.relief.unexplained())
+        self.rate().bytes_in(self.relief.unexplained())
     }
 
     /// In flight when the pipe is full and nothing can be worked off.
@@ -373,7 +435,7 @@ impl Model {
     pub(super) fn probe_interval(&mut self, now: Instant, probes: u64) -> Duration {
         let rtt = self.min_rtt.get().unwrap_or_default();
         let mut base = (rtt * PROBE_RTTS).clamp(PROBE_INTERVAL_MIN, PROBE_INTERVAL_MAX);
-        let bits = self.bandwidth.get().bits_per_second();
+        let bits = self.rate().bits_per_second();
         self.before_decline = self.before_decline.filter(|(before, at)| {
             bits < before.bits_per_second() / 100 * RETURN_PERCENT && now.since(*at) < RETURN_WITHIN
         });

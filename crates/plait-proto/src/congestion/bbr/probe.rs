@@ -99,7 +99,7 @@ impl ProbeUp {
                 self.in_flight_at_loss.get_or_insert(sample.newest.in_flight_bytes);
             }
         }
-        let bandwidth = model.bandwidth.get();
+        let bandwidth = model.rate();
         let grown = self.bandwidth.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
         let has_grown = bandwidth.bits_per_second() >= grown;
         let excess = sample.rtt.map_or(Duration::ZERO, |rtt| model.min_rtt.queue_of(rtt));
@@ -108,6 +108,8 @@ impl ProbeUp {
         let limit = model.loss_floor_permille() + allowed;
         let is_lossy = self.lost_bytes >= LOST_SEGMENTS * segment_bytes
             && permille(self.lost_bytes, self.acked_bytes) > limit;
+        // So much loss is an answer, however little was in flight.
+        self.has_held |= is_lossy;
         let is_due = round_over && self.rounds >= 3;
         if is_lossy && !has_grown && has_queue {
             return Verdict::Overran(self.in_flight_at_loss.unwrap_or(sample.in_flight_bytes));

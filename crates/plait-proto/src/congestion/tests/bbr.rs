@@ -3,6 +3,7 @@
 mod channel;
 mod disturbed;
 mod growth;
+mod policed;
 mod random;
 
 use super::*;
@@ -114,6 +115,42 @@ fn a_fall_to_a_fifteenth_is_followed_at_once_and_the_return_found_within_three_s
         channel.run_until(at(18_000));
         let high = channel.measure_until(at(20_000));
         assert!(high.used_permille >= 930, "{high:?}");
+    }
+}
+
+/// As a scheduler does that sees the path fall behind.
+#[test]
+fn a_fall_is_known_though_the_path_is_hardly_loaded_any_more() {
+    for (mbit, rtt_ms) in [(30, 30), (30, 10), (80, 50)] {
+        // A queue of 100 ms at the new rate.
+        let mut spec = clean(mbit, rtt_ms, 100);
+        spec.queue = ms(100) * 2 / u32::try_from(mbit).unwrap();
+        let changes = vec![(at(5_000), Rate::from_mbit(2))];
+        let mut channel = Channel::new(Spec { changes, ..spec }, Demand::Endless);
+        channel.run_until(at(5_000 + 2 * rtt_ms + 60));
+        channel.demand(Demand::Steady(Rate::from_mbit(1)));
+        channel.run_until(at(5_000 + rtt_ms / 2 + 250));
+        let bandwidth = channel.controller.bandwidth().unwrap();
+        assert!(bandwidth <= Rate::from_mbit(4), "{mbit} Mbit/s at {rtt_ms} ms: {bandwidth}");
+    }
+}
+
+/// Such as between two turns to send.
+#[test]
+fn a_gap_of_a_tenth_of_a_second_is_no_fall() {
+    for (mbit, rtt_ms) in [(30, 30), (50, 10), (20, 80)] {
+        let changes = (5..15).flat_map(|second| {
+            let (from, full) = (at(1_000 * second), Rate::from_mbit(mbit));
+            [(from, Rate::from_bits_per_second(1_000)), (from + ms(100), full)]
+        });
+        let spec = Spec { changes: changes.collect(), ..clean(mbit, rtt_ms, 120) };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        for second in 5..15 {
+            channel.run_until(at(1_000 * second + 900));
+            let bandwidth = channel.controller.bandwidth().unwrap();
+            let most = bandwidth.bits_per_second() / 10_000 / mbit;
+            assert!(most >= 90, "{mbit} Mbit/s at {rtt_ms} ms, {second} s: {bandwidth}");
+        }
     }
 }
 

@@ -12,6 +12,15 @@ const LATE_MIN: Duration = Duration::from_millis(50);
 const LATE_BYTES: u64 = 8 * 1500;
 /// A path that loses so many of a thousand is left: every tenth packet would wait for its repair.
 const LOSSY_PERMILLE: u16 = 100;
+/// A controller's start overshoots for a round trip or two, learns of it a round trip later, and
+/// the share of losses has then to fall.
+const OVERSHOOT_ROUNDS: u32 = 4;
+/// The share of losses is that of so much time at least.
+const LOSS_REMEMBERED: Duration = Duration::from_millis(750);
+/// With a slow path's few outcomes it is longer.
+const LOSS_REMEMBERED_FAR: Duration = Duration::from_millis(1000);
+/// Twice the quickest path's one-way delay and this more is far.
+const FAR: Duration = Duration::from_millis(10);
 /// It is taken back below this.
 const LOSSY_NO_MORE_PERMILLE: u16 = 50;
 
@@ -21,6 +30,8 @@ pub(super) enum Health {
     /// All that its controller allows.
     #[default]
     Good,
+    /// The same, though it has lost much since then.
+    Losing { since: Instant },
     /// It was bad: so many bytes in flight, doubled with each round trip that shows no queue.
     Recovering { limit_bytes: u64, doubles_at: Instant },
     /// It is bad: copies only.
@@ -54,7 +65,7 @@ impl Health {
     pub(super) fn lets(self, path: &PathView, bytes: u64) -> bool {
         match self {
             _ if path.window_bytes.is_none() => true,
-            Self::Good => true,
+            Self::Good | Self::Losing { .. } => true,
             Self::Recovering { limit_bytes, .. } => {
                 path.in_flight_bytes == 0 || path.in_flight_bytes + bytes <= limit_bytes
             }
@@ -66,10 +77,26 @@ impl Health {
     pub(super) fn follow(&mut self, path: &PathView, now: Instant, others: &Reference) -> bool {
         let before = self.is_out();
         // In an open loop nothing may be kept back.
-        let is_bad =
-            path.window_bytes.is_some() && (is_late(path, others) || is_lossy(path, others));
+        let is_closed = path.window_bytes.is_some();
+        let is_lossy = is_closed && is_lossy(path, others);
         match *self {
-            Self::Good | Self::Recovering { .. } if is_bad => *self = Self::Out,
+            Self::Good | Self::Losing { .. } | Self::Recovering { .. }
+                if is_closed && is_late(path, others) =>
+            {
+                *self = Self::Out;
+            }
+            Self::Good | Self::Losing { .. } if is_lossy => {
+                let since = match *self {
+                    Self::Losing { since } => since,
+                    _ => now,
+                };
+                *self = Self::Losing { since };
+                if now.since(since) >= loss_patience(path, others) {
+                    *self = Self::Out;
+                }
+            }
+            Self::Recovering { .. } if is_lossy => *self = Self::Out,
+            Self::Losing { .. } => *self = Self::Good,
             Self::Recovering { limit_bytes, doubles_at } => {
                 if path.window_bytes.is_none_or(|window| limit_bytes >= window) {
                     *self = Self::Good;
@@ -111,6 +138,17 @@ fn is_late(path: &PathView, others: &Reference) -> bool {
 /// long.
 fn is_on_time(path: &PathView) -> bool {
     path.latest_rtt.is_some_and(|rtt| rtt <= base_rtt(path) + late_excess(path) / 2)
+}
+
+/// How long a path may be lossy before it is left. One burst shows for as long as the measured
+/// share remembers it, that of a controller's start for some rounds more. Flows whose windows have
+/// grown for a far path would lose them for that; a near one can be taken back at any time.
+fn loss_patience(path: &PathView, others: &Reference) -> Duration {
+    let rounds = smoothed_rtt(path) * OVERSHOOT_ROUNDS;
+    if base_rtt(path) / 2 > others.delay * 2 + FAR {
+        return rounds.max(LOSS_REMEMBERED_FAR);
+    }
+    rounds.saturating_sub(LOSS_REMEMBERED)
 }
 
 fn is_lossy(path: &PathView, others: &Reference) -> bool {

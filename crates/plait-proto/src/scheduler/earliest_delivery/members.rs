@@ -5,8 +5,9 @@
 use super::super::by_path::ByPath;
 use super::super::delivery::{ack_interval, base_rtt, one_way_delay, price_classes};
 use super::super::stall::Stalls;
-use super::super::{COPIES_LOSS_PERMILLE, PathView, View};
+use super::super::{BulkLoad, COPIES_LOSS_PERMILLE, PathView, View};
 use super::PathState;
+use super::growth::{Filled, Growth, Joined};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -18,8 +19,10 @@ const COVERED: Duration = Duration::from_millis(20);
 /// Of a member's delay only so many fifths count, so that a path at the border does not change the
 /// round trip back and forth.
 const MEMBER_FIFTHS: u64 = 4;
-/// While a path's capacity is unknown it is a member if its delay costs no more than this.
-const TRIAL_COST_PER_MILLION: u64 = 100_000;
+/// What an access line carries that nobody has loaded yet.
+const USUAL_BITS_PER_SECOND: u64 = 20_000_000;
+/// A path that takes a quarter and this much longer is as good as the quickest.
+const NEAR: Duration = Duration::from_micros(2500);
 
 const MILLION: u64 = 1_000_000;
 
@@ -33,11 +36,37 @@ pub(super) struct Members {
 }
 
 /// A set of paths as a bulk flow sees it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Pipe {
     bits_per_second: u64,
     /// One-way delay of the slowest path.
     delay: Duration,
+    /// The same without its queue and repairs, which come and go while windows stay.
+    empty_delay: Duration,
+}
+
+impl Pipe {
+    fn filled(&self, flows: &Flows) -> Filled {
+        let round_trip = self.empty_delay.saturating_add(flows.quickest_empty);
+        Filled { bits_per_second: self.bits_per_second, round_trip }
+    }
+}
+
+/// Who is to use the set.
+struct Flows {
+    /// One-way delay of the quickest path; acknowledgements come back over it.
+    quickest: Duration,
+    quickest_empty: Duration,
+    demand: Demand,
+    now: Instant,
+}
+
+/// What is asked of the set.
+#[derive(Clone, Copy)]
+pub(super) struct Demand {
+    pub(super) load: BulkLoad,
+    /// What the flows sent in the last second.
+    pub(super) sent: Rate,
 }
 
 impl Members {
@@ -65,64 +94,99 @@ impl Members {
     }
 
     /// Chooses class by class: the members of cheaper classes stay, whatever dearer ones offer.
-    pub(super) fn choose(&self, view: &View<'_>, states: &mut ByPath<PathState>, stalls: &Stalls) {
-        let mut chosen = Pipe { bits_per_second: 0, delay: Duration::ZERO };
-        let mut quickest = Duration::MAX;
+    pub(super) fn choose(
+        &self,
+        view: &View<'_>,
+        states: &mut ByPath<PathState>,
+        stalls: &Stalls,
+        demand: Demand,
+    ) {
+        let mut chosen = Pipe::default();
+        let (mut quickest, mut quickest_empty) = (Duration::MAX, Duration::MAX);
         for class in price_classes(view) {
             for path in class {
                 let state = states.touch(path.id);
                 state.may_join = !state.health.is_out() && !stalls.is_stalled(path, view.now);
             }
-            let candidates =
-                || class.iter().filter(|path| states.get(path.id).is_some_and(|s| s.may_join));
-            let class_quickest = candidates().map(bulk_delay).min();
+            let may_join = |path: &&PathView| states.get(path.id).is_some_and(|it| it.may_join);
+            let mut candidates: Vec<&PathView> = class.iter().filter(may_join).collect();
+            candidates.sort_by_key(|path| bulk_delay(path));
+            let class_quickest = candidates.first().map(|path| bulk_delay(path));
             quickest = quickest.min(class_quickest.unwrap_or(Duration::MAX));
-            let horizon = self.horizon(class, states, chosen, quickest);
+            let class_empty = candidates.iter().map(|path| base_rtt(path) / 2).min();
+            quickest_empty = quickest_empty.min(class_empty.unwrap_or(Duration::MAX));
+            let flows = Flows { quickest, quickest_empty, demand, now: view.now };
+            let (horizon, pipe) = self.horizon(&candidates, states, chosen, &flows);
             for path in class {
                 let state = states.touch(path.id);
                 let delay = bulk_delay(path);
-                let pays = is_known(path, state) && horizon.is_some_and(|horizon| delay <= horizon);
-                let is_tried =
-                    !is_known(path, state) && self.cost(delay, quickest) <= TRIAL_COST_PER_MILLION;
+                let pays = horizon.is_some_and(|horizon| delay <= horizon);
+                let is_tried = !is_known(path, state) && is_near(delay, quickest);
                 let is_only_hope = quickest == delay && chosen.bits_per_second == 0;
                 state.is_member = state.may_join && (pays || is_tried || is_only_hope);
-                if state.is_member && is_known(path, state) {
-                    chosen.bits_per_second =
-                        chosen.bits_per_second.saturating_add(useful_rate(path));
-                    chosen.delay = chosen.delay.max(delay);
-                }
+                state.joined.follow(view.now, state.is_member);
             }
+            chosen = pipe;
         }
     }
 
-    /// The delay up to which the class's paths are worth having; `None` when none is.
+    /// The delay up to which the class's paths are worth having, and what they then carry together
+    /// with the cheaper ones; no delay when none is. `candidates` are sorted by delay.
     fn horizon(
         &self,
-        class: &[PathView],
+        candidates: &[&PathView],
         states: &ByPath<PathState>,
         cheaper: Pipe,
-        quickest: Duration,
-    ) -> Option<Duration> {
-        let state = |path: &PathView| states.get(path.id).copied().unwrap_or_default();
-        let known =
-            || class.iter().filter(|path| state(path).may_join && is_known(path, &state(path)));
-        let mut best = (worth(cheaper, self.cost(cheaper.delay, quickest)), None);
-        for last in known() {
-            let delay = bulk_delay(last);
-            let within = known().filter(|path| bulk_delay(path) <= delay);
-            let pipe = Pipe {
-                bits_per_second: within
-                    .map(useful_rate)
-                    .fold(cheaper.bits_per_second, u64::saturating_add),
-                delay: delay.max(cheaper.delay),
+        flows: &Flows,
+    ) -> (Option<Duration>, Pipe) {
+        let mut pipe = cheaper;
+        let mut best =
+            (self.worth(cheaper, cheaper, false, Joined::default(), flows), cheaper, None);
+        for path in candidates {
+            let state = states.get(path.id).copied().unwrap_or_default();
+            // What the first path carries says what to expect of others.
+            if !is_known(path, &state) && pipe.bits_per_second == 0 {
+                break;
+            }
+            let delay = bulk_delay(path);
+            let rate = expected_rate(path, &state, pipe.bits_per_second);
+            pipe = Pipe {
+                bits_per_second: pipe.bits_per_second.saturating_add(rate),
+                delay: pipe.delay.max(delay),
+                empty_delay: pipe.empty_delay.max(base_rtt(path) / 2),
             };
-            let fifths = if state(last).is_member { MEMBER_FIFTHS } else { 5 };
-            let worth = worth(pipe, self.cost(pipe.delay, quickest) * fifths / 5);
+            let worth = self.worth(best.1, pipe, state.is_member, state.joined, flows);
             if worth > best.0 {
-                best = (worth, Some(delay));
+                best = (worth, pipe, Some(delay));
             }
         }
-        best.1
+        (best.2, best.1)
+    }
+
+    /// What a set carries after the cost of its delay, and of getting there from a smaller one.
+    fn worth(&self, from: Pipe, to: Pipe, is_member: bool, joined: Joined, flows: &Flows) -> u64 {
+        let fifths = if is_member { MEMBER_FIFTHS } else { 5 };
+        let cost = match flows.demand.load.is_unresponsive && self.cost_permille < 1000 {
+            true => 0,
+            // A drop slows down one flow of them all.
+            false => {
+                self.cost(to.delay, flows.quickest) * fifths
+                    / 5
+                    / u64::from(flows.demand.load.flows)
+            }
+        };
+        let share = match from.bits_per_second {
+            0 => MILLION,
+            _ if self.cost_permille == 0 => MILLION,
+            _ => {
+                let Demand { load, sent } = flows.demand;
+                let (sent, elapsed) = (joined.sent(flows.now, sent), joined.elapsed(flows.now));
+                let (from, to) = (from.filled(flows), to.filled(flows));
+                Growth { from, to, elapsed, sent, load }.share()
+            }
+        };
+        let kbit = to.bits_per_second / 1000;
+        kbit.saturating_mul(MILLION.saturating_sub(cost)) / 1000 * share / MILLION
     }
 
     /// Millionths of the rate that a flow loses when its packets take `delay` instead of
@@ -136,11 +200,6 @@ impl Members {
     }
 }
 
-/// What a set carries after the cost of its delay, in millionths.
-fn worth(pipe: Pipe, cost: u64) -> u64 {
-    (pipe.bits_per_second / 1000).saturating_mul(MILLION.saturating_sub(cost)) / 1000
-}
-
 /// Capacity is a guess while the trial lasts.
 fn is_known(path: &PathView, state: &PathState) -> bool {
     path.capacity != Rate::ZERO && !state.trial.is_on()
@@ -150,6 +209,25 @@ fn is_known(path: &PathView, state: &PathState) -> bool {
 fn useful_rate(path: &PathView) -> u64 {
     let arriving = 1000_u64.saturating_sub(path.loss_permille.into());
     path.capacity.bits_per_second() / 1000 * arriving
+}
+
+/// What a path is expected to carry. One whose capacity was never known is taken for a usual
+/// access line, or for half of what the quicker ones carry; one tried again, for half as much again
+/// as it carried.
+fn expected_rate(path: &PathView, state: &PathState, quicker: u64) -> u64 {
+    let useful = useful_rate(path);
+    if is_known(path, state) {
+        return useful;
+    }
+    match state.trial.known_before() {
+        Some(before) => useful.max(before.bits_per_second() / 2 * 3),
+        None => useful.max(quicker / 2).max(USUAL_BITS_PER_SECOND),
+    }
+}
+
+/// So much slower a path is tried by whoever comes: no flow notices.
+fn is_near(delay: Duration, quickest: Duration) -> bool {
+    delay <= quickest.saturating_add(quickest / 4).saturating_add(NEAR)
 }
 
 /// The delay that the path adds to a bulk flow. With a loss in nearly every window, the flow waits

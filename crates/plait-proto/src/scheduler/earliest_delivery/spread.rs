@@ -14,6 +14,7 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// The highest rate counts for one to two times this, so that a flow that rests to measure its
 /// round trip (BBR for 200 ms) sees the paths that it is going to use.
 const HOLD: Duration = Duration::from_secs(2);
+const SECOND: Duration = Duration::from_secs(1);
 /// A silence of this long is the end of what was offered.
 const IDLE: Duration = Duration::from_millis(500);
 /// A member is joined when more than this share of what quicker ones carry is offered.
@@ -79,21 +80,37 @@ pub(super) struct Spread {
     /// The highest rates of this time of holding and of the one before.
     highest: [Rate; 2],
     epoch_began: Instant,
+    second_began: Instant,
+    second_bytes: u64,
+    /// The rate of the last whole second.
+    last_second: Rate,
     /// Length of the packet that began the run under way.
     pub(super) run_bytes: u64,
 }
 
 impl Spread {
     /// What counts as offered.
-    fn offered(&self) -> u64 {
-        self.highest[0].max(self.highest[1]).bits_per_second()
+    fn offered(&self) -> Rate {
+        self.highest[0].max(self.highest[1])
+    }
+
+    /// What was sent in the last whole second.
+    pub(super) fn last_second(&self) -> Rate {
+        self.last_second
+    }
+
+    /// Whether nothing was offered for so long that what comes is something new.
+    pub(super) fn is_silent(&self, now: Instant) -> bool {
+        now.since(self.sent_at) >= IDLE
     }
 
     /// Looks at the clock; to be called before each decision. Returns whether a window has ended.
     pub(super) fn follow(&mut self, now: Instant) -> bool {
-        if now.since(self.sent_at) >= IDLE && self.offered() > 0 {
+        if self.is_silent(now) && self.offered() > Rate::ZERO {
             let epoch_began = self.epoch_began;
-            *self = Self { window_began: now, hold_began: now, epoch_began, ..Self::default() };
+            let (window_began, hold_began, second_began) = (now, now, now);
+            let none = Self::default();
+            *self = Self { window_began, hold_began, second_began, epoch_began, ..none };
             return true;
         }
         let elapsed = now.since(self.window_began);
@@ -103,6 +120,11 @@ impl Spread {
         if now.since(self.hold_began) >= HOLD {
             self.highest = [Rate::ZERO, self.highest[0]];
             self.hold_began = now;
+        }
+        let second = now.since(self.second_began);
+        if second >= SECOND {
+            self.last_second = Rate::from_bytes_over(self.second_bytes, second);
+            (self.second_began, self.second_bytes) = (now, 0);
         }
         let rate = Rate::from_bytes_over(self.bytes, elapsed);
         self.highest[0] = self.highest[0].max(rate);
@@ -130,7 +152,7 @@ impl Spread {
                 let is_known = !state.trial.is_on();
                 let round_trip = (quickest + base_rtt(path)) / 2;
                 let is_near = round_trip <= quickest * ROUND_TRIP_PERCENT / 100;
-                state.turns.choose(view.now, self.offered(), quicker, is_near);
+                state.turns.choose(view.now, self.offered().bits_per_second(), quicker, is_near);
                 // What is not known yet may be anything.
                 let carried = if is_known { state.turns.remembered() } else { u64::MAX };
                 quicker = quicker.saturating_add(carried);
@@ -147,6 +169,7 @@ impl Spread {
         bytes: u64,
     ) {
         self.bytes += bytes;
+        self.second_bytes += bytes;
         self.sent_at = now;
         let few_packets = match path.capacity {
             Rate::ZERO => Duration::ZERO,

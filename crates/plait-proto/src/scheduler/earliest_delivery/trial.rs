@@ -2,7 +2,7 @@
 //! estimates are low; judged by them it would never be used, and so never be known.
 
 use super::super::PathView;
-use super::super::delivery::{ack_interval, smoothed_rtt};
+use super::super::delivery::{FREE_BYTES_MIN, ack_interval, smoothed_rtt};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -22,6 +22,8 @@ pub(super) struct Trial {
     is_loaded: bool,
     /// When the capacity was known.
     over_since: Option<Instant>,
+    /// What was known before the path was tried again.
+    before: Option<Rate>,
 }
 
 impl Trial {
@@ -29,23 +31,33 @@ impl Trial {
         self.over_since.is_none()
     }
 
+    /// The capacity found by the trial before this one.
+    pub(super) fn known_before(&self) -> Option<Rate> {
+        self.before
+    }
+
     /// Follows the path's latest figures. Returns whether the trial began or ended.
     pub(super) fn follow(&mut self, path: &PathView, now: Instant, is_member: bool) -> bool {
         if let Some(over_since) = self.over_since {
             let is_due = !is_member && now.since(over_since) >= TRIED_AGAIN_AFTER;
             if is_due {
-                *self = Self { highest: path.capacity, ..Self::default() };
+                let before = Some(path.capacity);
+                *self = Self { highest: path.capacity, before, ..Self::default() };
             } else if is_member {
                 self.over_since = Some(now);
             }
             return is_due;
         }
-        self.is_loaded |=
-            path.window_bytes.is_some_and(|window| path.in_flight_bytes >= window / 4);
+        // The few copies that a path outside the set gets are no load, however small its window.
+        let may_load = is_member || path.in_flight_bytes > FREE_BYTES_MIN;
+        let fills = path.window_bytes.is_some_and(|window| path.in_flight_bytes >= window / 4);
+        self.is_loaded |= may_load && fills;
         if now < self.round_ends {
             return false;
         }
-        if self.is_loaded && path.capacity != Rate::ZERO {
+        // A member that is offered little may stay in slow start, and is to have its turns.
+        let may_end = is_member || !path.is_starting;
+        if self.is_loaded && path.capacity != Rate::ZERO && may_end {
             self.end_loaded_round(path.capacity, now);
         }
         self.is_loaded = false;
@@ -64,5 +76,35 @@ impl Trial {
         if self.flat_rounds >= FLAT_ROUNDS {
             self.over_since = Some(now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::link;
+    use super::*;
+
+    /// Whether a trial is over after ten rounds of a path like this.
+    fn is_over(path: PathView, is_member: bool) -> bool {
+        let mut trial = Trial::default();
+        (0..10).for_each(|round| {
+            trial.follow(&path, Instant::from_millis(200 * round), is_member);
+        });
+        !trial.is_on()
+    }
+
+    #[test]
+    fn regression_four_packets_of_copies_end_no_trial() {
+        let path = |bytes| link(1, 1, 60).in_flight(bytes).build();
+        assert!(!is_over(path(FREE_BYTES_MIN), false));
+        assert!(is_over(path(FREE_BYTES_MIN + 1), false));
+        assert!(is_over(path(FREE_BYTES_MIN), true), "a member is loaded by its flows");
+    }
+
+    #[test]
+    fn regression_a_member_that_stays_in_slow_start_is_known_and_has_its_turns() {
+        let path = PathView { is_starting: true, ..link(1, 1, 60).in_flight(9000).build() };
+        assert!(is_over(path, true));
+        assert!(!is_over(path, false), "its capacity is what little was sent");
     }
 }

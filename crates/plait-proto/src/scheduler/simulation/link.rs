@@ -183,6 +183,7 @@ impl Link {
             window_bytes: None,
             capacity: self.spec.rate,
             ready_at: Instant::ZERO,
+            is_starting: false,
             loss_permille: 0,
         }
     }

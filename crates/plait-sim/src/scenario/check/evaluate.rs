@@ -68,12 +68,22 @@ struct Point<'a> {
     value: f64,
 }
 
+/// The metric of every run of the chosen cells.
+fn runs<'a>(results: &'a [CellResult], metric: &str, cells: &Selector) -> Vec<Point<'a>> {
+    let chosen = results.iter().filter(|result| cells.chooses(&result.settings));
+    let point = |result: &'a CellResult| {
+        Some(Point { settings: &result.settings, value: *result.metrics.get(metric)? })
+    };
+    chosen.filter_map(point).collect()
+}
+
 impl Check {
     /// Compares the results of all cells and seeds with what is expected.
     pub fn evaluate(&self, results: &[CellResult], paper: &[PaperValue]) -> CheckOutcome {
         let points = points(results, &self.metric, &self.cells);
         let finding = match &self.kind {
             CheckKind::Band => self.band(&points),
+            CheckKind::Worst => self.band(&runs(results, &self.metric, &self.cells)),
             CheckKind::RmsLnError => {
                 fit(&points, &self.metric, paper).and_then(|fit| Finding::new(fit.error, fit.words))
             }
@@ -116,7 +126,10 @@ impl Check {
                     .first()
                     .map_or_else(|| "none".into(), |point| name(point.settings)),
             ),
-            CheckKind::Band | CheckKind::RmsLnError | CheckKind::BestFit { .. } => {
+            CheckKind::Band
+            | CheckKind::Worst
+            | CheckKind::RmsLnError
+            | CheckKind::BestFit { .. } => {
                 format!("the paper has no {} for the cells that were run", self.metric)
             }
         }
@@ -124,7 +137,7 @@ impl Check {
 
     fn outcome(&self, finding: Option<Finding>, absent: String) -> CheckOutcome {
         let unit = match self.kind {
-            CheckKind::Band => unit_of(&self.metric),
+            CheckKind::Band | CheckKind::Worst => unit_of(&self.metric),
             CheckKind::Ordering { .. } => "steps",
             _ => "",
         };

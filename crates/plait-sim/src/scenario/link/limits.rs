@@ -11,7 +11,7 @@ use crate::link::{Access, Aggregation, Bucket, Grants, RateSteps, RateStepsError
 
 /// Rates of links.
 pub(super) const MBIT: Bounds = Bounds::new(0.001, 100_000.0, "Mbit/s");
-const MBIT_OR_NONE: Bounds = Bounds::new(0.0, 100_000.0, "Mbit/s");
+pub(in crate::scenario) const MBIT_OR_NONE: Bounds = Bounds::new(0.0, 100_000.0, "Mbit/s");
 const GAP_MS: Bounds = Bounds::new(1.0, 1000.0, "milliseconds");
 const AIR_MS: Bounds = Bounds::new(0.1, 100.0, "milliseconds");
 const ACCESS_MS: Bounds = Bounds::new(0.0, 100.0, "milliseconds");
@@ -133,6 +133,6 @@ fn table<'a>(section: &mut Section<'a>, key: &'static str) -> Option<Section<'a>
 }
 
 /// So many Mbit/s.
-pub(super) fn mbit_rate(mbit: f64) -> Rate {
+pub(in crate::scenario) fn mbit_rate(mbit: f64) -> Rate {
     Rate::from_bits_per_second((mbit * 1e6).round() as u64)
 }

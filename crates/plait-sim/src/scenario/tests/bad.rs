@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
     ),
     ("missing link", "links = [\"dsl\", \"lte\"]", "links = [\"dsl\", \"lta\"]", &[]),
     ("the same link twice", "links = [\"dsl\", \"lte\"]", "links = [\"dsl\", \"dsl\"]", &[]),
-    ("a bond without links", "links = [\"dsl\", \"lte\"]", "", &[]),
+    ("a bond without links", "links = [\"dsl\", \"lte\"]", "links = []", &[]),
     ("unknown scheduler", "\"adaptive-wrr\"", "\"adaptive-wwr\"", &[]),
     ("options of another scheduler", "\"adaptive-wrr\"", "\"min-rtt\"\nk = 0.5", &[]),
     ("initial weight too large", "\"adaptive-wrr\"", "\"adaptive-wrr\"\ninitial_weight = 51", &[]),
@@ -297,6 +297,51 @@ const CASES: &[Case] = &[
     ("setting of an unknown option", "", "", &["bond.scheduler.w_maxx=1"]),
     ("setting of a wrong value", "", "", &["bond.scheduler.k=2000"]),
     ("setting of an unknown application", "", "", &["app.glow.rate.mbit=1"]),
+    ("an unknown event", "", "[[event]]\nat_s = 1\naction = \"explode\"\nlink = \"dsl\"\n", &[]),
+    (
+        "an event for a link that is not there",
+        "",
+        "[[event]]\nat_s = 1\naction = \"cut\"\nlink = \"dls\"\n",
+        &[],
+    ),
+    (
+        "events that lack what they need, or have what is another's",
+        "",
+        "[[event]]\naction = \"kill\"\nlink = \"dsl\"\n[[event]]\nat_s = 10\naction = \"rate\"\n\
+         link = \"dsl\"\n[[event]]\nat_s = 1\naction = \"loss\"\nlink = \"dsl\"\nloss = 2\n\
+         [[event]]\nat_s = 1\naction = \"stop\"\napp = \"glow\"\n[[event]]\nat_s = 1\n",
+        &[],
+    ),
+    (
+        "an event for a rate that follows a trace",
+        "rate_mbit = 64",
+        "trace = \"good.mahi\"\n\
+      up = { trace = \"good.mahi\" }",
+        &["event=[{ at_s = 1, action = \"rate\", link = \"dsl\", \
+      share = 0.5 }]"],
+    ),
+    ("an unknown carrier", "duration_s = 10", "duration_s = 10\ncarriers = [\"bnod\", 3]", &[]),
+    ("carriers that are no list", "duration_s = 10", "duration_s = 10\ncarriers = \"bond\"", &[]),
+    ("a carrier over no link", "", "", &["carrier=alone:dls"]),
+    (
+        "like a file that is not there",
+        "duration_s = 10",
+        "duration_s = 10\nlike = \"no.toml\"",
+        &[],
+    ),
+    ("like itself", "duration_s = 10", "duration_s = 10\nlike = \"x.toml\"", &[]),
+    (
+        "a course without its number",
+        "rtt_ms = 13",
+        "rtt_ms = 13\ncourse = { kind = \"tram\" }",
+        &[],
+    ),
+    (
+        "steps of a start without their number",
+        "kind = \"udp\"",
+        "kind = \"udp\"\nstart_s = {}",
+        &[],
+    ),
     ("many at once", "mbit = 50", "mbit = 0", &["duration_s=-1", "links.lte.mtu=9"]),
 ];
 

@@ -290,3 +290,157 @@ fn a_sweep_without_a_key_merges_settings() {
     let one = load(&text, &["way=dsl"]).unwrap_or_else(|errors| panic!("\n{}", words(&errors)));
     assert_eq!((one.cells.len(), &one.cells[0].scenario.apps), (1, &dsl.scenario.apps));
 }
+
+const BASE: &str = r#"title = "Base"
+source = "chosen"
+duration_s = 20
+carriers = ["bond", "alone", "bare:lte", "mptcp"]
+[links.lte]
+rate_mbit = 60
+rtt_ms = 40
+[[app]]
+name = "ping"
+kind = "udp"
+probe = true
+rate = { mbit = 0.1, layer = "offered" }
+[[app]]
+name = "flow"
+kind = "tcp"
+[[check]]
+name = "first"
+metric = "of_best_alone"
+source = "s"
+"#;
+const OWN: &str = r#"like = "base.toml"
+name = "x"
+duration_s = 30
+[links.dsl]
+rate_mbit = 16
+rtt_ms = 20
+[links.lte]
+rate_mbit = 30
+rtt_ms = 50
+[bond]
+[app.flow]
+flows = 4
+start_s = { step_s = 0.5, steps = 3 }
+[[check]]
+name = "second"
+metric = "of_mptcp"
+source = "s"
+[[event]]
+at_s = [5, 6]
+action = "cut"
+link = "dsl"
+for_s = 2
+[[event]]
+at_s = 10
+action = "rate"
+link = "lte"
+share = 0.1
+[[event]]
+at_s = 12
+action = "stop"
+app = "ping"
+[[event]]
+at_s = 3
+action = "restart"
+gateway = "customer"
+"#;
+
+fn own_over_base() -> Experiment {
+    let none: [&str; 0] = [];
+    let loaded = load_beside(OWN, &none, &[("base.toml", BASE)]);
+    loaded.unwrap_or_else(|errors| panic!("\n{}", words(&errors)))
+}
+
+#[test]
+fn what_stands_in_a_file_goes_over_what_it_is_like() {
+    let Experiment { scenario, .. } = own_over_base();
+    assert_eq!((scenario.title.as_str(), scenario.duration), ("Base", ms(30_000)));
+    let mbit = |link: &str| scenario.links[link].down.mean_rate().bits_per_second() / 1_000_000;
+    assert_eq!((mbit("dsl"), mbit("lte")), (16, 30));
+    let names: Vec<&str> = scenario.checks.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!(names, ["first", "second"]);
+    let app::Traffic::Tcp(tcp) = &scenario.apps[1].traffic else { panic!("a flow of TCP") };
+    assert_eq!((tcp.flows, scenario.apps[0].probe), (4, true));
+}
+
+#[test]
+fn each_carrier_is_a_cell_with_what_it_needs() {
+    let Experiment { cells, .. } = own_over_base();
+    let told: Vec<String> = cells
+        .iter()
+        .map(|Cell { name, scenario, .. }| {
+            let links: Vec<&str> = scenario.links.keys().map(String::as_str).collect();
+            let via = scenario.apps.iter().map(|app| format!("{:?}", app.via));
+            let bond = scenario.bond.as_ref().map(|bond| bond.links.join("+"));
+            format!("{name}: {} {:?} {bond:?}", links.join("+"), via.collect::<Vec<_>>())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            r#"carrier=bond: dsl+lte ["Bond", "Bond"] Some("dsl+lte")"#,
+            r#"carrier=alone:dsl: dsl ["Bond", "Bond"] Some("dsl")"#,
+            r#"carrier=alone:lte: lte ["Bond", "Bond"] Some("lte")"#,
+            r#"carrier=bare:lte: lte ["Link(\"lte\")", "Link(\"lte\")"] None"#,
+            r#"carrier=mptcp: dsl+lte ["Link(\"dsl\")", "Mptcp"] None"#,
+        ]
+    );
+}
+
+#[test]
+fn a_setting_replaces_the_list_of_carriers() {
+    let loaded = load_beside(OWN, &["carriers=[\"bare\"]"], &[("base.toml", BASE)]);
+    // The checks of the file speak of a bond, which is none of the carriers now.
+    let cells = loaded.unwrap_or_else(|errors| panic!("\n{}", words(&errors))).cells;
+    let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(names, ["carrier=bare:dsl", "carrier=bare:lte"]);
+}
+
+#[test]
+fn events_become_part_of_the_course_that_a_seed_draws() {
+    let Experiment { scenario, .. } = own_over_base();
+    let drawn = scenario.drawn(4);
+    let outages = &drawn.links["dsl"].down.outages;
+    let cut = outages[0];
+    assert_eq!((outages.len(), cut.end - cut.start), (1, ms(2000)));
+    assert!((ms(5000)..=ms(6000)).contains(&cut.start), "{cut:?}");
+    assert_ne!(outages, &scenario.drawn(5).links["dsl"].down.outages);
+    let link::Capacity::Steps { steps, .. } = &drawn.links["lte"].up.capacity else {
+        panic!("a rate that changes")
+    };
+    let rates: Vec<_> =
+        steps.steps().iter().map(|(at, rate)| (*at, rate.bits_per_second())).collect();
+    assert_eq!(rates, [(ms(10_000), 3_000_000)]);
+    assert_eq!((drawn.apps[0].stop, drawn.apps[1].start), (ms(12_000), ms(500)));
+    let left: Vec<&Action> = drawn.events.iter().map(|event| &event.action).collect();
+    assert_eq!(left, [&Action::Restart(event::Gateway::Customer)]);
+}
+
+#[test]
+fn a_bond_stands_beside_the_medians_of_the_others() {
+    let result = |carrier: &str, seed: u64, mbit: f64| CellResult {
+        cell: carrier.into(),
+        settings: Settings::from([("carrier".into(), carrier.into())]),
+        seed,
+        metrics: [("load_mbit".to_owned(), mbit)].into(),
+        series: [].into(),
+    };
+    let mut results = vec![
+        result("bond", 1, 27.0),
+        result("alone:dsl", 1, 10.0),
+        result("alone:dsl", 2, 11.0),
+        result("alone:dsl", 3, 99.0),
+        result("alone:lte", 1, 18.0),
+        result("mptcp", 1, 30.0),
+    ];
+    carrier::compare(&mut results);
+    let of = |name: &str| results[0].metrics.get(name).copied();
+    assert_eq!(of("of_best_alone"), Some(1.5));
+    assert_eq!(of("of_sum_alone"), Some(27.0 / 29.0));
+    assert_eq!(of("benefit_alone"), Some(9.0 / 11.0));
+    assert_eq!((of("of_mptcp"), of("of_best_bare")), (Some(0.9), None));
+    assert!(results[1..].iter().all(|result| result.metrics.len() == 1));
+}

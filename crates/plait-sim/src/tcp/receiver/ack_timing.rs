@@ -1,6 +1,9 @@
-//! When an acknowledgement leaves: at once, with every second segment, or after 40 ms.
+//! When an acknowledgement leaves: at once, with every second segment, or after a while.
 
 use plait_proto::time::{Duration, Instant};
+
+use crate::tcp::config::Acks;
+use crate::tcp::quic;
 
 /// Linux's TCP_DELACK_MIN.
 const DELAY: Duration = Duration::from_millis(40);
@@ -10,6 +13,7 @@ const QUICK_ACKS: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckTiming {
+    acks: Acks,
     segment_bytes: u64,
     quick_acks_left: u32,
     unacked_bytes: u64,
@@ -18,10 +22,11 @@ pub(super) struct AckTiming {
 }
 
 impl AckTiming {
-    pub(super) fn new(segment_bytes: u64) -> Self {
+    pub(super) fn new(acks: Acks, segment_bytes: u64) -> Self {
         Self {
+            acks,
             segment_bytes,
-            quick_acks_left: QUICK_ACKS,
+            quick_acks_left: if acks == Acks::Linux { QUICK_ACKS } else { 0 },
             unacked_bytes: 0,
             delayed_until: None,
             is_due: false,
@@ -34,13 +39,16 @@ impl AckTiming {
         if self.quick_acks_left > 0 || self.unacked_bytes > self.segment_bytes {
             self.is_due = true;
         } else {
-            self.delayed_until.get_or_insert(now + DELAY);
+            let delay = if self.acks == Acks::Linux { DELAY } else { quic::MAX_ACK_DELAY };
+            self.delayed_until.get_or_insert(now + delay);
         }
     }
 
     /// Data arrived again: the sender has trouble and needs acknowledgements quickly.
     pub(super) fn on_duplicate(&mut self) {
-        self.quick_acks_left = QUICK_ACKS;
+        if self.acks == Acks::Linux {
+            self.quick_acks_left = QUICK_ACKS;
+        }
         self.is_due = true;
     }
 

@@ -1,6 +1,7 @@
 use plait_proto::time::Duration;
 
 use super::*;
+use crate::tcp::Acks;
 
 const S: u64 = 1448;
 
@@ -151,4 +152,23 @@ fn the_window_grows_with_what_is_read_per_round_trip() {
     let base = (2 * 60 + 16) * S;
     assert!(window > 2 * base && window <= 3 * 1024 * 1024, "{window}");
     assert_eq!(Duration::from_millis(20), receiver.window.rtt().unwrap());
+}
+
+#[test]
+fn quic_acknowledges_every_second_segment_from_the_start_or_after_25_ms() {
+    let config =
+        ReceiverConfig { segment_bytes: 1000, acks: Acks::Quic, ..ReceiverConfig::default() };
+    let mut receiver = TcpReceiver::new(config);
+    let data =
+        |index: u64, number| Segment { seq: index * 1000, len: 1000, number, ..Segment::default() };
+    let now = Instant::from_millis(100);
+    receiver.handle_segment(now, &data(0, 1));
+    assert_eq!(receiver.poll_transmit(now), None);
+    assert_eq!(receiver.poll_timeout(), Some(Instant::from_millis(125)));
+    receiver.handle_segment(now, &data(1, 2));
+    assert_eq!(receiver.poll_transmit(now).map(|ack| ack.number), Some(2));
+    // The retransmission of what was lost has a number of its own; what came before keeps its own.
+    receiver.handle_segment(now, &data(3, 9));
+    receiver.handle_segment(now, &data(2, 4));
+    assert_eq!(receiver.poll_transmit(now).map(|ack| ack.number), Some(9), "the highest");
 }

@@ -111,14 +111,20 @@ impl TcpSender {
     /// Samples of segments sent once (Karn): the earliest sent, whose acknowledgement may have been
     /// delayed, for the timeout; the latest sent for the minimum.
     fn sample_rtt(&mut self, now: Instant, change: &Change) {
-        if change.advanced {
+        if change.advanced || (self.is_quic() && !change.delivered.is_empty()) {
             self.rtt.end_backoff();
         }
         let clean = || change.delivered.iter().filter(|sent| sent.transmissions == 1);
-        if let Some(earliest) = clean().map(|sent| sent.at).min() {
-            self.rtt.on_sample(now.since(earliest));
+        let latest = clean().map(|sent| sent.at).max();
+        // QUIC leaves the acknowledgement's delay out (RFC 9002 section 5.3).
+        let sampled = if self.is_quic() { latest } else { clean().map(|sent| sent.at).min() };
+        if let Some(sampled) = sampled {
+            self.rtt.on_sample(now.since(sampled));
         }
-        if let Some(latest) = clean().map(|sent| sent.at).max() {
+        if let Some(latest) = latest {
+            if let Detector::Quic(quic) = &mut self.detector {
+                quic.on_rtt(now.since(latest));
+            }
             self.rtt.on_min_sample(now, now.since(latest));
         }
     }
@@ -140,6 +146,7 @@ impl TcpSender {
                 }
             }
             Detector::NewReno(_) => {}
+            Detector::Quic(quic) => quic.on_ack(segment.number),
             Detector::Rack(rack) => {
                 if segment.sack.dsack().is_some() {
                     rack.on_dsack(self.board.una(), self.board.nxt());
@@ -156,11 +163,11 @@ impl TcpSender {
         if self.try_undo(now, segment, change.advanced) == Some(Mistake::LateOriginal) {
             self.learn_from_late_original(change);
         }
-        if self.phase != Phase::Open && self.board.una() >= self.high_seq {
+        if self.phase != Phase::Open && self.is_recovered() {
             self.end_recovery();
         }
         let marked = self.detect_losses(now, change.advanced);
-        if self.phase == Phase::Open && self.board.has_lost() {
+        if self.begins_episode() {
             self.enter_fast_recovery(now, change.flight_before);
         }
         marked

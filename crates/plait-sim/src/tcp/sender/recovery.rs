@@ -42,6 +42,11 @@ impl TcpSender {
                 }
                 is_lost && is_new
             }
+            Detector::Quic(quic) => {
+                let (marked, next_at) = quic.detect(&mut self.board, now, detection.srtt);
+                self.timers.reorder = next_at;
+                marked
+            }
             Detector::Rack(rack) => {
                 let (marked, next_at) = rack.detect(&mut self.board, &detection);
                 self.timers.reorder = next_at;
@@ -59,9 +64,29 @@ impl TcpSender {
         }
     }
 
+    /// Whether what was found lost asks for a new answer of the controller.
+    pub(super) fn begins_episode(&mut self) -> bool {
+        match &mut self.detector {
+            Detector::Quic(quic) => quic.begin_event(),
+            _ => self.phase == Phase::Open && self.board.has_lost(),
+        }
+    }
+
+    /// Whether the episode under way is over.
+    pub(super) fn is_recovered(&self) -> bool {
+        match &self.detector {
+            Detector::Quic(quic) => quic.is_recovered(),
+            _ => self.board.una() >= self.high_seq,
+        }
+    }
+
+    pub(super) fn is_quic(&self) -> bool {
+        matches!(self.detector, Detector::Quic(_))
+    }
+
     pub(super) fn on_reorder_timeout(&mut self, now: Instant) {
         self.detect_losses(now, false);
-        if self.phase == Phase::Open && self.board.has_lost() {
+        if self.begins_episode() {
             self.enter_fast_recovery(now, self.board.flight_bytes());
         }
         let in_flight_bytes = self.board.in_flight_bytes();
@@ -83,9 +108,11 @@ impl TcpSender {
         }
         self.watch_for_mistake();
         self.probe = None;
-        self.timers.probe = None;
+        if !self.is_quic() {
+            self.timers.probe = None;
+        }
         self.controller.on_loss(&Loss { now, flight_bytes });
-        if !self.controller.meters_recovery() {
+        if !self.controller.meters_recovery() && !self.is_quic() {
             let target = self.controller.window();
             self.prr = Some(Prr::new(target, flight_bytes, self.config.segment_bytes));
         }
@@ -111,6 +138,7 @@ impl TcpSender {
                 self.board.presume_arrived(0);
                 self.board.missing()
             }
+            Detector::Quic(_) => unreachable!("QUIC probes and has no retransmission timeout"),
             Detector::Rack(rack) => rack.overdue_at_timeout(&self.board, &detection),
         };
         lost.into_iter().for_each(|seq| self.board.mark_lost(seq));
@@ -134,6 +162,9 @@ impl TcpSender {
     }
 
     fn watch_for_mistake(&mut self) {
+        if self.is_quic() {
+            return;
+        }
         let (una, under_way) = (self.board.una(), self.board.resent_segments());
         self.undo = Some(Undo::new(una, under_way, self.resending_since_ms));
     }
@@ -172,7 +203,7 @@ impl TcpSender {
         self.phase = Phase::Open;
         self.prr = None;
         match &mut self.detector {
-            Detector::Sack(_) => {}
+            Detector::Sack(_) | Detector::Quic(_) => {}
             Detector::NewReno(reno) => {
                 reno.forget_duplicates();
                 self.board.presume_arrived(0);

@@ -4,7 +4,7 @@ use plait_proto::congestion::Phase;
 use plait_proto::time::Instant;
 
 use super::{Detector, Handshake, TcpSender};
-use crate::tcp::tail_loss;
+use crate::tcp::{quic, tail_loss};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timers {
@@ -39,6 +39,9 @@ impl TcpSender {
         if is_due(self.timers.probe) {
             self.timers.probe = None;
             self.probe_due = true;
+            if self.is_quic() {
+                self.rtt.back_off();
+            }
         } else if is_due(self.timers.rto) {
             self.timers.stop_all();
             self.on_rto(now);
@@ -55,6 +58,10 @@ impl TcpSender {
         self.timers.rto = None;
         self.timers.probe = None;
         if self.board.is_empty() {
+            return;
+        }
+        if self.is_quic() {
+            self.timers.probe = Some(now + self.rtt.backed_off(quic::probe_timeout));
             return;
         }
         let rto = now + self.rtt.rto();

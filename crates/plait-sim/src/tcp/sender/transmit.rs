@@ -150,7 +150,9 @@ impl TcpSender {
             None => self.resend(now, last.start),
         };
         let resent = new.is_none().then_some(last);
-        self.probe = Some(Probe::new(self.board.nxt(), resent));
+        if !self.is_quic() {
+            self.probe = Some(Probe::new(self.board.nxt(), resent));
+        }
         self.restart_timers(now);
         Some(segment)
     }
@@ -164,9 +166,14 @@ impl TcpSender {
     fn finish(&mut self, now: Instant, range: SeqRange) -> Segment {
         self.counters.segments_sent += 1;
         let sent = *self.board.get(range.start).expect("a segment that leaves is outstanding");
-        if let Detector::Rack(rack) = &mut self.detector {
-            rack.on_sent(&sent);
-        }
+        let number = match &mut self.detector {
+            Detector::Rack(rack) => {
+                rack.on_sent(&sent);
+                0
+            }
+            Detector::Quic(quic) => quic.on_sent(&sent),
+            Detector::Sack(_) | Detector::NewReno(_) => 0,
+        };
         if let Some(prr) = &mut self.prr {
             prr.on_sent(range.len());
         }
@@ -176,6 +183,7 @@ impl TcpSender {
             flags: Flags { syn: false, ack: true },
             ts_ms: timestamp_ms(now),
             ts_echo_ms: self.ts_recent_ms,
+            number,
             ..Segment::default()
         };
         let srtt = self.rtt.srtt();

@@ -44,3 +44,10 @@ fn rack_waits_a_quarter_of_the_round_trip() {
     let counters = run(Recovery::RackTlp).sender.counters();
     assert!(counters.fast_recoveries < 5, "{counters:?}");
 }
+
+#[test]
+fn quic_takes_reordering_for_loss_and_never_takes_it_back() {
+    let counters = run(Recovery::Quic).sender.counters();
+    assert!(counters.fast_recoveries > 20, "{counters:?}");
+    assert_eq!(counters.spurious_undos, 0, "{counters:?}");
+}

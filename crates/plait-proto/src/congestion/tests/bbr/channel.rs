@@ -28,6 +28,8 @@ pub(super) struct Spec {
     pub(super) jitter: Duration,
     /// A queue on the acknowledgements' way.
     pub(super) way_back: Option<WayBack>,
+    /// A token bucket before the queue: its rate and bytes.
+    pub(super) policer: Option<(Rate, u64)>,
     /// Later rates.
     pub(super) changes: Vec<(Instant, Rate)>,
 }
@@ -44,6 +46,7 @@ impl Spec {
             receiver_stalls: None,
             jitter: Duration::ZERO,
             way_back: None,
+            policer: None,
             changes: Vec::new(),
         }
     }
@@ -150,6 +153,8 @@ pub(super) struct Channel {
     queue: VecDeque<(u64, Instant)>,
     queue_bytes_max: u64,
     is_serving: bool,
+    tokens_bytes: u64,
+    tokens_at: Instant,
     last_arrival: Instant,
     /// Packets still to be lost of the present run.
     loss_run_left: u64,
@@ -198,6 +203,8 @@ impl Channel {
             queue: VecDeque::new(),
             queue_bytes_max: spec.rate.bytes_in(spec.queue),
             is_serving: false,
+            tokens_bytes: 0,
+            tokens_at: Instant::ZERO,
             last_arrival: Instant::ZERO,
             loss_run_left: 0,
             arrived: VecDeque::new(),
@@ -369,7 +376,23 @@ impl Channel {
         (self.prng >> 11) % limit
     }
 
+    fn is_policed(&mut self) -> bool {
+        let Some((rate, burst_bytes)) = self.spec.policer else { return false };
+        let new_bytes = rate.bytes_in(self.now.since(self.tokens_at));
+        if new_bytes > 0 {
+            self.tokens_bytes = (self.tokens_bytes + new_bytes).min(burst_bytes);
+            self.tokens_at = self.now;
+        }
+        let is_policed = self.tokens_bytes < PACKET;
+        self.tokens_bytes -= if is_policed { 0 } else { PACKET };
+        is_policed
+    }
+
     fn enqueue(&mut self, number: u64) {
+        if self.is_policed() {
+            self.dropped += 1;
+            return;
+        }
         if self.queue.len() as u64 * PACKET + PACKET > self.queue_bytes_max + PACKET {
             self.dropped += 1;
             return;

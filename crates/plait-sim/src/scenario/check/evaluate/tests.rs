@@ -89,6 +89,8 @@ fn seeds_are_judged_by_their_median() {
     let mut results: Vec<CellResult> = results.collect();
     let band = check(CheckKind::Band, all(), None, Some(2.0));
     assert_eq!(verdict(&band, &results, &[]).0, 2.0);
+    let worst = check(CheckKind::Worst, all(), None, Some(2.0));
+    assert_eq!((verdict(&worst, &results, &[]).0, verdict(&worst, &results, &[]).1), (9.0, false));
     results.push(result(1.0, 50, 4, 4.0));
     assert_eq!(verdict(&band, &results, &[]), (3.0, false, "loss_percent is 3.000 %".into()));
 }

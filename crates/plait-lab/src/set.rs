@@ -1,0 +1,386 @@
+//! `plait-lab run SET`: many scenarios together, such as the ladder of link conditions. A set is a
+//! file of `scenarios/sets/`; `docs/guide/scenarios.md` says what stands in it.
+//!
+//! - [`manifest`]: the file.
+//! - [`score`]: how the bond stands beside the other carriers in one of the scenarios.
+//! - [`mod@check`], [`sum`]: what all of them come to.
+//! - [`words`], [`page`]: the tables that people read, and the page.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use crate::cli::{On, RunArgs};
+use crate::figure::{Figure, Summary};
+use crate::list::Catalogue;
+use crate::machine::Machine;
+use crate::output::{self, Output, Verdict};
+use crate::policy::Policy;
+use crate::record::{Record, Results};
+use crate::report::PageFile;
+use crate::run::{self, Engine, Known, Plan, Sink, netns};
+
+mod check;
+mod manifest;
+mod page;
+mod score;
+mod sum;
+mod words;
+
+use manifest::Manifest;
+use page::Page;
+use score::{Rung, Score};
+use sum::{Sum, broken};
+
+/// A scenario of the set without figures.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct Missing {
+    pub(crate) rung: String,
+    pub(crate) why: String,
+}
+
+#[derive(Serialize)]
+struct RungRecord<'a> {
+    on: &'static str,
+    policy: &'a str,
+    aggregation_ratio: f64,
+    aggregation_benefit: f64,
+    against_best: f64,
+    #[serde(flatten)]
+    score: &'a Score,
+}
+
+#[derive(Serialize)]
+struct PolicyRecord<'a> {
+    on: &'static str,
+    policy: &'a str,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+/// What was asked for and on what: the end of the records.
+#[derive(Serialize)]
+struct More {
+    on: &'static str,
+    machine: Machine,
+    /// Scenarios with figures.
+    rungs: usize,
+    /// Scenarios without.
+    missing: Vec<Missing>,
+    seeds: u64,
+    elapsed_s: f64,
+}
+
+/// A set that was asked for.
+#[derive(Debug)]
+pub(crate) struct Set {
+    catalogue: Catalogue,
+    manifest: Manifest,
+}
+
+/// A set's scenarios that can run, for each policy.
+struct Plans {
+    policies: Vec<Policy>,
+    /// By policy, then by scenario.
+    all: Vec<Plan>,
+    rungs: Vec<Rung>,
+    refused: Vec<Missing>,
+    seeds: u64,
+}
+
+/// Runs what the name stands for: a set of scenarios, or one.
+pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
+    match Set::find(args)? {
+        Some(set) => set.run(args, output),
+        None => run::run(args, output),
+    }
+}
+
+/// Whether a run on namespaces is worth making any; the errors are those of [`run()`].
+pub(crate) fn check(args: &RunArgs) -> Result<()> {
+    match Set::find(args)? {
+        Some(set) => set.check(args),
+        None => run::check(args),
+    }
+}
+
+impl Set {
+    /// The set of the name that is to be run; `None` when it is no set's.
+    ///
+    /// # Errors
+    ///
+    /// A set's file that is wrong.
+    pub(crate) fn find(args: &RunArgs) -> Result<Option<Self>> {
+        if args.experiment.name.ends_with(".toml") {
+            return Ok(None);
+        }
+        let catalogue = Catalogue::find(args.experiment.folder.as_deref())?;
+        let manifest = Manifest::find(&catalogue, &args.experiment.name)?;
+        Ok(manifest.map(|manifest| Self { catalogue, manifest }))
+    }
+
+    /// Whether a run on namespaces is worth making any; the errors are those of [`run`](Self::run).
+    pub(crate) fn check(&self, args: &RunArgs) -> Result<()> {
+        netns::check_files([&args.experiment.out, &args.experiment.html].into_iter().flatten())?;
+        netns::check_files(&args.resume)?;
+        self.plans(args).map(drop)
+    }
+
+    /// Runs the set and prints what it comes to; the verdict is that of its checks.
+    pub(crate) fn run(&self, args: &RunArgs, output: &Output) -> Result<Verdict> {
+        let plans = self.plans(args)?;
+        if args.list {
+            return self.list(&plans, output);
+        }
+        let started = Instant::now();
+        let mut sink = Sink::open(args.experiment.out.as_deref(), output)?;
+        let page = args.experiment.html.as_deref().map(PageFile::create).transpose()?;
+        let mut known = Known::open(&args.resume, &plans.all)?;
+        let engine = Engine {
+            name: &self.manifest.name,
+            on: args.on,
+            plans: &plans.all,
+            shard: args.shard,
+            leaves_out: true,
+        };
+        let keep = |run: &_| sink.put_to_file(&Record::Run(Clone::clone(run)));
+        let runs = engine.carry_out(&mut known, keep)?;
+        sink.close()?;
+        if let Some(shard) = args.shard {
+            output::note(shard.told(runs.iter().map(Vec::len).sum()));
+            return Ok(Verdict::Good);
+        }
+        let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
+        let results: Vec<Results> = evaluated.collect();
+        let climbed = Climbed::new(&plans, &results);
+        let more = climbed.more(args.on, &plans, started);
+        climbed.tell_all(args.on, &plans.policies, &more, output)?;
+        if let Some(page) = page {
+            let command = args.command();
+            let (title, policies, scores) =
+                (&self.manifest.title, &plans.policies, &climbed.scores);
+            let drawn =
+                Page { on: args.on, title, policies, scores, command: &command, more: &more };
+            page.write_text(&drawn.html())?;
+        }
+        let figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
+        words::checks(&figures).into_iter().try_for_each(|line| output.line(line))?;
+        let summary = Summary::new(&self.manifest.name, &figures, more);
+        let verdict = Verdict::of(summary.ok || args.policies.len() > 1);
+        output.record("summary", &summary)?;
+        Ok(verdict)
+    }
+
+    /// What the set's checks find, with the default policy on the simulator.
+    pub(crate) fn figures(name: &str, on: On, is_quick: bool) -> Result<Vec<Figure>> {
+        let mut args = RunArgs::of(name, on);
+        args.quick = is_quick;
+        let Some(set) = Self::find(&args)? else { bail!("no set is called \"{name}\"") };
+        let plans = set.plans(&args)?;
+        let started = Instant::now();
+        let engine = Engine { name, on, plans: &plans.all, shard: None, leaves_out: true };
+        let runs = engine.carry_out(&mut Known::default(), |_| Ok(()))?;
+        let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
+        let results: Vec<Results> = evaluated.collect();
+        let climbed = Climbed::new(&plans, &results);
+        let mut figures = check::figures(&set.manifest.checks, &plans.rungs, &results);
+        let own: Vec<&Score> = climbed.scores.iter().flatten().collect();
+        figures.push(Figure::count("scenarios", own.len() as u64));
+        for (score, what) in broken(&own) {
+            let why = format!("{what}: {}", score.reason());
+            figures.push(Figure::text(score.rung.clone(), why));
+        }
+        Ok(figures)
+    }
+
+    fn plans(&self, args: &RunArgs) -> Result<Plans> {
+        let seeds = args.seeds.unwrap_or(match (args.quick, args.on) {
+            (true, _) => 1,
+            (false, On::Sim) => self.manifest.seeds,
+            (false, On::Netns) => self.manifest.netns_seeds,
+        });
+        let members = self.manifest.scenarios(&self.catalogue)?;
+        let only = args.only.as_deref().unwrap_or("");
+        let named: Vec<_> = members.into_iter().filter(|(name, _)| name.contains(only)).collect();
+        let step = if args.quick { self.manifest.quick_every } else { 1 };
+        let mut plans = Plans {
+            policies: args.policies(),
+            all: Vec::new(),
+            rungs: Vec::new(),
+            refused: Vec::new(),
+            seeds,
+        };
+        for policy in args.policies() {
+            for (name, quick) in named.iter().step_by(step) {
+                let quick = if args.quick { quick.as_slice() } else { &[] };
+                let own = args.for_member(name, seeds, [quick, &policy.settings()].concat());
+                plans.add(Plan::read(&own)?, args.on);
+            }
+        }
+        if plans.all.is_empty() {
+            let set = &self.manifest.name;
+            match plans.refused.first() {
+                Some(Missing { rung, why }) => bail!("none of these can run here: {rung}: {why}"),
+                None => bail!(
+                    "no scenario of {set} on {} is called *{only}*; plait-lab run {set} --list \
+                     --on {} prints all",
+                    args.on.name(),
+                    args.on.name()
+                ),
+            }
+        }
+        for line in words::missing(&plans.refused) {
+            output::note(line);
+        }
+        Ok(plans)
+    }
+
+    fn list(&self, plans: &Plans, output: &Output) -> Result<Verdict> {
+        for line in words::list(&plans.rungs) {
+            output.line(line)?;
+        }
+        plans.rungs.iter().try_for_each(|rung| output.record("rung", rung))?;
+        let more = serde_json::json!({ "rungs": plans.rungs.len() });
+        output.record("summary", &Summary::new(&self.manifest.name, &[], more))?;
+        Ok(Verdict::Good)
+    }
+}
+
+impl Plans {
+    /// Takes a scenario in, unless the back-end is not for it.
+    fn add(&mut self, plan: Plan, on: On) {
+        let rung = Rung::of(plan.scenario());
+        let is_first = !self.rungs.iter().any(|known| known.rung == rung.rung);
+        if on == On::Netns {
+            if !rung.on_netns {
+                return;
+            }
+            if let Err(error) = plan.check_netns() {
+                if is_first && !self.refused.iter().any(|known| known.rung == rung.rung) {
+                    self.refused.push(Missing { rung: rung.rung, why: format!("{error:#}") });
+                }
+                return;
+            }
+        }
+        if is_first {
+            self.rungs.push(rung);
+        }
+        self.all.push(plan);
+    }
+}
+
+/// What all runs came to.
+struct Climbed {
+    /// By scenario, then by policy; the worst first.
+    scores: Vec<Vec<Score>>,
+    missing: Vec<Missing>,
+}
+
+impl Climbed {
+    fn new(plans: &Plans, results: &[Results]) -> Self {
+        let mut climbed = Self { scores: Vec::new(), missing: plans.refused.clone() };
+        for (at, rung) in plans.rungs.iter().enumerate() {
+            let own = results.iter().skip(at).step_by(plans.rungs.len());
+            match own.map(|results| Score::new(rung, &results.runs)).collect::<Option<Vec<_>>>() {
+                Some(scores) => climbed.scores.push(scores),
+                None => climbed.missing.push(Missing {
+                    rung: rung.rung.clone(),
+                    why: "there is no run of the bond and of each link alone".to_owned(),
+                }),
+            }
+        }
+        let worst =
+            |scores: &[Score]| scores.iter().map(Score::ratio).fold(f64::INFINITY, f64::min);
+        climbed.scores.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
+        climbed
+    }
+
+    fn more(&self, on: On, plans: &Plans, started: Instant) -> More {
+        More {
+            on: on.name(),
+            machine: Machine::detect(),
+            rungs: self.scores.len(),
+            missing: self.missing.clone(),
+            seeds: plans.seeds,
+            elapsed_s: started.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Prints what all policies come to, by themselves and side by side.
+    fn tell_all(&self, on: On, policies: &[Policy], more: &More, output: &Output) -> Result<()> {
+        for (at, policy) in policies.iter().enumerate() {
+            let own: Vec<&Score> = self.scores.iter().map(|scores| &scores[at]).collect();
+            tell(on, policy, &own, output)?;
+        }
+        if policies.len() > 1 {
+            output.line(format!("side by side, {}", words::kind(on)))?;
+            for line in words::side_by_side(policies, &self.scores) {
+                output.line(line)?;
+            }
+            output.line("")?;
+        }
+        for line in words::missing(&more.missing) {
+            output.line(line)?;
+        }
+        output.line(format!("{:.0} s; {}", more.elapsed_s, words::machine(on, &more.machine)))
+    }
+}
+
+/// Prints what one policy comes to.
+fn tell(on: On, policy: &Policy, scores: &[&Score], output: &Output) -> Result<()> {
+    output.line(format!("policy {policy}, {}", words::kind(on)))?;
+    let parts = [words::scores(scores), words::sums(scores), words::promise(scores)];
+    for line in parts.into_iter().flat_map(|part| part.into_iter().chain([String::new()])) {
+        output.line(line)?;
+    }
+    for score in scores {
+        let record = RungRecord {
+            on: on.name(),
+            policy: policy.name(),
+            aggregation_ratio: score.ratio(),
+            aggregation_benefit: score.benefit(),
+            against_best: score.against_best(),
+            score,
+        };
+        output.record("rung", &record)?;
+    }
+    let record = PolicyRecord { on: on.name(), policy: policy.name(), sum: Sum::of(scores) };
+    output.record("policy", &record)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_ladder_has_more_than_a_hundred_rungs_and_each_its_case() {
+        let args = RunArgs::of("ladder", On::Sim);
+        let set = Set::find(&args).unwrap().unwrap();
+        let plans = set.plans(&args).unwrap();
+        let names: BTreeSet<&str> = plans.rungs.iter().map(|rung| rung.rung.as_str()).collect();
+        let cases: BTreeSet<(&[String], &str)> =
+            plans.rungs.iter().map(|rung| (rung.links.as_slice(), rung.load.as_str())).collect();
+        assert!(names.len() >= 132 && names.len() == plans.rungs.len(), "{}", names.len());
+        for rung in &plans.rungs {
+            assert!(rung.rung.matches('/').count() == 1 && !rung.stands_for.is_empty());
+            assert!((2..=4).contains(&rung.links.len()), "{}", rung.rung);
+        }
+        // What happens to a link is no part of its words, so a few look like another.
+        assert!(cases.len() >= 110, "{} of {}", cases.len(), names.len());
+        let count = |is: fn(&Rung) -> bool| plans.rungs.iter().filter(|rung| is(rung)).count();
+        assert_eq!((count(|rung| rung.on_netns), count(|rung| rung.steady)), (14, 44));
+    }
+
+    #[test]
+    fn a_set_without_a_scenario_of_the_name_says_so() {
+        let mut args = RunArgs::of("ladder", On::Sim);
+        args.only = Some("nothing-like-it".into());
+        let set = Set::find(&args).unwrap().unwrap();
+        let told = set.plans(&args).err().unwrap().to_string();
+        assert!(told.contains("*nothing-like-it*") && told.contains("--list"), "{told}");
+        assert!(Set::find(&RunArgs::of("002/tcp-k", On::Sim)).unwrap().is_none());
+    }
+}

@@ -1,0 +1,355 @@
+//! `[[event]]`: what happens during a run. A cut, a rate, or a flow that starts is a change of a
+//! link's or an application's own course, and becomes part of it when a seed is drawn; what happens
+//! to gateways, interfaces and addresses is left to the back-end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
+use plait_toml::{Bounds, Problem, Section};
+
+use super::error::no_such;
+use super::link::{Capacity, DirectionSpec, limits};
+use super::{AppSpec, LinkSpec, Scenario, Span};
+use crate::link::RateSteps;
+use crate::prng::Prng;
+use crate::ratio::Ratio;
+
+/// Something that happens at a time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// When, since the run began; at the earliest, where each seed draws its own time.
+    pub at: Duration,
+    /// When at the latest; as `at` where nothing is drawn.
+    pub at_latest: Duration,
+    /// What happens.
+    pub action: Action,
+}
+
+/// What happens.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// A link loses everything, either way, while its interface stays; for so long, or until it is
+    /// healed.
+    Cut(String, Option<Duration>),
+    /// A cut link is whole again.
+    Heal(String),
+    /// A link has another rate, either way.
+    Rate(String, NewRate),
+    /// A link loses each packet with this probability, either way.
+    Loss(String, Ratio),
+    /// The customer's interface of a link is gone.
+    Unplug(String),
+    /// It is back.
+    Plug(String),
+    /// The NAT on a link forgets, and gives other ports.
+    Rebind(String),
+    /// The customer gets another address on a link.
+    Readdress(String),
+    /// A gateway's process ends without a word.
+    Kill(Gateway),
+    /// It is started again.
+    Restart(Gateway),
+    /// A gateway reads its configuration again.
+    Reload(Gateway),
+    /// An application starts.
+    Start(String),
+    /// An application stops to send.
+    Stop(String),
+}
+
+/// The rate that a link changes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NewRate {
+    /// This one, either way.
+    To(Rate),
+    /// So much of what each direction has at first.
+    Share(Ratio),
+}
+
+/// One of the two gateways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gateway {
+    /// The one with the links, which calls.
+    Customer,
+    /// The one that is called.
+    Provider,
+}
+
+const ACTIONS: [&str; 13] = [
+    "cut",
+    "heal",
+    "rate",
+    "loss",
+    "unplug",
+    "plug",
+    "rebind",
+    "readdress",
+    "kill",
+    "restart",
+    "reload",
+    "start",
+    "stop",
+];
+const GATEWAYS: [(&str, Gateway); 2] =
+    [("customer", Gateway::Customer), ("provider", Gateway::Provider)];
+/// Options that belong to some actions only.
+const OPTIONS: [&str; 7] = ["link", "gateway", "app", "rate_mbit", "share", "loss", "for_s"];
+
+impl Action {
+    /// The link to which it happens.
+    pub fn link(&self) -> Option<&str> {
+        match self {
+            Self::Cut(link, _)
+            | Self::Heal(link)
+            | Self::Rate(link, _)
+            | Self::Loss(link, _)
+            | Self::Unplug(link)
+            | Self::Plug(link)
+            | Self::Rebind(link)
+            | Self::Readdress(link) => Some(link),
+            _ => None,
+        }
+    }
+
+    /// Whether it happens to something that only a bond has.
+    pub fn needs_bond(&self) -> bool {
+        matches!(self, Self::Kill(_) | Self::Restart(_) | Self::Reload(_))
+    }
+
+    /// Whether it becomes part of a link's or an application's course.
+    fn is_course(&self) -> bool {
+        matches!(
+            self,
+            Self::Cut(..) | Self::Heal(_) | Self::Rate(..) | Self::Start(_) | Self::Stop(_)
+        )
+    }
+}
+
+/// What events are read beside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around<'a> {
+    pub(super) duration: Duration,
+    pub(super) link_names: &'a [&'a str],
+    pub(super) links: &'a BTreeMap<String, LinkSpec>,
+    pub(super) app_names: &'a [String],
+    pub(super) has_bond: bool,
+}
+
+/// Reads every event; those that are wrong are left out.
+pub(super) fn read_all(sections: Vec<Section<'_>>, around: Around<'_>) -> Vec<Event> {
+    sections.into_iter().filter_map(|section| read(section, around)).collect()
+}
+
+fn read(mut section: Section<'_>, around: Around<'_>) -> Option<Event> {
+    if !section.holds_any(&["at_s"]) {
+        section.missing("at_s", "at_s = 10");
+    }
+    let (at, at_latest) = section.seconds_range("at_s").unwrap_or_default();
+    if at_latest >= around.duration {
+        let text = "it would happen after the end of the run";
+        section.problem("at_s", Problem::new(text, "let it happen before duration_s"));
+    }
+    let action = read_action(&mut section, around);
+    if section.holds_any(&["action"]) {
+        section.know(&OPTIONS);
+    }
+    section.finish();
+    Some(Event { at, at_latest, action: action? })
+}
+
+fn read_action(section: &mut Section<'_>, around: Around<'_>) -> Option<Action> {
+    let names = ACTIONS.map(|name| (name, name));
+    if !section.holds_any(&["action"]) {
+        section.missing("action", "action = \"cut\"");
+    }
+    let action = section.choice("action", &names)?;
+    let needs: &[&'static str] = match action {
+        "cut" => &["link", "for_s"],
+        "rate" => &["link", "rate_mbit", "share"],
+        "loss" => &["link", "loss"],
+        "kill" | "restart" | "reload" => &["gateway"],
+        "start" | "stop" => &["app"],
+        _ => &["link"],
+    };
+    let others: Vec<&'static str> =
+        OPTIONS.iter().copied().filter(|option| !needs.contains(option)).collect();
+    section.no_effect(&others, &format!("action = \"{action}\""), "other actions");
+    if needs[0] == "gateway" {
+        return read_of_gateway(section, action, around.has_bond);
+    }
+    if needs[0] == "app" {
+        let app = named(section, "app", "application", around.app_names)?;
+        return Some(if action == "start" { Action::Start(app) } else { Action::Stop(app) });
+    }
+    let known: Vec<String> = around.link_names.iter().map(|name| (*name).to_owned()).collect();
+    let link = named(section, "link", "link", &known)?;
+    Some(match action {
+        "cut" => Action::Cut(link, section.seconds("for_s")),
+        "heal" => Action::Heal(link),
+        "rate" => read_rate(section, link, around)?,
+        "loss" => {
+            if !section.holds_any(&["loss"]) {
+                section.missing("loss", "loss = 0.2");
+            }
+            Action::Loss(link, read_share(section, "loss")?)
+        }
+        "unplug" => Action::Unplug(link),
+        "plug" => Action::Plug(link),
+        "readdress" => Action::Readdress(link),
+        _ => Action::Rebind(link),
+    })
+}
+
+fn read_of_gateway(section: &mut Section<'_>, action: &str, has_bond: bool) -> Option<Action> {
+    if !section.holds_any(&["gateway"]) {
+        section.missing("gateway", "gateway = \"customer\"");
+    }
+    let gateway = section.choice("gateway", &GATEWAYS)?;
+    if !has_bond {
+        let problem = Problem::new("the scenario has no gateways", "add [bond], or take it out");
+        section.problem("action", problem);
+    }
+    Some(match action {
+        "kill" => Action::Kill(gateway),
+        "restart" => Action::Restart(gateway),
+        _ => Action::Reload(gateway),
+    })
+}
+
+fn read_rate(section: &mut Section<'_>, link: String, around: Around<'_>) -> Option<Action> {
+    let rate = if section.holds_any(&["share"]) {
+        section.no_effect(&["rate_mbit"], "share", "events without a share");
+        NewRate::Share(read_share(section, "share")?)
+    } else {
+        if !section.holds_any(&["rate_mbit"]) {
+            section.missing("rate_mbit", "rate_mbit = 5");
+        }
+        NewRate::To(limits::mbit_rate(section.number("rate_mbit", limits::MBIT_OR_NONE)?))
+    };
+    let ways = around.links.get(&link).into_iter().flat_map(|link| [&link.up, &link.down]);
+    let follows = |way: &DirectionSpec| match &way.capacity {
+        Capacity::Fixed(_) => true,
+        Capacity::Steps { steps, .. } => steps.period().is_none(),
+        Capacity::Trace(_) => false,
+    };
+    if !ways.into_iter().all(follows) {
+        let text = "the link's rate follows a trace, or steps that repeat";
+        section.problem("link", Problem::new(text, "name a link with `rate_mbit`"));
+        return None;
+    }
+    Some(Action::Rate(link, rate))
+}
+
+fn read_share(section: &mut Section<'_>, key: &'static str) -> Option<Ratio> {
+    let share = section.number(key, Bounds::new(0.0, 1.0, ""))?;
+    Some(Ratio::from_ppm((share * 1e6).round() as u32))
+}
+
+fn named(
+    section: &mut Section<'_>,
+    key: &'static str,
+    kind: &'static str,
+    known: &[String],
+) -> Option<String> {
+    if !section.holds_any(&[key]) {
+        let example = if key == "app" { "app = \"flow\"" } else { "link = \"lte\"" };
+        section.missing(key, example);
+    }
+    let name = section.text(key)?;
+    if known.contains(&name) {
+        return Some(name);
+    }
+    section.problem(key, no_such(kind, &name, known.to_vec()));
+    None
+}
+
+/// Draws the times of events, and lets those that belong to a link's or an application's course
+/// become part of it. What is left has one time each, and is in the order of these.
+pub(super) fn settle(scenario: &mut Scenario, prng: &mut Prng) {
+    let mut events = std::mem::take(&mut scenario.events);
+    for event in &mut events {
+        let spread = event.at_latest.saturating_sub(event.at).as_nanos();
+        if spread > 0 {
+            let spread = u64::try_from(spread).expect("a day is less than 2^64 ns");
+            event.at += Duration::from_nanos(prng.up_to(spread));
+            event.at_latest = event.at;
+        }
+    }
+    events.sort_by_key(|event| event.at);
+    for (place, event) in events.iter().enumerate() {
+        match &event.action {
+            Action::Cut(link, length) => {
+                let healed = events[place..]
+                    .iter()
+                    .find(|later| matches!(&later.action, Action::Heal(other) if other == link));
+                let end = length.map(|length| event.at + length);
+                let end = end.or(healed.map(|healed| healed.at)).unwrap_or(scenario.duration);
+                let cut = Span { start: event.at, end };
+                of_link(scenario, link, |way, _| add_outage(&mut way.outages, cut));
+            }
+            Action::Rate(link, rate) => {
+                let step = (event.at, *rate);
+                of_link(scenario, link, |way, duration| add_step(way, step, duration));
+            }
+            Action::Start(app) => {
+                of_app(scenario, app, |app| (app.start, app.start_latest) = (event.at, event.at));
+            }
+            Action::Stop(app) => of_app(scenario, app, |app| app.stop = event.at),
+            _ => {}
+        }
+    }
+    events.retain(|event| !event.action.is_course());
+    scenario.events = events;
+}
+
+fn of_link(scenario: &mut Scenario, link: &str, change: impl Fn(&mut DirectionSpec, Duration)) {
+    let duration = scenario.duration;
+    if let Some(link) = scenario.links.get_mut(link) {
+        change(&mut link.up, duration);
+        change(&mut link.down, duration);
+    }
+}
+
+fn of_app(scenario: &mut Scenario, name: &str, change: impl Fn(&mut AppSpec)) {
+    scenario.apps.iter_mut().filter(|app| app.name == name).for_each(change);
+}
+
+/// Adds a span; those that it touches become one with it.
+fn add_outage(outages: &mut Vec<Span>, mut cut: Span) {
+    outages.retain(|span| {
+        let apart = span.end < cut.start || cut.end < span.start;
+        if !apart {
+            cut = Span { start: cut.start.min(span.start), end: cut.end.max(span.end) };
+        }
+        apart
+    });
+    if cut.start < cut.end {
+        outages.push(cut);
+        outages.sort_by_key(|span| span.start);
+    }
+}
+
+fn add_step(way: &mut DirectionSpec, (at, rate): (Duration, NewRate), duration: Duration) {
+    let (base, mut steps) = match &way.capacity {
+        Capacity::Fixed(rate) => (*rate, Vec::new()),
+        Capacity::Steps { steps, .. } => (steps.base(), steps.steps().to_vec()),
+        Capacity::Trace(_) => return,
+    };
+    let rate = match rate {
+        NewRate::To(rate) => rate,
+        NewRate::Share(share) => {
+            let bits = u128::from(base.bits_per_second()) * u128::from(share.ppm()) / 1_000_000;
+            let bits = u64::try_from(bits).expect("a share is no more than the whole");
+            Rate::from_bits_per_second(bits)
+        }
+    };
+    steps.retain(|(other, _)| *other != at);
+    steps.push((at, rate));
+    steps.sort_by_key(|(at, _)| *at);
+    let steps = RateSteps::new(Instant::ZERO, base, steps, None);
+    let steps = Arc::new(steps.expect("steps that do not repeat and are in order are a course"));
+    let mean = steps.mean_over(duration);
+    way.capacity = Capacity::Steps { steps, mean };
+}

@@ -1,0 +1,166 @@
+//! `course`: a rate that wanders in the manner of recorded ones, made from a number, the same in
+//! every run.
+
+use std::sync::Arc;
+
+use plait_proto::units::Rate;
+use plait_toml::Section;
+
+use super::Capacity;
+use crate::link::Trace;
+use crate::prng::Prng;
+
+/// A rate holds for this long.
+const STEP_MS: u32 = 20;
+const STEPS_PER_S: u32 = 1000 / STEP_MS;
+/// After this time a course begins again: longer than most runs.
+const LENGTH_S: u32 = 90;
+/// What an opportunity of a trace carries, at the IP layer.
+const OPPORTUNITY_BITS: u64 = 1500 * 8;
+
+/// In whose manner a rate wanders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Mobile,
+    Satellite,
+    Shared,
+}
+
+const KINDS: [(&str, Kind); 3] =
+    [("mobile", Kind::Mobile), ("satellite", Kind::Satellite), ("shared", Kind::Shared)];
+
+/// Reads `course = { kind, number }` for a link of this nominal rate. `None` without it, or when a
+/// problem was noted.
+pub(super) fn read(section: &mut Section<'_>, nominal: Rate) -> Option<Capacity> {
+    if !section.holds_any(&["course"]) {
+        section.know(&["course"]);
+        return None;
+    }
+    section.no_effect(
+        &["trace", "rate_steps", "rate_repeat_s"],
+        "course",
+        "links without a course",
+    );
+    let mut course = section.single("course");
+    for (key, example) in [("kind", "kind = \"mobile\""), ("number", "number = 1")] {
+        if !course.holds_any(&[key]) {
+            course.missing(key, example);
+        }
+    }
+    let kind = course.choice("kind", &KINDS);
+    let number: Option<u32> = course.integer("number", (1, 1_000_000), "");
+    course.finish();
+    let (kind, number) = (kind?, number?);
+    let steps = LENGTH_S * STEPS_PER_S;
+    let permille = match kind {
+        Kind::Mobile => mobile(number, steps),
+        Kind::Satellite => satellite(number, steps),
+        Kind::Shared => shared(number, steps),
+    };
+    Some(trace(nominal, &permille))
+}
+
+/// Shares of the nominal rate in a thousand, turned into opportunities to send.
+fn trace(nominal: Rate, permille: &[u32]) -> Capacity {
+    let mut times_ms = Vec::new();
+    let mut saved_bits = 0;
+    let kbit = nominal.bits_per_second() / 1000;
+    for (step, permille) in permille.iter().enumerate() {
+        for ms in 0..STEP_MS {
+            saved_bits += kbit * u64::from(*permille) / 1000;
+            while saved_bits >= OPPORTUNITY_BITS {
+                saved_bits -= OPPORTUNITY_BITS;
+                times_ms.push(step as u32 * STEP_MS + ms);
+            }
+        }
+    }
+    // The last time is the trace's length.
+    times_ms.push(permille.len() as u32 * STEP_MS);
+    let trace = Trace::new(times_ms).expect("times were made in order, and the last is above zero");
+    Capacity::Trace(Arc::new(trace))
+}
+
+/// A level that moves every 100 ms by up to a quarter of itself, between a fifth and 1.6 of the
+/// nominal rate, drawn back towards nine tenths of it; now and then a handover of 60 to 200 ms.
+fn mobile(number: u32, steps: u32) -> Vec<u32> {
+    let mut prng = Prng::new(0x4c54_4500 + u64::from(number));
+    let (mut level, mut silent) = (900_u64, 0);
+    let mut shares = Vec::new();
+    for step in 0..steps {
+        if step % (STEPS_PER_S / 10) == 0 {
+            let target = (level * 31 + 900) / 32;
+            let factor = 750 + prng.up_to(500);
+            level = (target * factor / 1000).clamp(200, 1600);
+        }
+        if prng.up_to(u64::from(12 * STEPS_PER_S)) == 0 {
+            silent = 3 + prng.up_to(7);
+        }
+        shares.push(if silent > 0 { 0 } else { level as u32 });
+        silent = silent.saturating_sub(1);
+    }
+    shares
+}
+
+/// A level for each 15 s, from 0.6 to 1.4 of the nominal rate, a tenth of noise on it, and 100 ms
+/// of silence at each change: what users of low satellites see when they are given another one.
+fn satellite(number: u32, steps: u32) -> Vec<u32> {
+    let mut prng = Prng::new(0x4c45_4f00 + u64::from(number));
+    let (epoch, silence) = (15 * STEPS_PER_S, STEPS_PER_S / 10);
+    // Not every course changes at the same time.
+    let offset = prng.up_to(u64::from(epoch) - 1) as u32;
+    let mut level = 1000;
+    let mut shares = Vec::new();
+    for step in 0..steps {
+        let at = (step + offset) % epoch;
+        if at == 0 || step == 0 {
+            level = 600 + prng.up_to(800);
+        }
+        let noise = 900 + prng.up_to(200);
+        shares.push(if at < silence { 0 } else { (level * noise / 1000) as u32 });
+    }
+    shares
+}
+
+/// The whole rate, or from a fifth to a half of it while neighbours send; each for 0.2 to 2 s.
+fn shared(number: u32, steps: u32) -> Vec<u32> {
+    let mut prng = Prng::new(0x5749_4600 + u64::from(number));
+    let (mut share, mut left) = (1000, 0);
+    let mut shares = Vec::new();
+    for _ in 0..steps {
+        if left == 0 {
+            left = u64::from(STEPS_PER_S) / 5 + prng.up_to(u64::from(STEPS_PER_S) * 9 / 5);
+            share = if share == 1000 { 200 + prng.up_to(300) as u32 } else { 1000 };
+        }
+        left -= 1;
+        shares.push(share);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean(permille: &[u32]) -> f64 {
+        permille.iter().map(|share| f64::from(*share)).sum::<f64>() / permille.len() as f64
+    }
+
+    #[test]
+    fn made_courses_keep_near_their_rate_and_do_not_repeat_each_other() {
+        for course in [mobile, satellite, shared] {
+            let means = [1, 2, 3, 4].map(|number| mean(&course(number, 4500)));
+            assert!(means.iter().all(|mean| (550.0..1300.0).contains(mean)), "{means:?}");
+            assert!(means[0] != means[1], "{means:?}");
+            assert_eq!(course(1, 4500), course(1, 4500));
+        }
+    }
+
+    #[test]
+    fn a_course_becomes_as_many_opportunities_as_its_mean_rate_has() {
+        let permille = shared(1, 4500);
+        let nominal = Rate::from_bits_per_second(20_000_000);
+        let found = trace(nominal, &permille).mean_rate().bits_per_second() as f64;
+        let due = 20_000.0 * mean(&permille);
+        assert!((found / due - 1.0).abs() < 0.002, "{found} of {due}");
+    }
+}

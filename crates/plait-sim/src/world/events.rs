@@ -1,0 +1,56 @@
+//! What happens to gateways, interfaces, addresses and links while a scenario runs, beyond what is
+//! part of a link's own course.
+
+use super::queue::Event;
+use super::{CUSTOMER, PROVIDER, World};
+use crate::prng::Prng;
+use crate::scenario::event::Gateway;
+use crate::scenario::{Action, Scenario};
+
+impl World {
+    /// Queues what happens. The scenario's events have one time each.
+    pub(super) fn add_events(&mut self, scenario: &Scenario) {
+        for event in &scenario.events {
+            let of = |name: &str| scenario.links.keys().position(|known| known == name);
+            // A carrier without this link, or without the bond, is spared what happens there.
+            let link = match event.action.link() {
+                Some(name) => of(name),
+                None => Some(0).filter(|_| self.gateways.is_some()),
+            };
+            let Some(link) = link else { continue };
+            self.course.queue.push(self.zero + event.at, Event::Scenario(self.events.len()));
+            self.events.push((event.action.clone(), link));
+        }
+    }
+
+    /// Lets the event of this number happen.
+    pub(super) fn happen(&mut self, number: usize) {
+        let now = self.course.now;
+        let (action, link) = self.events[number].clone();
+        if let Action::Loss(_, share) = action {
+            return self.network.lose(now, link, share);
+        }
+        let Some(gateways) = &mut self.gateways else { return };
+        let side = |gateway| if gateway == Gateway::Customer { CUSTOMER } else { PROVIDER };
+        match action {
+            Action::Kill(gateway) => gateways.kill(side(gateway)),
+            Action::Restart(gateway) => {
+                // Keys of a process that starts come from elsewhere than those of the one before.
+                let mut prng = Prng::new(now.as_nanos() ^ number as u64);
+                gateways.restart(now, side(gateway), &mut prng);
+            }
+            Action::Reload(gateway) => gateways.reload(now, side(gateway)),
+            Action::Unplug(_) => gateways.plug(now, link, false),
+            Action::Plug(_) => gateways.plug(now, link, true),
+            Action::Rebind(_) => gateways.rebind(link),
+            Action::Readdress(_) => gateways.readdress(now, link),
+            Action::Loss(..)
+            | Action::Cut(..)
+            | Action::Heal(_)
+            | Action::Rate(..)
+            | Action::Start(_)
+            | Action::Stop(_) => unreachable!("these are part of a course or done above"),
+        }
+        self.undrained = [true; 2];
+    }
+}

@@ -226,6 +226,21 @@ const PROMISES: &[Promise] = &[
         check: promise::measure::check,
     },
     Promise {
+        name: "scenes.1",
+        claim: "no check was lost or weakened when the experiments became scenario files",
+        check: scenes::checks::check,
+    },
+    Promise {
+        name: "scenes.2",
+        claim: "all promises are checked on one state of the code",
+        check: scenes::rows::check,
+    },
+    Promise {
+        name: "scenes.3",
+        claim: "the lab's experiments are short, and no modules import each other in a circle",
+        check: scenes::size::check,
+    },
+    Promise {
         name: "scenes.4",
         claim: "links have what limits real ones, alike on the simulator, the emulator, the kernel",
         check: scenes::check_links,

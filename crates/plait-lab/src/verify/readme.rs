@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use super::records::Checked;
 use crate::figure::Figure;
 
-const BEGIN: &str = "<!-- promises -->";
+/// Before the table.
+pub(super) const TABLE_BEGIN: &str = "<!-- promises -->";
 const END: &str = "<!-- /promises -->";
 const HEAD: &str = "\n| promise | measured | band | kept |\n|---|---|---|---|\n";
 
@@ -17,7 +18,7 @@ pub(super) fn update(file: &Path, checked: &Checked) -> Result<()> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let new = with_rows(&text, &checked.promise, &rows(checked))
-        .with_context(|| format!("{} has no {BEGIN} and {END}", file.display()))?;
+        .with_context(|| format!("{} has no {TABLE_BEGIN} and {END}", file.display()))?;
     fs::write(file, new).with_context(|| format!("cannot write {}", file.display()))
 }
 
@@ -45,7 +46,7 @@ fn rows(checked: &Checked) -> Vec<String> {
 }
 
 fn with_rows(text: &str, promise: &str, rows: &[String]) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
+    let (before, rest) = text.split_once(TABLE_BEGIN)?;
     let (table, after) = rest.split_once(END)?;
     let mine = [format!("| **{promise}** "), format!("| {promise}: ")];
     let mut lines: Vec<&str> = table
@@ -57,7 +58,7 @@ fn with_rows(text: &str, promise: &str, rows: &[String]) -> Option<String> {
     // Stable: the lines of one promise stay in their order.
     lines.sort_by_key(|line| promise_of(line).to_owned());
     let body = lines.join("\n");
-    Some(format!("{before}{BEGIN}\n{HEAD}{body}\n\n{END}{after}"))
+    Some(format!("{before}{TABLE_BEGIN}\n{HEAD}{body}\n\n{END}{after}"))
 }
 
 fn promise_of(line: &str) -> &str {
@@ -72,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_promise_replaces_its_own_lines_only() {
-        let readme = |rows: &str| format!("a\n{BEGIN}\n{HEAD}{rows}\n{END}\nz\n");
+        let readme = |rows: &str| format!("a\n{TABLE_BEGIN}\n{HEAD}{rows}\n{END}\nz\n");
         let figure = |n| vec![Figure::count("bond.2: lost", n).exactly(0.0, "s")];
         let checked = |promise, claim, figures| Checked {
             figures,

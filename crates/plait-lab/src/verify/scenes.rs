@@ -1,4 +1,10 @@
-//! scenes.4: the link model's limits on the simulator beside the emulator and the kernel's own.
+//! scenes.4: the link model's limits on the simulator beside the emulator and the kernel's own; and
+//! what is promised of the lab itself.
+
+pub(super) mod checks;
+mod circles;
+pub(super) mod rows;
+pub(super) mod size;
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::sealed::TAG_BYTES;
 
 use super::draw::Draw;
 use super::idle::IdlePath;
@@ -136,9 +137,8 @@ impl Wires {
     }
 
     fn corrupt(&mut self, bytes: &mut Vec<u8>) {
-        /// The end of every datagram: a tag or a MAC.
-        const TAG_BYTES: usize = 16;
-        // The null cipher guards the tag and not the text.
+        // Every datagram ends in a tag or in a MAC of the same length. The null cipher guards it
+        // and not the text.
         let first = match self.cipher {
             CipherChoice::Null => bytes.len().saturating_sub(TAG_BYTES),
             CipherChoice::Real if self.draw.one_in(4) => {

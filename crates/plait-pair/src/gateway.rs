@@ -83,6 +83,8 @@ pub struct Gateway {
     pub bond: BondConfig,
     /// Where it looks for the other side; without any address it waits to be called.
     pub seeks: Vec<SocketAddr>,
+    /// The key by which it knows the other side.
+    pub other: PublicKey,
     /// The key that it has in common with the other side.
     pub psk: PresharedKey,
     /// Its peers beside the other side.
@@ -94,12 +96,11 @@ pub struct Gateway {
 impl Gateway {
     /// The other side, as this one is told of it.
     pub fn peer(&self) -> PeerConfig {
-        let other = 1 - self.side;
         PeerConfig {
-            public_key: public_key(other),
+            public_key: self.other,
             preshared_key: self.psk.clone(),
             endpoints: self.seeks.clone(),
-            allowed_ips: vec![Prefix { address: INNER_IPS[other].into(), length: 32 }],
+            allowed_ips: vec![Prefix { address: INNER_IPS[1 - self.side].into(), length: 32 }],
             keepalive: KEEPALIVE,
         }
     }

@@ -7,7 +7,9 @@ use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::session::PresharedKey;
 use plait_proto::time::{Duration, Instant};
 
-use crate::gateway::{CUSTOMER, Gateway, WALL_CLOCK_AT_ZERO, link_config, provider_address};
+use crate::gateway::{
+    CUSTOMER, Gateway, WALL_CLOCK_AT_ZERO, link_config, provider_address, public_key,
+};
 
 /// What an endpoint is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +97,7 @@ impl Setup {
                 _ if self.both_seek => vec![([10, 1, 0, 1], 1000).into()],
                 _ => Vec::new(),
             },
+            other: public_key(1 - side),
             psk: self.psk[side].clone(),
             others: if is_customer { Vec::new() } else { self.others.clone() },
             seed: (self.seed)(side, restarts),

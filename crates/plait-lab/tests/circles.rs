@@ -6,7 +6,16 @@ use std::fs;
 use std::path::Path;
 
 /// The crates for which this holds.
-const CRATES: &[&str] = &["plait", "plait-lab", "plait-net", "plait-sim", "plait-toml"];
+const CRATES: &[&str] = &[
+    "plait",
+    "plait-lab",
+    "plait-net",
+    "plait-pair",
+    "plait-proto",
+    "plait-sim",
+    "plait-toml",
+    "../fuzz",
+];
 
 /// Who imports whom.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -312,6 +312,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
         }
         all.extend(checked.figures);
     }
+    drop(meter);
     for line in table.lines() {
         output.line(line)?;
     }

@@ -27,22 +27,22 @@ struct Made {
 
 const TITLES: &str = "h1,.headline,figure";
 const PAGES: [Made; 5] = [
-    Made { name: "demo", command: "demo --short", reads: "body", seconds: 40 },
-    Made { name: "sweep", command: "run 000/fig-9 --seeds 3", reads: TITLES, seconds: 20 },
-    Made { name: "paper", command: "run 002/table-loss --seeds 3", reads: TITLES, seconds: 20 },
-    Made { name: "set", command: "run ladder --quick --only s/", reads: TITLES, seconds: 20 },
+    Made { name: "demo", command: "demo --short", reads: "body", seconds: 35 },
+    Made { name: "sweep", command: "run 000/fig-9 --seeds 3", reads: TITLES, seconds: 15 },
+    Made { name: "paper", command: "run 002/table-loss --seeds 3", reads: TITLES, seconds: 15 },
+    Made { name: "set", command: "run ladder --quick --only s/", reads: TITLES, seconds: 15 },
     Made {
         name: "comparison",
         command: "compare tcp/links --seeds 2 --set duration_s=8",
         reads: TITLES,
-        seconds: 35,
+        seconds: 25,
     },
 ];
 const SCREENS: [(u32, &str); 4] = [(1280, "light"), (1280, "dark"), (420, "light"), (420, "dark")];
 const BROWSER: &str = "chromium";
 const SCRIPT: &str = include_str!("pictures.js");
 const LIMIT: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_secs(2);
 /// A browser cannot draw without end.
 const HEIGHT_MAX: u32 = 12_000;
 /// Smaller letters are hard to read.

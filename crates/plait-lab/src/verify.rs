@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::{On, VerifyArgs};
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
-use crate::output::{self, Align, Output, Table, Verdict};
+use crate::output::{self, Align, Meter, Output, Table, Verdict};
 use crate::set::Set;
 use records::{Checked, Records, Thoroughness};
 use scenario::OnNetns;
@@ -246,6 +246,11 @@ const PROMISES: &[Promise] = &[
         check: scenes::check_links,
     },
     Promise {
+        name: "scenes.5",
+        claim: "every page shows its result on a wide and a narrow screen, light and dark",
+        check: scenes::pictures::check,
+    },
+    Promise {
         name: "trust.1",
         claim: "whatever happened to a bond, what is sent arrives 10 s after the last fault",
         check: trust::search::check,
@@ -307,8 +312,10 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
     ]);
     let mut all = Vec::new();
     let mut errors = Vec::new();
+    let is_new = |promise: &&&Promise| records.find(promise.name, effort.thoroughness()).is_none();
+    let mut meter = Meter::new("verify", "promises", promises.iter().filter(is_new).count());
     for promise in promises {
-        let checked = checked(promise, effort, &mut records)?;
+        let checked = checked(promise, effort, &mut records, &mut meter)?;
         tell(&checked, &mut table);
         output.record("promise", &checked)?;
         if checked.error.is_some() {
@@ -320,6 +327,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
         }
         all.extend(checked.figures);
     }
+    drop(meter);
     for line in table.lines() {
         output.line(line)?;
     }
@@ -368,13 +376,18 @@ fn select(names: &[String]) -> Result<Vec<&'static Promise>> {
 }
 
 /// A promise as it was checked before, or is now.
-fn checked(promise: &Promise, effort: Effort, records: &mut Records) -> Result<Checked> {
+fn checked(
+    promise: &Promise,
+    effort: Effort,
+    records: &mut Records,
+    meter: &mut Meter,
+) -> Result<Checked> {
     let Promise { name, claim, check } = *promise;
     if let Some(known) = records.find(name, effort.thoroughness()) {
         output::note(format!("{name}: {claim} (checked before: {})", known.origin()));
         return Ok(known.clone());
     }
-    output::note(format!("{name}: {claim}"));
+    output::note(format!("{name}: {claim} ({})", meter.text()));
     let mut checked = Checked::now(name, claim, effort.thoroughness());
     match check(effort) {
         Ok(figures) => checked.figures = figures,
@@ -387,6 +400,7 @@ fn checked(promise: &Promise, effort: Effort, records: &mut Records) -> Result<C
         figure.name = format!("{name}: {}", figure.name);
     }
     records.add(checked.clone())?;
+    meter.finished_one();
     Ok(checked)
 }
 

@@ -2,4 +2,3 @@
 
 pub(super) mod cost;
 pub(super) mod download;
-pub(super) mod simulated;

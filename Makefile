@@ -11,7 +11,7 @@ export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LAB := $(TARGET)/debug/plait-lab
 SECONDS_EACH ?= 60
-HERE := --lib --bins --test tidy --test circles --test dependencies --test bad_configs --test commands \
+HERE := --lib --bins --test tidy --test dependencies --test bad_configs --test commands \
 	--test link_properties --test seeded
 say = @printf '\n== %s\n' "$(1)"
 

@@ -1,12 +1,13 @@
 //! A bond under packets, time, faults, outages and restarts; at the end it must work again.
 
+use plait_pair::{CUSTOMER, Fault, PROVIDER, Pair, number, packet_of};
 use plait_proto::config::{BondConfig, LossDetection, Order, RekeyLimits};
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::time::{Duration, Instant};
 
 use crate::input::Input;
-use crate::pair::{CUSTOMER, Fault, LINKS, PROVIDER, Pair, bond_config, number, packet};
+use crate::pair::{LINKS, default_bond, pair};
 
 const OPS_MAX: usize = 300;
 const FLOWS: u16 = 3;
@@ -54,7 +55,7 @@ fn choose_config(input: &mut Input<'_>) -> BondConfig {
         },
         loss_detection: input.pick([LossDetection::Known, LossDetection::Timer]),
         rekey: input.pick([RekeyLimits::default(), quick]),
-        ..bond_config()
+        ..default_bond()
     }
 }
 
@@ -72,14 +73,18 @@ struct Run {
     config: BondConfig,
     /// By sending side.
     directions: [Direction; 2],
+    /// How often a gateway started again.
+    restarts: u64,
+    /// Seconds that the wall clocks jumped forwards; gateways read them when they start.
+    jumped_s: u64,
 }
 
 impl Run {
     fn new(config: BondConfig) -> Self {
-        let mut pair = Pair::new(config.clone());
+        let mut pair = pair(config.clone(), Vec::new());
         pair.start();
         pair.run_for(Duration::from_millis(200));
-        Self { pair, config, directions: Default::default() }
+        Self { pair, config, directions: Default::default(), restarts: 0, jumped_s: 0 }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
@@ -101,16 +106,22 @@ impl Run {
                 let (at, pattern) = (usize::from(input.u8()), input.u8().max(1));
                 self.pair.faults.push_back(Fault::Corrupt(at, pattern));
             }
-            13 => self.pair.up[usize::from(op >> 7) % LINKS] = false,
-            14 => self.pair.up[usize::from(op >> 7) % LINKS] = true,
+            13 => self.pair.links[usize::from(op >> 7) % LINKS].up = false,
+            14 => self.pair.links[usize::from(op >> 7) % LINKS].up = true,
             _ => match (op >> 4) & 7 {
                 // A path's address, the clocks, the keys' age.
-                5 => self.pair.rebind(usize::from(op >> 7) % LINKS),
-                6 => self.pair.jump_clocks(u64::from(input.u16())),
+                5 => self.pair.links[usize::from(op >> 7) % LINKS].port += 1,
+                6 => self.jumped_s += u64::from(input.u16()),
                 7 => self.wait(self.config.rekey.rekey_after.min(Duration::from_secs(5))),
-                _ => self.pair.restart(usize::from(op >> 7)),
+                _ => self.restart(usize::from(op >> 7)),
             },
         }
+    }
+
+    /// A wall clock that a restart does not set back.
+    fn restart(&mut self, side: usize) {
+        self.restarts += 1;
+        self.pair.restart_at(side, self.restarts + self.jumped_s);
     }
 
     fn wait(&mut self, time: Duration) {
@@ -125,7 +136,7 @@ impl Run {
         let last = (first + count).min(PACKETS_MAX);
         let packets = first..last;
         let packets: Vec<Vec<u8>> =
-            packets.map(|at| packet(from, at as u16 % FLOWS, at as u32, bytes)).collect();
+            packets.map(|at| packet_of(from, at as u16 % FLOWS, at as u32, bytes)).collect();
         direction.sent.extend_from_slice(&packets);
         direction.delivered.resize(direction.sent.len(), false);
         self.pair.send(from, &packets);
@@ -149,7 +160,7 @@ impl Run {
 
     /// With all links up and no more faults, packets get through again.
     fn recover(&mut self) {
-        self.pair.up = [true; LINKS];
+        self.pair.links.iter_mut().for_each(|link| link.up = true);
         self.pair.faults.clear();
         for _ in 0..RECOVERY_SECONDS {
             for side in [CUSTOMER, PROVIDER] {
@@ -167,7 +178,7 @@ impl Run {
     fn send_one(&mut self, side: usize) {
         let direction = &mut self.directions[side];
         let at = direction.sent.len();
-        let packet = packet(side, at as u16 % FLOWS, at as u32, 0);
+        let packet = packet_of(side, at as u16 % FLOWS, at as u32, 0);
         direction.sent.push(packet.clone());
         direction.delivered.push(false);
         self.pair.send(side, &[packet]);

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use plait_pair::{CUSTOMER, INNER_IPS, PROVIDER, Pair, number, packet_of, public_key};
 use plait_proto::config::{BondConfig, PeerConfig, Prefix, RekeyLimits, SocketId};
+use plait_proto::endpoint::Endpoint;
 use plait_proto::path::Route;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::SchedulerConfig;
@@ -20,9 +22,7 @@ use plait_sim::hostile::{Heard, HostilePeer, replies_to};
 use plait_sim::prng::Prng;
 
 use crate::input::Input;
-use crate::pair::{
-    CUSTOMER, INNER_IPS, PROVIDER, Pair, bond_config, number, packet, packet_to, public_key,
-};
+use crate::pair::{default_bond, pair};
 use crate::reached;
 
 const OPS_MAX: usize = 200;
@@ -78,7 +78,7 @@ fn choose_config(input: &mut Input<'_>) -> BondConfig {
             ..ResequencerConfig::default()
         },
         rekey: input.pick([RekeyLimits::default(), quick]),
-        ..bond_config()
+        ..default_bond()
     }
 }
 
@@ -135,7 +135,7 @@ impl Run {
             foreign: vec![INNER_IPS[CUSTOMER].into(), INNER_IPS[PROVIDER].into(), [9; 4].into()],
             beyond: vec![INNER_IPS[PROVIDER].into()],
         };
-        let mut pair = Pair::with_others(config.clone(), vec![other]);
+        let mut pair = pair(config.clone(), vec![other]);
         pair.start();
         // Long enough to know what the paths carry.
         pair.run_for(Duration::from_secs(3));
@@ -169,10 +169,12 @@ impl Run {
                 self.send(usize::from(op >> 7), count, input.pick([0, 1000]));
             }
             12 => {
-                let to_hostile = [10, 99, 0, HOSTILE_HOST];
-                let packet = packet_to(PROVIDER, to_hostile, input.pick([32, 1000]));
-                let packets = vec![packet; usize::from(input.u8() % 64)];
-                self.pair.send_any(PROVIDER, HOSTILE, &packets);
+                let mut packet = packet_of(PROVIDER, 0, 0, input.pick([32, 1000]));
+                packet[16..20].copy_from_slice(&[10, 99, 0, HOSTILE_HOST]);
+                for _ in 0..input.u8() % 64 {
+                    self.give("packet of the host", |side, now| side.handle_packet(now, &packet));
+                }
+                self.pair.drain(PROVIDER);
             }
             13 => self.source = u16::from(input.u8() % 8),
             14 => self.answers = input.pick([Some(1472), None, Some(300), Some(0)]),
@@ -292,12 +294,22 @@ impl Run {
         let remote = SocketAddr::from(([10, 200, 0, 1], 2000 + self.source + made.source));
         let route = Route { socket: SocketId(0), remote, local: None };
         self.told_bytes += made.bytes.len();
-        self.pair.hand(PROVIDER, HOSTILE, message, route, made.ecn, &made.bytes);
+        let (ecn, stride, mut bytes) = (made.ecn, made.bytes.len(), made.bytes.clone());
+        self.give(message, |side, now| {
+            side.handle_datagrams(now, route, ecn, stride, &mut bytes);
+        });
+        self.pair.drain(PROVIDER);
+    }
+
+    /// Gives the provider input that has to do with the hostile peer.
+    fn give(&mut self, message: &'static str, act: impl FnOnce(&mut Endpoint, Instant)) {
+        let (side, now) = (&mut self.pair.sides[PROVIDER], self.pair.now);
+        reached::around(side, now, HOSTILE, message, |side| act(side, now));
     }
 
     /// The peer reads what was sent to it, and answers.
     fn settle(&mut self) {
-        for (_, datagram) in self.pair.take_astray() {
+        for (_, datagram) in core::mem::take(&mut self.pair.astray) {
             self.answered_bytes += datagram.len();
             let heard = self.peer.hear(&datagram);
             self.content.note(&heard);
@@ -332,7 +344,7 @@ impl Run {
         let first = direction.sent.len();
         let last = (first + count).min(PACKETS_MAX);
         let packets: Vec<Vec<u8>> =
-            (first..last).map(|at| packet(from, at as u16 % FLOWS, at as u32, bytes)).collect();
+            (first..last).map(|at| packet_of(from, at as u16 % FLOWS, at as u32, bytes)).collect();
         direction.sent.extend_from_slice(&packets);
         self.pair.send(from, &packets);
     }
@@ -386,7 +398,7 @@ impl Run {
         for _ in 0..WATCHED_SECONDS {
             for side in [CUSTOMER, PROVIDER] {
                 let at = self.directions[side].sent.len();
-                let packet = packet(side, at as u16 % FLOWS, at as u32, 0);
+                let packet = packet_of(side, at as u16 % FLOWS, at as u32, 0);
                 self.directions[side].sent.push(packet.clone());
                 self.pair.send(side, &[packet]);
             }

@@ -2,8 +2,8 @@
 //!
 //! Each target is one module and a pure function of its input, so that a failing input fails again.
 //! `tests/seeded.rs` runs them on stable Rust, `libfuzzer/` under libFuzzer. [`input`] turns bytes
-//! into decisions; [`pair`] joins two endpoints in memory; [`reached`] remembers what the targets
-//! came to.
+//! into decisions; [`pair`] makes the two gateways that targets drive; [`reached`] remembers what
+//! the targets came to.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,9 +1,10 @@
 //! Forged datagrams before two live endpoints: a drop count and no other effect.
 
+use plait_pair::{CUSTOMER, Datagram, PROVIDER, Pair, packet};
 use plait_proto::time::Duration;
 
 use crate::input::Input;
-use crate::pair::{CUSTOMER, Datagram, PROVIDER, Pair, bond_config, packet};
+use crate::pair::{default_bond, pair};
 
 const ATTACKS_MAX: usize = 200;
 const PACKETS: u32 = 6;
@@ -36,7 +37,7 @@ struct Scene {
 impl Scene {
     /// Stage 0 holds the initiations, 1 the responses, 2 data and control both ways.
     fn at(stage: u8) -> Self {
-        let mut pair = Pair::new(bond_config());
+        let mut pair = pair(default_bond(), Vec::new());
         pair.held = Some(Vec::new());
         pair.start();
         let mut used = Vec::new();
@@ -49,7 +50,7 @@ impl Scene {
             }
             for number in 0..PACKETS {
                 for side in [CUSTOMER, PROVIDER] {
-                    pair.send(side, &[packet(side, number as u16 % 2, number, 0)]);
+                    pair.send(side, &[packet(side, number as u16 % 2, number)]);
                 }
             }
             // Long enough for marks, too short for silence.
@@ -64,7 +65,7 @@ impl Scene {
         let now = pair.held.replace(Vec::new()).unwrap_or_default();
         pair.run_for(Duration::from_millis(10));
         for datagram in &now {
-            pair.inject(datagram);
+            pair.inject(datagram.to, datagram.link, &datagram.bytes);
         }
         used.extend(now);
     }
@@ -78,7 +79,7 @@ impl Scene {
             && self.used.iter().any(|used| used.to == forged.to && used.bytes == forged.bytes);
         let before = self.visible();
         let drops = self.pair.sides[forged.to].drop_total();
-        self.pair.inject(&forged);
+        self.pair.inject(forged.to, forged.link, &forged.bytes);
         let dropped = self.pair.sides[forged.to].drop_total() - drops;
         if replayed_initiation {
             assert!(dropped <= 1, "a replay is dropped once or answered as before");
@@ -94,7 +95,7 @@ impl Scene {
         let delivered = self.pair.delivered.each_ref().map(Vec::len);
         let sides = self.pair.sides.each_mut();
         let sides = sides.map(|side| (side.poll_timeout(now), side.status(now).peers));
-        format!("{sides:?} {delivered:?} {}", self.pair.sent_datagrams)
+        format!("{sides:?} {delivered:?} {}", self.pair.captured.len())
     }
 
     fn is_authentic_and_fresh(&self, forged: &Datagram) -> bool {
@@ -159,7 +160,7 @@ impl Scene {
         }
         for side in [CUSTOMER, PROVIDER] {
             let before = self.pair.delivered[1 - side].len();
-            self.pair.send(side, &[packet(side, 1, PACKETS, 0)]);
+            self.pair.send(side, &[packet(side, 1, PACKETS)]);
             self.pair.run_for(Duration::from_millis(100));
             assert_eq!(self.pair.delivered[1 - side].len(), before + 1, "the bond works on");
         }

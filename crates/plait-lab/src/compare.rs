@@ -1,10 +1,11 @@
 //! `plait-lab compare`: one scenario on both back-ends, each figure beside its twin.
 
 use anyhow::Result;
+use plait_sim::scenario::metric::unit_of;
 
 use crate::cli::{CompareArgs, On, RunArgs};
 use crate::output::{Output, Verdict};
-use crate::record::{BOTH, CheckFigure, Results, SummaryRecord};
+use crate::record::{BOTH, CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
 use crate::report::{PageFile, words};
 use crate::run::{self, Middle, Samples, Sink};
 
@@ -55,17 +56,28 @@ pub(crate) fn results(
     rule: impl Fn(&str, &Results) -> Option<Rule>,
 ) -> Results {
     let [sim, netns] = pair;
-    let mut checks = Vec::new();
+    let (mut checks, mut cells) = (Vec::new(), Vec::new());
     for cell in &sim.cells {
         let metrics = Samples::metrics(sim, &cell.cell);
+        let mut figures = Vec::new();
         for metric in metrics {
             let Some(rule) = rule(metric, sim) else { continue };
             let of = |results| Samples::of(results, &cell.cell, metric);
             let (Some(sim), Some(netns)) = (of(sim), of(netns)) else { continue };
             checks.push(rule.check(&cell.cell, metric, middle, [&sim, &netns]));
+            figures.push(CellFigure {
+                metric: metric.to_owned(),
+                unit: unit_of(metric).to_owned(),
+                median: netns.middle(middle),
+                low: netns.low(),
+                high: netns.high(),
+                paper: Some(sim.middle(middle)),
+                paper_source: String::new(),
+            });
         }
+        cells.push(CellRecord { figures, ..cell.clone() });
     }
-    Results { runs: Vec::new(), cells: Vec::new(), summary: summary(pair, middle, checks) }
+    Results { runs: Vec::new(), cells, summary: summary(pair, middle, checks) }
 }
 
 fn summary(pair: &[Results; 2], middle: Middle, checks: Vec<CheckFigure>) -> SummaryRecord {
@@ -78,7 +90,6 @@ fn summary(pair: &[Results; 2], middle: Middle, checks: Vec<CheckFigure>) -> Sum
         on: BOTH.to_owned(),
         elapsed_s: sim.elapsed_s + netns.elapsed_s,
         command: sim.command.replacen(" run ", " compare ", 1).replacen(" --on sim", "", 1),
-        axes: Vec::new(),
         ..netns.clone()
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 mod progress;
 mod table;
 
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Meter, Progress};
 pub(crate) use table::{Align, Table};
 
 /// The answer of a command.
@@ -73,12 +73,14 @@ impl Output {
 /// Prints an error with its causes.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let label = paint("error:", "31;1");
+    progress::show("");
     // Nobody is left to tell when standard error is closed.
     let _closed = writeln!(io::stderr().lock(), "{label} {error:#}");
 }
 
 /// Prints a remark for the reader of standard error.
 pub(crate) fn note(text: impl AsRef<str>) {
+    progress::show("");
     let _closed = writeln!(io::stderr().lock(), "{}", text.as_ref());
 }
 

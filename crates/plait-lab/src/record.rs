@@ -136,7 +136,7 @@ pub(crate) struct CellFigure {
     pub(crate) low: f64,
     /// Largest of the seeds.
     pub(crate) high: f64,
-    /// What the paper printed.
+    /// What the paper printed; in a comparison, what the simulator gave.
     pub(crate) paper: Option<f64>,
     /// Where it stands in the paper; may be empty.
     pub(crate) paper_source: String,

@@ -21,10 +21,10 @@ mod svg;
 mod sweep;
 pub(crate) mod words;
 
-pub(crate) use bars::{Bar, bars};
-pub(crate) use html::{document, figure, page_led_by};
-pub(crate) use panel::{Drawn, Key};
-pub(crate) use svg::{COLOURS, Line, Mark, Plot, escape, range};
+pub(crate) use bars::{Bar, Whole, bars};
+pub(crate) use html::{Lead, document, figure, figure_of, key, page_led_by};
+pub(crate) use panel::{Drawn, Form, Key};
+pub(crate) use svg::{Line, Mark, Plot, escape, range};
 
 /// Where a page will be written.
 #[derive(Debug)]

@@ -21,8 +21,6 @@ mod known;
 mod naming;
 pub(crate) mod netns;
 pub(crate) mod pool;
-mod progress;
-
 mod samples;
 mod shared;
 mod sim;
@@ -32,7 +30,6 @@ use crate::record::{CellRecord, CheckFigure, Origin, Record, Results, RunRecord,
 pub(crate) use engine::Engine;
 pub(crate) use known::Known;
 use naming::Naming;
-pub(crate) use progress::Meter;
 pub(crate) use samples::{Middle, Samples};
 pub(crate) use sink::Sink;
 

@@ -1,7 +1,5 @@
 //! `plait-lab search`: every sequence of actions on two or three gateways, up to a depth.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, bail};
 use plait_proto::faults::{Fault, Faults};
 use plait_sim::search::{Action, Setup};
@@ -10,16 +8,13 @@ use serde::Serialize;
 use crate::cli::SearchArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
-use crate::output::{self, Output, Verdict};
+use crate::output::{self, Meter, Output, Verdict};
 
 mod breadth;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use breadth::{Bounds, Searched, in_minutes, search};
-
-/// Time between two words on how far it is.
-const PAUSE: Duration = Duration::from_secs(10);
 
 /// Faults that can be put back, by their names on the command line.
 pub(crate) const FAULTS: [(&str, Fault); 4] = [
@@ -101,14 +96,21 @@ fn put_back(name: Option<&str>) -> Result<Faults> {
     Ok(Faults::with(*fault))
 }
 
-/// Searches one setup, with a word on standard error now and then.
+/// Searches one setup, and shows how far each depth is: how many states the next one has is not
+/// known before.
 pub(crate) fn search_and_tell(setup: Setup, put_back: Faults, bounds: &Bounds) -> Searched {
-    let mut told = Instant::now();
-    search(setup, put_back, bounds, |searched| {
-        if told.elapsed() >= PAUSE {
-            told = Instant::now();
-            output::note(format!("search: {}", line(searched)));
+    let mut meter = None;
+    search(setup, put_back, bounds, |searched, done, jobs| {
+        let depth = searched.depth + 1;
+        let of_depth = || {
+            let name = format!("search: {}, depth {depth} of {}", setup.name, bounds.depth);
+            (depth, Meter::new(name, "parts", jobs))
+        };
+        let (known, meter) = meter.get_or_insert_with(of_depth);
+        if *known != depth {
+            (*known, *meter) = of_depth();
         }
+        meter.reach(done);
     })
 }
 

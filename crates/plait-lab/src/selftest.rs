@@ -1,11 +1,13 @@
 //! The lab's own tests, run as processes by `tests/`: what they need (namespaces, real programs)
 //! must be set up before a test harness starts threads.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 
 use crate::figure::{Figure, Summary};
 use crate::machine::Watch;
-use crate::output::{self, Output, Verdict};
+use crate::output::{self, Output, Progress, Verdict};
 
 mod base;
 mod bond;
@@ -22,65 +24,69 @@ type Test = fn(&Output) -> Result<()>;
 /// How often a test is tried on a machine that keeps its programs waiting.
 const TRIES: usize = 3;
 
-const TESTS: &[(&str, Test)] = &[
-    ("isolation", base::isolation),
-    ("hang", base::hang),
-    ("emulator", base::emulator),
-    ("topology", base::topology),
-    ("measurements", base::measurements),
-    ("fetch", base::fetch),
-    ("reconfiguration", base::reconfiguration),
-    ("mptcp", base::mptcp),
-    ("stand", bond::stand),
-    ("bond", bond::carries_ping_and_tcp),
-    ("ipv6", bond::carries_ipv6_inside_and_outside),
-    ("ordinary-mtu", bond::fills_links_of_ordinary_mtu),
-    ("several-peers", bond::several_peers),
-    ("spoofed-source", bond::spoofed_source_is_dropped),
-    ("either-path-starts", bond::either_path_starts),
-    ("dead-link", bond::survives_a_dead_link),
-    ("restart-after-kill", bond::restarts_after_kill),
-    ("scenario-udp", scenario::udp),
-    ("scenario-tcp", |output| scenario::holds("tcp", output)),
-    ("scenario-transfer", scenario::transfer),
-    ("scenario-steer", scenario::steer),
-    ("silent-cut", |output| scenario::holds("silent-cut", output)),
-    ("restart", |output| scenario::holds("restart", output)),
-    ("interface", |output| scenario::holds("interface", output)),
-    ("address", |output| scenario::holds("address", output)),
-    ("reload", |output| scenario::holds("reload", output)),
-    ("hostile", survive::hostile),
-    ("measure", measure::measures_each_path_and_the_bond),
-    ("measure-refused", measure::says_why_it_cannot_measure),
-    ("sigterm-leaves-nothing", cleanup::sigterm_leaves_nothing),
-    ("bad-config-leaves-nothing", cleanup::bad_config_leaves_nothing),
-    ("set-ups", trust::check_and_up_agree),
-    ("router-advertisements", trust::forwarding_keeps_router_advertisements),
-    ("steer-colocated", steer::colocated),
-    ("steer-beside", steer::beside),
-    ("steer-ipv6", steer::ipv6),
-    ("steer-iptables", steer::iptables),
-    ("steer-android", steer::android),
-    ("steer-without-rule", steer::without_rule),
-    ("steer-restart", steer::restart),
-    ("steer-reload", steer::reload),
-    ("steer-dead-attachment", steer::dead_attachment),
-    ("steer-dida", steer::dida),
-    ("steer-leaves-nothing", steer::leaves_nothing),
-    ("steer-bad-config-leaves-nothing", steer::bad_config_leaves_nothing),
+/// Each with the seconds that it takes, for whoever waits; 0 where that is short or told otherwise.
+const TESTS: &[(&str, u64, Test)] = &[
+    ("isolation", 0, base::isolation),
+    ("hang", 0, base::hang),
+    ("emulator", 6, base::emulator),
+    ("topology", 0, base::topology),
+    ("measurements", 7, base::measurements),
+    ("fetch", 0, base::fetch),
+    ("reconfiguration", 0, base::reconfiguration),
+    ("mptcp", 0, base::mptcp),
+    ("stand", 0, bond::stand),
+    ("bond", 8, bond::carries_ping_and_tcp),
+    ("ipv6", 0, bond::carries_ipv6_inside_and_outside),
+    ("ordinary-mtu", 0, bond::fills_links_of_ordinary_mtu),
+    ("several-peers", 0, bond::several_peers),
+    ("spoofed-source", 0, bond::spoofed_source_is_dropped),
+    ("either-path-starts", 0, bond::either_path_starts),
+    ("dead-link", 8, bond::survives_a_dead_link),
+    ("restart-after-kill", 5, bond::restarts_after_kill),
+    ("scenario-udp", 0, scenario::udp),
+    ("scenario-tcp", 0, |output| scenario::holds("tcp", output)),
+    ("scenario-transfer", 0, scenario::transfer),
+    ("scenario-steer", 0, scenario::steer),
+    ("silent-cut", 0, |output| scenario::holds("silent-cut", output)),
+    ("restart", 0, |output| scenario::holds("restart", output)),
+    ("interface", 0, |output| scenario::holds("interface", output)),
+    ("address", 0, |output| scenario::holds("address", output)),
+    ("reload", 0, |output| scenario::holds("reload", output)),
+    ("hostile", 10, survive::hostile),
+    ("measure", 50, measure::measures_each_path_and_the_bond),
+    ("measure-refused", 0, measure::says_why_it_cannot_measure),
+    ("sigterm-leaves-nothing", 0, cleanup::sigterm_leaves_nothing),
+    ("bad-config-leaves-nothing", 0, cleanup::bad_config_leaves_nothing),
+    ("set-ups", 0, trust::check_and_up_agree),
+    ("router-advertisements", 0, trust::forwarding_keeps_router_advertisements),
+    ("steer-colocated", 8, steer::colocated),
+    ("steer-beside", 9, steer::beside),
+    ("steer-ipv6", 17, steer::ipv6),
+    ("steer-iptables", 18, steer::iptables),
+    ("steer-android", 9, steer::android),
+    ("steer-without-rule", 0, steer::without_rule),
+    ("steer-restart", 11, steer::restart),
+    ("steer-reload", 8, steer::reload),
+    ("steer-dead-attachment", 15, steer::dead_attachment),
+    ("steer-dida", 9, steer::dida),
+    ("steer-leaves-nothing", 0, steer::leaves_nothing),
+    ("steer-bad-config-leaves-nothing", 0, steer::bad_config_leaves_nothing),
 ];
 
 pub(crate) fn run(name: &str, output: &Output) -> Result<Verdict> {
     if name == "list" {
-        for (name, _) in TESTS {
+        for (name, ..) in TESTS {
             output.line(name)?;
         }
         return Ok(Verdict::Good);
     }
-    let Some((_, test)) = TESTS.iter().find(|(known, _)| *known == name) else {
+    let Some((_, seconds, test)) = TESTS.iter().find(|(known, ..)| *known == name) else {
         bail!("there is no selftest {name}; plait-lab selftest list prints all");
     };
+    let time = Duration::from_secs(*seconds);
+    let step = (*seconds > 0).then(|| Progress::new(1, time).step(name, time));
     undisturbed(name, *test, output)?;
+    drop(step);
     output.line(format!("{name}: passed"))?;
     let passed = [Figure::count("passed", 1).exactly(1.0, "the test itself")];
     output.record("summary", &Summary::new(name, &passed, serde_json::json!({})))?;

@@ -160,17 +160,15 @@ impl Set {
         let climbed = Climbed::new(&plans, &results);
         let more = climbed.more(args.on, &plans, started);
         climbed.tell_all(args.on, &plans.policies, &more, output)?;
-        if let Some(page) = page {
-            let command = args.command();
-            let (title, policies, scores) =
-                (&self.manifest.title, &plans.policies, &climbed.scores);
-            let drawn =
-                Page { on: args.on, title, policies, scores, command: &command, more: &more };
-            page.write_text(&drawn.html())?;
-        }
         let figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
         words::checks(&figures).into_iter().try_for_each(|line| output.line(line))?;
         let summary = Summary::new(&self.manifest.name, &figures, more);
+        if let Some(page) = page {
+            let (title, policies) = (&self.manifest.title, &plans.policies);
+            let (scores, command) = (&climbed.scores, &args.command());
+            let drawn = Page { title, policies, scores, command, summary: &summary };
+            page.write_text(&drawn.html())?;
+        }
         let verdict = Verdict::of(summary.ok || args.policies.len() > 1);
         output.record("summary", &summary)?;
         Ok(verdict)
@@ -388,15 +386,6 @@ fn tell(on: On, policy: &Policy, scores: &[&Score], output: &Output) -> Result<(
     }
     let record = PolicyRecord { on: on.name(), policy: policy.name(), sum: Sum::of(scores) };
     output.record("policy", &record)
-}
-
-#[cfg(test)]
-impl Set {
-    /// Whether a set has scenarios for a promise.
-    pub(crate) fn checks(name: &str, promise: &str) -> Result<bool> {
-        let Some(set) = Self::find(&RunArgs::of(name, On::Sim))? else { return Ok(false) };
-        Ok(set.manifest.scenarios_of(promise, &set.catalogue).is_ok())
-    }
 }
 
 #[cfg(test)]

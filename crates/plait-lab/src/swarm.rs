@@ -11,15 +11,12 @@ use serde::Serialize;
 use crate::cli::SwarmArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
-use crate::output::{self, Output, Verdict};
+use crate::output::{Meter, Output, Verdict};
 use crate::run::pool;
 
 mod soak;
 
 pub(crate) use soak::{Soak, figures as soak_figures};
-
-/// Time between two words on how far it is.
-const PAUSE: Duration = Duration::from_secs(10);
 
 /// Whom the provider has for a peer beside the customer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,20 +173,17 @@ pub(crate) fn run_seeds(
     mut tell: impl FnMut(&SeedResult) -> Result<()>,
 ) -> Result<Seeds> {
     let mut seeds = Seeds { first, ..Seeds::default() };
-    let (started, mut told) = (Instant::now(), Instant::now());
+    let started = Instant::now();
     let count = usize::try_from(count)?;
+    let mut meter = Meter::new("swarm", "seeds", count);
     let work = |at: usize| run_seed(first.wrapping_add(at as u64), company, None);
     pool::in_order_on(jobs, count, work, |result| -> Result<()> {
         let Some(result) = result else { return Ok(()) };
+        meter.finished_one();
         if !result.ok {
             tell(&result)?;
         }
         seeds.add(&result);
-        if told.elapsed() >= PAUSE {
-            told = Instant::now();
-            let (done, failed) = (seeds.seeds, seeds.failed.len());
-            output::note(format!("swarm: {done} of {count} seeds done, {failed} failed"));
-        }
         Ok(())
     })?;
     seeds.elapsed_s = started.elapsed().as_secs_f64();

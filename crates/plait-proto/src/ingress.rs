@@ -37,7 +37,7 @@ use crate::scheduler::{
     BulkLoad, Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View,
 };
 use crate::seq::{BondSeq, PathId};
-use crate::session::{Cipher, DirectionSecret, TAG_BYTES};
+use crate::session::{Cipher, DirectionSecret};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::wire::Kind;
@@ -46,7 +46,7 @@ use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::{Inner, room_needed};
 use crate::wire::sealed::{
-    ControlPrefix, DATA_OVERHEAD_BYTES, DataPrefix, HEADER_BYTES, Header, SendTimestamp,
+    ControlPrefix, DATA_OVERHEAD_BYTES, DataPrefix, HEADER_BYTES, Header, SendTimestamp, TAG_BYTES,
 };
 
 /// A run of packets stays on one path for at most this much of the path's rate, so that slow links

@@ -17,8 +17,6 @@ mod min_rtt;
 mod random_views;
 mod redundant;
 mod round_robin;
-#[cfg(test)]
-mod simulation;
 mod smooth_wrr;
 mod stall;
 #[cfg(test)]

@@ -17,7 +17,6 @@ pub use handshake::{
     Established, Finished, Hello, Identity, InitiatorState, ResponderState, Timestamp,
 };
 pub use keys::{
-    Cipher, DirectionSecret, KeyError, PathKey, PresharedKey, PrivateKey, PublicKey, TAG_BYTES,
-    Unauthentic,
+    Cipher, DirectionSecret, KeyError, PathKey, PresharedKey, PrivateKey, PublicKey, Unauthentic,
 };
 pub use replay::{Replay, ReplayWindow};

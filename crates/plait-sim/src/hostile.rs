@@ -14,7 +14,7 @@ use plait_proto::rng::Rng;
 use plait_proto::seq::{BondIncarnation, PacketNumber, PathId, TruncatedPacketNumber};
 use plait_proto::session::{
     Cipher, Cookie, Established, Finished, Hello, Identity, InitiatorState, PathKey, PresharedKey,
-    PublicKey, TAG_BYTES, Timestamp,
+    PublicKey, Timestamp,
 };
 use plait_proto::time::Duration;
 use plait_proto::wire::Kind;
@@ -22,7 +22,7 @@ use plait_proto::wire::control::Frame;
 use plait_proto::wire::handshake::{
     COOKIE_REPLY_BYTES, INITIATION_BYTES, Initiation, RESPONSE_BYTES, Response, SessionIndex,
 };
-use plait_proto::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header};
+use plait_proto::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, TAG_BYTES};
 
 /// The preshared key of every hostile peer: none.
 const PSK: [u8; 32] = [0; 32];

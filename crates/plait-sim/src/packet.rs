@@ -131,8 +131,14 @@ impl Packet {
     }
 
     /// Reads a packet of ours; the core hands packets on as they were.
-    pub(crate) fn read(packet: &[u8]) -> Self {
-        let protocol = if packet[9] == UDP { Protocol::Udp } else { Protocol::Tcp };
+    ///
+    /// `None` for what a gateway says itself (ICMP): hosts here do not hear it.
+    pub(crate) fn read(packet: &[u8]) -> Option<Self> {
+        let protocol = match packet[9] {
+            UDP => Protocol::Udp,
+            TCP => Protocol::Tcp,
+            _ => return None,
+        };
         let name_at = match protocol {
             Protocol::Udp => IP_HEADER_BYTES + UDP_HEADER_BYTES,
             Protocol::Tcp => IP_HEADER_BYTES + TCP_HEADER_BYTES,
@@ -148,7 +154,7 @@ impl Packet {
             u64::from(word(name_at + 8)) << 32 | u64::from(word(name_at + 12))
         };
         let to = if packet[16..20] == CUSTOMER_IP { End::Customer } else { End::Server };
-        Self {
+        Some(Self {
             app: (word(name_at) >> STREAM_BITS) as usize,
             stream: word(name_at) & (Self::STREAMS_MAX - 1),
             number: word(name_at + 4),
@@ -156,7 +162,7 @@ impl Packet {
             bytes: u16::from_be_bytes([packet[2], packet[3]]),
             protocol,
             to,
-        }
+        })
     }
 }
 
@@ -176,7 +182,7 @@ mod tests {
             protocol: Protocol::Udp,
             to: End::Customer,
         };
-        assert_eq!(Packet::read(udp.write(&mut scratch)), udp);
+        assert_eq!(Packet::read(udp.write(&mut scratch)), Some(udp));
         let ack = Packet {
             bytes: 52,
             protocol: Protocol::Tcp,
@@ -186,6 +192,9 @@ mod tests {
         };
         let written = ack.write(&mut scratch);
         assert_eq!(written.len(), 52);
-        assert_eq!(Packet::read(written), ack);
+        assert_eq!(Packet::read(written), Some(ack));
+        let mut icmp = udp.write(&mut scratch).to_vec();
+        icmp[9] = 1;
+        assert_eq!(Packet::read(&icmp), None, "what a gateway says");
     }
 }

@@ -29,8 +29,8 @@ pub use check::Violation;
 use course::Course;
 pub use course::Trace;
 pub use fault::{Action, FaultKinds};
-pub use gateway::{CUSTOMER, PROVIDER};
 pub use load::FlowPlan;
+pub use plait_pair::{CUSTOMER, PROVIDER};
 pub use plan::{LinkPlan, PACKETS_MAX, Plan};
 
 /// After the healing traffic flows both ways within this time.

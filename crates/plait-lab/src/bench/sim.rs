@@ -14,7 +14,7 @@ use crate::cli::BenchArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::measure::median;
-use crate::output::{Align, Output, Table, Verdict};
+use crate::output::{Align, Meter, Output, Table, Verdict};
 
 /// Both links, both gateways and the sender take turns on one core.
 const TWO_LINKS: &str = r#"
@@ -122,12 +122,15 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
 /// Measures every load under every cipher.
 pub(crate) fn measure_all(plan: SimPlan) -> Result<Vec<SimRow>> {
     let mut rows = Vec::new();
+    let mut meter = Meter::new("bench", "runs", 4 * plan.runs);
     for (load, app) in [("UDP", UDP), ("TCP", TCP)] {
         let scenario = scenario(app, plan.seconds)?;
         let mut course = None;
         for (cipher, choice) in [("null", CipherChoice::Null), ("real", CipherChoice::Real)] {
             rows.push(measure_row(plan, load, cipher, &mut course, || {
-                Ok(run_with(&scenario, SEED, choice)?)
+                let result = run_with(&scenario, SEED, choice)?;
+                meter.finished_one();
+                Ok(result)
             })?);
         }
     }

@@ -18,7 +18,7 @@ use crate::cli::BenchArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::measure::median;
-use crate::output::{Align, Output, Table, Verdict};
+use crate::output::{Align, Meter, Output, Table, Verdict};
 
 /// Bytes of a data packet, and of its IPv4 and TCP headers.
 const PACKET_BYTES: usize = 1500;
@@ -149,10 +149,11 @@ pub(super) fn print(
 
 /// Measures every kind of traffic.
 pub(crate) fn measure_all(plan: SteeringPlan) -> Result<Vec<SteeringRow>> {
-    LOADS.iter().map(|load| measure_row(plan, load)).collect()
+    let mut meter = Meter::new("steering node", "runs", LOADS.len() * plan.runs);
+    LOADS.iter().map(|load| measure_row(plan, load, &mut meter)).collect()
 }
 
-fn measure_row(plan: SteeringPlan, load: &Load) -> Result<SteeringRow> {
+fn measure_row(plan: SteeringPlan, load: &Load, meter: &mut Meter) -> Result<SteeringRow> {
     let (mut times, mut percentiles) = (Vec::new(), Vec::new());
     let (mut packets, mut held) = (0, 0);
     for _ in 0..plan.runs {
@@ -167,6 +168,7 @@ fn measure_row(plan: SteeringPlan, load: &Load) -> Result<SteeringRow> {
         traffic.send(plan.timed_trains, &mut timed);
         percentiles.push(percentile_99(timed.unwrap_or_default()));
         held = traffic.node.status(traffic.now).clients[0].counters.held;
+        meter.finished_one();
     }
     let (cpu_ns, packet_p99_ns) = (median(times), median(percentiles));
     Ok(SteeringRow { load: load.name, packets, cpu_ns, packet_p99_ns, held })

@@ -4,7 +4,7 @@ use plait_proto::dida::holding_time::{Conditions, net_growth, optimum};
 
 use super::{Answer, Point, SECOND_MS};
 use crate::figure::Figure;
-use crate::report::{Drawn, Key, Line, Mark, Plot, document, escape, figure, range};
+use crate::report::{Drawn, Form, Key, Line, Mark, Plot, document, escape, figure, range};
 
 /// Points of a curve: as many as a screen shows.
 const POINTS: usize = 300;
@@ -72,14 +72,14 @@ fn over_hold(
         ends.into_iter().flatten().map(|end_s| mark(end_s, RANGE_COLOUR, true)).collect();
     marks.push(mark(best_s, OPTIMUM_COLOUR, false));
     marks.push(mark(answer.default_s, DEFAULT_COLOUR, true));
-    let key = |name: &str, colour, is_dashed| Key { name: name.to_owned(), colour, is_dashed };
+    let key = |name: &str, colour, form| Key { name: name.to_owned(), colour, form };
     let mut keys = vec![
-        key("gain", 0, false),
-        key("optimum", OPTIMUM_COLOUR, false),
-        key("default", DEFAULT_COLOUR, true),
+        key("gain", 0, Form::Line),
+        key("optimum", OPTIMUM_COLOUR, Form::Line),
+        key("default", DEFAULT_COLOUR, Form::Dashes),
     ];
     if ends.is_some() {
-        keys.push(key("operating range", RANGE_COLOUR, true));
+        keys.push(key("operating range", RANGE_COLOUR, Form::Dashes));
     }
     let plot = Plot {
         title: title.to_owned(),
@@ -126,7 +126,7 @@ fn over_time(answer: &Answer) -> Drawn {
     let key = |(colour, window): (usize, &f64)| Key {
         name: format!("window {window} segments"),
         colour,
-        is_dashed: colour > 0,
+        form: if colour > 0 { Form::Dashes } else { Form::Line },
     };
     let keys = windows.iter().enumerate().map(key).collect();
     Drawn { title: title.to_owned(), svg: plot.svg(), keys, samples_per_point: 1 }

@@ -1,7 +1,7 @@
 //! Results as one HTML page that needs nothing else: style and plots are inside.
 
 use super::matrix::{self, Matrix};
-use super::panel::{self, Drawn, Key};
+use super::panel::{self, Drawn, Form, Key};
 use super::svg::escape;
 use super::{sweep, words};
 use crate::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
@@ -12,20 +12,34 @@ const PLOTTED_CELLS_MAX: usize = 60;
 /// Cells with no more plots stand two in a row.
 const FEW_PLOTS: usize = 2;
 
-/// The page for one experiment that begins with `lead`, which is markup and says the result.
-pub(crate) fn page_led_by(lead: &str, results: &Results) -> String {
+/// What an experiment's page begins with, and what stands behind its figures. All is markup.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Lead {
+    /// The result in words.
+    pub(crate) headline: String,
+    /// The same drawn.
+    pub(crate) drawn: String,
+    pub(crate) more: String,
+}
+
+/// The page for one experiment with a lead of its own.
+pub(crate) fn page_led_by(lead: &Lead, results: &Results) -> String {
     let SummaryRecord { name, title, .. } = &results.summary;
-    document(&escape(&format!("{name}: {title}")), &experiment(results, false, Some(lead)))
+    let body = experiment(results, false, lead);
+    document(&escape(&format!("{name}: {title}")), &body)
 }
 
 /// The page for some experiments.
 pub(crate) fn page(all: &[Results]) -> String {
     let of = |summary: &SummaryRecord| escape(&format!("{}: {}", summary.name, summary.title));
+    let has_lead = all.len() == 1 || all.first().is_some_and(|first| first.summary.is_comparison());
     let title = match all {
-        [one] => of(&one.summary),
+        [first, ..] if has_lead => of(&first.summary),
         many => format!("plait: {} experiments", many.len()),
     };
-    let section = |results| experiment(results, all.len() > 1, None);
+    let is_first = |results| all.first().is_some_and(|first| std::ptr::eq(first, results));
+    let section =
+        |results| experiment(results, !(has_lead && is_first(results)), &lead_of(results));
     let body: Vec<String> = all.iter().map(section).collect();
     document(&title, &body.join("\n"))
 }
@@ -40,29 +54,28 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-fn experiment(results: &Results, is_one_of_many: bool, lead: Option<&str>) -> String {
+fn experiment(results: &Results, is_titled: bool, lead: &Lead) -> String {
     let summary = &results.summary;
-    let title = if is_one_of_many {
+    let title = if is_titled {
         format!("<h2>{}: {}</h2>\n", escape(&summary.name), escape(&summary.title))
     } else {
         String::new()
     };
     let mut parts = [
         head(results, lead),
-        if lead.is_none() { sweeps(results) } else { String::new() },
         checks(summary),
-        figures(results),
+        figures(results) + &lead.more,
         plots(results),
         origin(results),
     ];
     if !words::has_expectations(summary) {
         // Without a verdict the figures are the answer, and the checks explain them.
-        parts.swap(2, 3);
+        parts.swap(1, 2);
     }
     format!("<section>\n{title}{}</section>\n", parts.concat())
 }
 
-fn head(results: &Results, lead: Option<&str>) -> String {
+fn head(results: &Results, lead: &Lead) -> String {
     let summary = &results.summary;
     let (class, badge) = if summary.is_simulated() {
         ("badge simulated", "Simulated: virtual time, no real network")
@@ -71,22 +84,19 @@ fn head(results: &Results, lead: Option<&str>) -> String {
     } else {
         ("badge", "Measured in network namespaces, over emulated links")
     };
-    let headline = match (lead, words::headline(results)) {
-        (Some(lead), _) => lead.to_owned(),
-        (None, Some(sentence)) => format!("<p class=\"headline\">{}</p>\n", escape(&sentence)),
-        (None, None) => String::new(),
-    };
     let is_required = summary.checks.iter().any(|check| check.required && check.expected);
     let mood = match (summary.ok, is_required) {
-        (true, false) => "",
-        (true, true) => "good",
-        (false, _) => "bad",
+        (true, false) => "dim",
+        (true, true) => "verdict good",
+        (false, _) => "verdict bad",
     };
     format!(
         "<p class=\"dim\">Source: {}</p>\n<p><span class=\"{class}\">{badge}</span></p>\n\
-         {headline}<p class=\"verdict {mood}\">{}</p>\n",
+         {}<p class=\"{mood}\">{}</p>\n{}",
         escape(&summary.source),
+        lead.headline,
         escape(&words::verdict_sentence(summary)),
+        lead.drawn,
     )
 }
 
@@ -108,7 +118,7 @@ fn checks(summary: &SummaryRecord) -> String {
              <td class=\"name\" data-name=\"band\">{}</td>\
              <td class=\"words\" data-name=\"found\">{}</td>\
              <td class=\"words\" data-name=\"source\">{}</td></tr>\n",
-            escape(&check.name),
+            escape(&words::check_name(summary, check)),
             escape(&words::check_figure(check)),
             escape(&words::band(check)),
             escape(&check.words),
@@ -116,10 +126,12 @@ fn checks(summary: &SummaryRecord) -> String {
         )
     };
     let rows: String = summary.checks.iter().map(row).collect();
+    let has_words = summary.checks.iter().any(|check| !check.words.is_empty());
+    let found = if has_words { "what was found" } else { "" };
     format!(
         "<h3>Checks</h3>\n<div class=\"scroll\"><table class=\"checks stacked\">\n\
          <tr><th>check</th><th>verdict</th>\
-         <th class=\"number\">figure</th><th>band</th><th>what was found</th><th>source</th></tr>\n\
+         <th class=\"number\">figure</th><th>band</th><th>{found}</th><th>source</th></tr>\n\
          {rows}</table></div>\n"
     )
 }
@@ -129,8 +141,13 @@ fn figures(results: &Results) -> String {
     let axes = &results.summary.axes;
     let matrices = matrix::matrices(axes, &results.cells);
     let tables: String = match axes.as_slice() {
-        [first, second] => matrices.iter().map(|matrix| grid(matrix, first, second)).collect(),
+        [first, second] => {
+            let [_, other, _] = words::heads(&results.summary);
+            matrices.iter().map(|matrix| grid(matrix, first, second, other)).collect()
+        }
         _ if words::is_by_metric(results) => by_metric(results),
+        // The checks have the same figures.
+        _ if results.summary.is_comparison() => String::new(),
         _ => list(results),
     };
     if tables.is_empty() {
@@ -139,28 +156,30 @@ fn figures(results: &Results) -> String {
     format!("<h3>Figures</h3>\n{tables}")
 }
 
-fn grid(matrix: &Matrix<'_>, first: &str, second: &str) -> String {
+fn grid(matrix: &Matrix<'_>, first: &str, second: &str, other: &str) -> String {
     let has_paper = matrix.figures.iter().flatten().flatten().any(|figure| figure.paper.is_some());
     let heads: String =
         matrix.columns.iter().map(|value| format!("<th>{}</th>", escape(value))).collect();
-    let cell = |figure: &Option<&CellFigure>| match figure {
-        Some(figure) => format!("<td>{}</td>", in_grid(figure)),
+    let (first, second) = (escape(first), escape(second));
+    let cell = |(column, figure): (&String, &Option<&CellFigure>)| match figure {
+        Some(figure) => {
+            let name = format!("{second} {}", escape(column));
+            format!("<td data-name=\"{name}\">{}</td>", in_grid(figure))
+        }
         None => "<td></td>".to_owned(),
     };
     let row = |(name, figures): (&String, &Vec<Option<&CellFigure>>)| {
-        let cells: String = figures.iter().map(cell).collect();
-        format!("<tr><th>{}</th>{cells}</tr>\n", escape(name))
+        let cells: String = matrix.columns.iter().zip(figures).map(cell).collect();
+        format!("<tr><th data-name=\"{first}\">{}</th>{cells}</tr>\n", escape(name))
     };
     let rows: String = matrix.rows.iter().zip(&matrix.figures).map(row).collect();
     let unit = if matrix.unit.is_empty() { String::new() } else { format!(", {}", matrix.unit) };
-    let paper = if has_paper { "; in parentheses the paper's" } else { "" };
+    let paper = if has_paper { format!("; in parentheses: {other}") } else { String::new() };
     format!(
-        "<p>{}{}{paper}</p>\n<div class=\"scroll\"><table class=\"matrix\">\n\
-         <tr><th>{} \\ {}</th>{heads}</tr>\n{rows}</table></div>\n",
-        escape(matrix.metric),
+        "<p>{}{}{paper}</p>\n<div class=\"scroll\"><table class=\"matrix stacked flowing\">\n\
+         <tr><th>{first} \\ {second}</th>{heads}</tr>\n{rows}</table></div>\n",
+        escape(&words::capital(&words::metric(matrix.metric))),
         escape(&unit),
-        escape(first),
-        escape(second),
     )
 }
 
@@ -174,79 +193,91 @@ fn in_grid(figure: &CellFigure) -> String {
 
 fn by_metric(results: &Results) -> String {
     let metrics = words::metrics(results);
-    let heads: String = metrics.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
+    let axes = &results.summary.axes;
+    let first = match axes.as_slice() {
+        [axis] => escape(axis),
+        _ => "cell".to_owned(),
+    };
+    let named = |name: &&str| escape(&words::metric(name));
+    let heads: String = metrics.iter().map(|name| format!("<th>{}</th>", named(name))).collect();
     let row = |cell: &CellRecord| {
         let figure = |metric: &&str| {
-            let (name, text) = (escape(metric), escape(&words::in_column(cell, metric)));
+            let (name, text) = (named(metric), escape(&words::in_column(cell, metric)));
             format!("<td data-name=\"{name}\">{text}</td>")
         };
         let figures: String = metrics.iter().map(figure).collect();
-        format!("<tr><th>{}</th>{figures}</tr>\n", escape(&cell.cell))
+        let name = words::cell(axes, &cell.settings, &cell.cell);
+        format!("<tr><th>{}</th>{figures}</tr>\n", escape(&name))
     };
     let rows: String = results.cells.iter().map(row).collect();
     format!(
-        "<div class=\"scroll\"><table class=\"matrix stacked\">\n<tr><th>cell</th>{heads}</tr>\n\
+        "<div class=\"scroll\"><table class=\"matrix stacked\">\n<tr><th>{first}</th>{heads}</tr>\n\
          {rows}</table></div>\n"
     )
 }
 
 fn list(results: &Results) -> String {
+    let summary = &results.summary;
+    let [run, other, ratio] = words::heads(summary);
     let (has_ranges, has_paper) = (words::has_ranges(results), words::has_paper(results));
-    let shown = |is_shown: bool, tag: &str, class: &str, text: &str| {
-        if is_shown { format!("<{tag} class=\"{class}\">{text}</{tag}>") } else { String::new() }
+    let columns = [
+        ("cell", "name", true),
+        ("figure", "name", true),
+        (run, "number", true),
+        ("over the seeds", "number", has_ranges),
+        (other, "number", has_paper),
+        (ratio, "number", has_paper),
+        ("in the paper", "dim", has_paper),
+    ];
+    let row = |tag: &str, texts: [&str; 7]| {
+        let shown = columns.iter().zip(texts).filter(|((_, _, is_shown), _)| *is_shown);
+        let shown = shown.map(|((head, class, _), text)| {
+            format!("<{tag} class=\"{class}\" data-name=\"{head}\">{}</{tag}>", escape(text))
+        });
+        format!("<tr>{}</tr>\n", shown.collect::<String>())
     };
     let mut rows = String::new();
     for cell in &results.cells {
-        for (index, figure) in cell.figures.iter().enumerate() {
-            let name = if index == 0 { escape(&cell.cell) } else { String::new() };
-            let paper = figure.paper.map(|paper| words::with_unit(paper, &figure.unit));
-            rows.push_str(&format!(
-                "<tr>{}{}{}{}{}{}{}</tr>\n",
-                shown(true, "td", "name", &name),
-                shown(true, "td", "name", &escape(&figure.metric)),
-                shown(
-                    true,
-                    "td",
-                    "number",
-                    &escape(&words::with_unit(figure.median, &figure.unit))
-                ),
-                shown(has_ranges, "td", "number", &words::range(figure, cell.seeds.len())),
-                shown(has_paper, "td", "number", &escape(&paper.unwrap_or_default())),
-                shown(has_paper, "td", "number", &words::against_paper(figure)),
-                shown(has_paper, "td", "dim", &escape(&figure.paper_source)),
-            ));
+        let mut name = words::cell(&summary.axes, &cell.settings, &cell.cell);
+        for figure in &cell.figures {
+            let unit = |value| words::with_unit(value, &figure.unit);
+            let texts = [
+                std::mem::take(&mut name),
+                words::metric(&figure.metric),
+                unit(figure.median),
+                words::range(figure, cell.seeds.len()),
+                figure.paper.map(unit).unwrap_or_default(),
+                words::against_paper(figure),
+                figure.paper_source.clone(),
+            ];
+            rows.push_str(&row("td", texts.each_ref().map(String::as_str)));
         }
     }
     if rows.is_empty() {
         return String::new();
     }
-    let heads = [
-        shown(has_ranges, "th", "number", "over the seeds"),
-        shown(has_paper, "th", "number", "paper"),
-        shown(has_paper, "th", "number", "run / paper"),
-        shown(has_paper, "th", "name", "in the paper"),
-    ];
-    format!(
-        "<div class=\"scroll\"><table>\n<tr><th>cell</th><th>figure</th>\
-         <th class=\"number\">run</th>{}</tr>\n{rows}</table></div>\n",
-        heads.concat()
-    )
+    let heads = row("th", columns.map(|(head, ..)| head));
+    format!("<div class=\"scroll\"><table class=\"stacked\">\n{heads}{rows}</table></div>\n")
 }
 
-/// The figures against what was varied.
-fn sweeps(results: &Results) -> String {
+/// The result in words, and the figures against what was varied.
+fn lead_of(results: &Results) -> Lead {
+    let headline = words::headline(results).map_or_else(String::new, |sentence| {
+        format!("<p class=\"headline\">{}</p>\n", escape(&sentence))
+    });
     let drawn: String = sweep::draw(results).iter().map(figure).collect();
     if drawn.is_empty() {
-        return String::new();
+        return Lead { headline, ..Lead::default() };
     }
     let spread = match words::has_ranges(results) {
         true => "Medians over the seeds, with the range from the smallest to the largest.",
         false => "One run of each cell.",
     };
-    format!(
+    let drawn = format!(
         "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n\
-         <div class=\"plots\">\n{drawn}</div>\n"
-    )
+         <div class=\"plots lead\">\n{drawn}</div>\n"
+    );
+    Lead { headline, drawn, more: String::new() }
 }
 
 /// The series of each cell's first run.
@@ -272,7 +303,10 @@ fn plots(results: &Results) -> String {
     }
     // What is not seeded cannot be repeated by itself.
     let is_seeded = results.summary.seeds > 0;
-    let cell = |(run, drawn): (&&RunRecord, &Vec<Drawn>)| cell(run, drawn, is_seeded);
+    let axes = &results.summary.axes;
+    let cell = |(run, drawn): (&&RunRecord, &Vec<Drawn>)| {
+        cell(&words::cell(axes, &run.settings, &run.cell), run, drawn, is_seeded)
+    };
     let cells: String = runs.iter().zip(&drawn).map(cell).collect();
     let class = match drawn.iter().all(|drawn| drawn.len() <= FEW_PLOTS) {
         true => "cells few",
@@ -284,7 +318,7 @@ fn plots(results: &Results) -> String {
     )
 }
 
-fn cell(run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
+fn cell(name: &str, run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
     let plots: String = drawn.iter().map(figure).collect();
     let repeat = match is_seeded {
         true => {
@@ -294,27 +328,35 @@ fn cell(run: &RunRecord, drawn: &[Drawn], is_seeded: bool) -> String {
     };
     format!(
         "<div>\n<h4>{}</h4>\n<div class=\"plots\">\n{plots}</div>\n{repeat}</div>\n",
-        escape(&run.cell)
+        escape(name)
     )
 }
 
 /// A plot with its title and legend.
 pub(crate) fn figure(drawn: &Drawn) -> String {
     let keys: String = drawn.keys.iter().map(key).collect();
-    format!(
-        "<figure><figcaption><b>{}</b><br>{keys}</figcaption>{}</figure>\n",
-        escape(&drawn.title),
-        drawn.svg
-    )
+    figure_of(&drawn.title, &keys, &drawn.svg)
 }
 
-fn key(key: &Key) -> String {
-    let dashed = if key.is_dashed { " dashed" } else { "" };
+/// A drawing under its title. `keys` and `svg` are markup.
+pub(crate) fn figure_of(title: &str, keys: &str, svg: &str) -> String {
+    let title = escape(title);
+    format!("<figure><figcaption><b>{title}</b><br>{keys}</figcaption>{svg}</figure>\n")
+}
+
+/// An entry of a legend.
+pub(crate) fn key(key: &Key) -> String {
+    let colour = key.colour;
+    let sign = match key.form {
+        Form::Line => format!("<path class=\"line c{colour}\" d=\"M1 5H25\"/>"),
+        Form::Dashes => format!("<path class=\"line c{colour} dashed\" d=\"M1 5H25\"/>"),
+        Form::Bar => format!("<path class=\"level c{colour}\" d=\"M1 5H25\"/>"),
+        Form::Ring => "<circle class=\"ring\" cx=\"19\" cy=\"5\" r=\"4\"/>".to_owned(),
+    };
+    let name = escape(&key.name);
     format!(
-        "<span class=\"key\"><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\">\
-         <path class=\"line c{}{dashed}\" d=\"M1 5H25\"/></svg> {}</span>",
-        key.colour,
-        escape(&key.name)
+        "<span class=\"key\"><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\">{sign}</svg> \
+         {name}</span>"
     )
 }
 
@@ -336,7 +378,7 @@ fn origin(results: &Results) -> String {
     let verb = if results.summary.is_simulated() { "Computed" } else { "Measured" };
     format!(
         "<h3>Where this comes from</h3>\n<p>{}</p>\n\
-         <p>{verb} on {} ({} cores), Linux {}, by plait-lab {}, {} in {} s.</p>\n\
+         <p>{verb} on {} ({} cores), Linux {}, by plait-lab {}, {} in {}&nbsp;s.</p>\n\
          <p>Repeat everything: <code>{}</code></p>\n{digest}",
         escape(&words::origin(&results.summary)),
         escape(&machine.cpu),
@@ -425,17 +467,16 @@ mod tests {
         }
         results[0].cells[0].figures.remove(0);
         let text = page(&results);
-        assert!(text.contains("<th>loss_percent</th><th>jain_index</th>"), "{text}");
-        let cells = "<td data-name=\"loss_percent\"></td><td data-name=\"jain_index\">5 %</td>";
-        assert!(text.contains(&format!("<tr><th>k=0.1</th>{cells}</tr>")), "{text}");
+        assert!(text.contains("<th>loss</th><th>jain index</th>"), "{text}");
+        let cells = "<td data-name=\"loss\"></td><td data-name=\"jain index\">5 %</td>";
+        assert!(text.contains(&format!("<tr><th>k 0.1</th>{cells}</tr>")), "{text}");
     }
 
     #[test]
     fn a_sweep_begins_with_its_result_in_words_and_plots() {
         let page = page(&sample());
         let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
-        let (headline, plot) =
-            (place("<p class=\"headline\">loss_percent goes from"), place("glance"));
+        let (headline, plot) = (place("<p class=\"headline\">Loss goes from"), place("glance"));
         assert!(headline < plot && plot < place("<h3>Figures"));
         assert!(page.contains("class=\"ring"), "the paper's values stand in the plot");
     }
@@ -458,7 +499,10 @@ mod tests {
         }
         results[0].summary.ok = true;
         let text = page(&results);
-        assert!(order(&text).is_gt() && text.contains("<p class=\"verdict \">"), "{text}");
+        assert!(
+            order(&text).is_gt() && text.contains("<p class=\"dim\">Nothing is required"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::record::RunRecord;
 
 use super::svg::{self, Line, Plot};
+use super::words;
 
 /// Series that are compared with each other: title, unit, kinds.
 type Panel = (&'static str, &'static str, &'static [&'static str]);
@@ -20,12 +21,21 @@ const PANELS: &[Panel] = &[
     ("Packets waiting to be put in order", "packets", &["waiting"]),
 ];
 
+/// What stands for something in a plot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    Line,
+    Dashes,
+    Ring,
+    Bar,
+}
+
 /// An entry of a legend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) colour: usize,
-    pub(crate) is_dashed: bool,
+    pub(crate) form: Form,
 }
 
 /// A plot of one run with its legend.
@@ -46,8 +56,12 @@ pub(super) fn draw(runs: &[&RunRecord], duration_s: f64) -> Vec<Vec<Drawn>> {
     for panel in PANELS {
         let all = runs.iter().flat_map(|run| series_of(run, panel));
         let y = svg::range(all.map(|(_, samples)| samples));
+        let is_there = |kind: &&&str| {
+            runs.iter().any(|run| run.series.keys().any(|name| split(name).0 == **kind))
+        };
+        let kinds: Vec<&str> = panel.2.iter().filter(is_there).copied().collect();
         for (run, drawn) in runs.iter().zip(&mut drawn) {
-            drawn.extend(draw_panel(run, panel, y, duration_s, &owners));
+            drawn.extend(draw_panel(run, panel, &kinds, y, duration_s, &owners));
         }
     }
     drawn
@@ -56,11 +70,16 @@ pub(super) fn draw(runs: &[&RunRecord], duration_s: f64) -> Vec<Vec<Drawn>> {
 fn draw_panel(
     run: &RunRecord,
     panel: &Panel,
+    kinds: &[&str],
     y: (f64, f64),
     duration_s: f64,
     owners: &[&str],
 ) -> Option<Drawn> {
-    let (title, unit, kinds) = panel;
+    let (title, unit, _) = panel;
+    let title = match kinds {
+        [only] if panel.2.len() > 1 => words::capital(only),
+        _ => (*title).to_owned(),
+    };
     let (mut lines, mut keys) = (Vec::new(), Vec::new());
     for (name, samples) in series_of(run, panel) {
         let (kind, owner) = split(name);
@@ -69,7 +88,8 @@ fn draw_panel(
         let is_dashed = kinds.len() > 1 && kind == kinds[0];
         lines.push(Line { colour, is_dashed, samples });
         let name = if kinds.len() > 1 { format!("{owner}, {kind}") } else { owner.to_owned() };
-        keys.push(Key { name, colour: colour % svg::COLOURS, is_dashed });
+        let form = if is_dashed { Form::Dashes } else { Form::Line };
+        keys.push(Key { name, colour: colour % svg::COLOURS, form });
     }
     let longest = lines.iter().map(|line| line.samples.len()).max()?;
     let y_label = match *unit {
@@ -88,7 +108,7 @@ fn draw_panel(
         lines,
     };
     let samples_per_point = svg::samples_per_point(longest);
-    Some(Drawn { title: (*title).to_owned(), svg: plot.svg(), keys, samples_per_point })
+    Some(Drawn { title, svg: plot.svg(), keys, samples_per_point })
 }
 
 /// A run's series of a panel, by kind and owner.
@@ -143,7 +163,8 @@ mod tests {
         assert_eq!(drawn.len(), 2);
         let keys = |title: &str| -> Vec<(String, usize, bool)> {
             let panel = drawn[0].iter().find(|panel| panel.title.starts_with(title)).unwrap();
-            panel.keys.iter().map(|key| (key.name.clone(), key.colour, key.is_dashed)).collect()
+            let dashed = |key: &Key| key.form == Form::Dashes;
+            panel.keys.iter().map(|key| (key.name.clone(), key.colour, dashed(key))).collect()
         };
         assert_eq!(keys("Throughput"), [("dsl".into(), 0, false), ("lte".into(), 1, false)]);
         assert_eq!(
@@ -162,5 +183,17 @@ mod tests {
         let labels = |svg: &str| svg.matches(">60</text>").count();
         assert_eq!(labels(&drawn[0][0].svg), 1);
         assert_eq!(labels(&drawn[1][0].svg), 1);
+    }
+
+    #[test]
+    fn a_plot_of_two_kinds_is_named_after_the_one_that_was_captured() {
+        let mut results = sample();
+        for run in &mut results.runs {
+            run.series.retain(|name, _| !name.starts_with("offered"));
+        }
+        let runs: Vec<&RunRecord> = results.runs.iter().collect();
+        let drawn = draw(&runs, 0.3).remove(0);
+        let goodput = drawn.iter().find(|drawn| drawn.title == "Goodput").unwrap();
+        assert_eq!(goodput.keys[0].name, "flow");
     }
 }

@@ -1,11 +1,11 @@
 //! The figures of a sweep in plots: each metric against the axis, medians with their spread over
 //! the seeds, and the paper's values as marks.
 
-use plait_sim::scenario::sweep::display;
+use plait_sim::scenario::metric::unit_of;
 use toml::Value;
 
 use super::bars::{Bar, bars};
-use super::panel::{Drawn, Key};
+use super::panel::{Drawn, Form, Key};
 use super::points::{Curve, Point, Points, Range};
 use super::svg::COLOURS;
 use super::words;
@@ -18,19 +18,22 @@ const LINES_TOGETHER: usize = 4;
 const PLOTS_MAX: usize = 24;
 const BARS_MAX: usize = 40;
 
-/// The plots of an experiment's figures; none when a single cell was run.
+/// The plots of an experiment's figures; of a single cell, those that another figure stands beside.
 pub(super) fn draw(results: &Results) -> Vec<Drawn> {
-    let cells = &results.cells;
-    if cells.len() < 2 {
-        return Vec::new();
-    }
-    let metrics = words::metrics(results);
-    let axis = numeric_axis(&results.summary.axes, cells);
-    let of_metric = |metric: &&str| match &axis {
-        Some(axis) => curves(metric, axis, &results.summary.axes, cells),
-        None => in_bars(metric, cells).into_iter().collect(),
+    let (cells, axes) = (&results.cells, &results.summary.axes);
+    let rings = match words::heads(&results.summary) {
+        [_, "paper", _] => "the paper",
+        [_, other, _] => other,
     };
-    metrics.iter().flat_map(of_metric).take(PLOTS_MAX).collect()
+    if let [cell] = cells.as_slice() {
+        return of_cell(cell, rings);
+    }
+    let axis = numeric_axis(axes, cells);
+    let of_metric = |metric: &&str| match &axis {
+        Some(axis) => curves(metric, axis, axes, cells, rings),
+        None => in_bars(metric, axes, cells, rings).into_iter().collect(),
+    };
+    words::metrics(results).iter().flat_map(of_metric).take(PLOTS_MAX).collect()
 }
 
 /// The axis along which the curves go.
@@ -87,19 +90,29 @@ struct Placed {
 
 /// A metric over the axis, a line for each combination of the others. Where that is many, a plot
 /// for each value of the first other axis; all plots of a metric have the same axes.
-fn curves(metric: &str, axis: &Axis<'_>, axes: &[String], cells: &[CellRecord]) -> Vec<Drawn> {
+fn curves(
+    metric: &str,
+    axis: &Axis<'_>,
+    axes: &[String],
+    cells: &[CellRecord],
+    rings: &str,
+) -> Vec<Drawn> {
     let Axis { name: axis, unit: axis_unit } = *axis;
-    let others: Vec<&String> = axes.iter().filter(|other| *other != axis).collect();
-    let x_label = match axis_unit {
-        "" => axis.to_owned(),
-        unit => format!("{axis}, {unit}"),
+    // An axis of one value tells no lines apart.
+    let varies = |other: &&String| {
+        cells.iter().any(|cell| cell.settings.get(*other) != cells[0].settings.get(*other))
     };
+    let others: Vec<&String> = axes.iter().filter(|other| *other != axis).filter(varies).collect();
+    let axis_unit = if axis_unit.is_empty() { unit_of(axis) } else { axis_unit };
+    let x_label = with_unit(words::without_unit(axis), axis_unit);
     let mut placed = place(metric, axis, &[], &others, cells);
     if placed.len() > LINES_TOGETHER && others.len() > 1 {
         placed = place(metric, axis, &others[..1], &others[1..], cells);
     }
     let unit = cells.iter().find_map(|cell| Some(figure_of(cell, metric)?.unit.as_str()));
-    let y_label = unit.filter(|unit| !unit.is_empty()).unwrap_or(metric);
+    let y_label = unit.unwrap_or_default();
+    let over =
+        format!("{} over {}", words::capital(&words::metric(metric)), words::without_unit(axis));
     let range = Range::of(placed.iter().flat_map(|placed| &placed.curve.points));
     let mut facets: Vec<(String, Vec<Curve>)> = Vec::new();
     for Placed { facet, curve } in placed {
@@ -110,10 +123,13 @@ fn curves(metric: &str, axis: &Axis<'_>, axes: &[String], cells: &[CellRecord]) 
     }
     let of_facet = |(facet, curves): &(String, Vec<Curve>)| -> Vec<Drawn> {
         let title = match facet.as_str() {
-            "" => format!("{metric} over {axis}"),
-            facet => format!("{metric} over {axis}, {facet}"),
+            "" => over.clone(),
+            facet => format!("{over}, {facet}"),
         };
-        let draw = |curves: &[Curve]| draw_curves(title.clone(), &x_label, y_label, &range, curves);
+        let draw = |curves: &[Curve]| {
+            let plot = Points { title: &title, x_label: &x_label, y_label, range: &range, curves };
+            draw_curves(&plot, rings)
+        };
         curves.chunks(LINES_MAX).map(draw).collect()
     };
     facets.iter().flat_map(of_facet).collect()
@@ -131,7 +147,8 @@ fn place(
     for cell in cells {
         let x = cell.settings.get(axis).and_then(number);
         let (Some(figure), Some((x, _))) = (figure_of(cell, metric), x) else { continue };
-        let (facet, name) = (values(faceted, cell), values(named, cell));
+        let of = |axes: &[&String]| words::place(axes.iter().copied(), &cell.settings);
+        let (facet, name) = (of(faceted), of(named));
         let CellFigure { median, low, high, paper, .. } = *figure;
         let point = Point { x, y: median, low, high, mark: paper };
         let known = |placed: &&mut Placed| placed.facet == facet && placed.curve.name == name;
@@ -146,55 +163,66 @@ fn place(
     all
 }
 
-fn draw_curves(
-    title: String,
-    x_label: &str,
-    y_label: &str,
-    range: &Range,
-    curves: &[Curve],
-) -> Drawn {
-    let plot = Points { title: &title, x_label, y_label, range, curves };
-    let svg = plot.svg();
-    let named = curves.iter().enumerate().filter(|(_, curve)| !curve.name.is_empty());
+fn draw_curves(plot: &Points<'_>, rings: &str) -> Drawn {
+    let named = plot.curves.iter().enumerate().filter(|(_, curve)| !curve.name.is_empty());
     let key = |(colour, curve): (usize, &Curve)| Key {
         name: curve.name.clone(),
         colour,
-        is_dashed: false,
+        form: Form::Line,
     };
     let mut keys: Vec<Key> = named.map(key).collect();
-    if curves.iter().flat_map(|curve| &curve.points).any(|point| point.mark.is_some()) {
-        keys.push(paper_key());
+    if plot.curves.iter().flat_map(|curve| &curve.points).any(|point| point.mark.is_some()) {
+        keys.push(ring_key(rings));
     }
-    Drawn { svg, title, keys, samples_per_point: 1 }
+    Drawn { svg: plot.svg(), title: plot.title.to_owned(), keys, samples_per_point: 1 }
 }
 
-fn paper_key() -> Key {
-    Key { name: "rings: the paper".to_owned(), colour: 0, is_dashed: true }
+fn ring_key(rings: &str) -> Key {
+    Key { name: rings.to_owned(), colour: 0, form: Form::Ring }
 }
 
-/// What these axes are at a cell.
-fn values(axes: &[&String], cell: &CellRecord) -> String {
-    let words = axes.iter().filter_map(|axis| {
-        let value = cell.settings.get(*axis)?;
-        Some(format!("{axis} {}", display(value)))
-    });
-    words.collect::<Vec<_>>().join(", ")
+fn with_unit(name: &str, unit: &str) -> String {
+    if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") }
+}
+
+fn bar(name: String, figure: &CellFigure) -> Bar {
+    let CellFigure { median, low, high, paper, .. } = *figure;
+    Bar { name, value: median, low, high, mark: paper, colour: 0 }
+}
+
+fn draw_bars(title: &str, all: &[Bar], rings: &str) -> Drawn {
+    let title = words::capital(title);
+    let has_marks = all.iter().any(|bar| bar.mark.is_some());
+    let keys = has_marks.then(|| ring_key(rings)).into_iter().collect();
+    Drawn { svg: bars(&title, all, None), title, keys, samples_per_point: 1 }
 }
 
 /// A metric of cells that no number tells apart.
-fn in_bars(metric: &str, cells: &[CellRecord]) -> Option<Drawn> {
-    let mut unit = String::new();
-    let bar = |cell: &CellRecord| {
+fn in_bars(metric: &str, axes: &[String], cells: &[CellRecord], rings: &str) -> Option<Drawn> {
+    let mut unit = "";
+    let of_cell = |cell: &'_ CellRecord| {
         let figure = figure_of(cell, metric)?;
-        unit.clone_from(&figure.unit);
-        let CellFigure { median, low, high, paper, .. } = *figure;
-        Some(Bar { name: cell.cell.clone(), value: median, low, high, mark: paper, colour: 0 })
+        Some(bar(words::cell(axes, &cell.settings, &cell.cell), figure))
     };
-    let all: Vec<Bar> = cells.iter().filter_map(bar).take(BARS_MAX).collect();
-    let title = if unit.is_empty() { metric.to_owned() } else { format!("{metric}, {unit}") };
-    let has_marks = all.iter().any(|bar| bar.mark.is_some());
-    let keys = has_marks.then(paper_key).into_iter().collect();
-    (all.len() > 1).then(|| Drawn { svg: bars(&title, &all), title, keys, samples_per_point: 1 })
+    for figure in cells.iter().filter_map(|cell| figure_of(cell, metric)) {
+        unit = &figure.unit;
+    }
+    let all: Vec<Bar> = cells.iter().filter_map(of_cell).take(BARS_MAX).collect();
+    let title = with_unit(&words::metric(metric), unit);
+    (all.len() > 1).then(|| draw_bars(&title, &all, rings))
+}
+
+/// A single cell's figures beside which another stands, those of a unit together.
+fn of_cell(cell: &CellRecord, rings: &str) -> Vec<Drawn> {
+    let mut units: Vec<(&str, Vec<Bar>)> = Vec::new();
+    for figure in cell.figures.iter().filter(|figure| figure.paper.is_some()) {
+        let own = bar(words::metric(&figure.metric), figure);
+        match units.iter_mut().find(|(unit, _)| *unit == figure.unit) {
+            Some((_, bars)) => bars.push(own),
+            None => units.push((&figure.unit, vec![own])),
+        }
+    }
+    units.iter().map(|(unit, all)| draw_bars(&with_unit("figures", unit), all, rings)).collect()
 }
 
 #[cfg(test)]
@@ -237,7 +265,8 @@ mod tests {
         let cells = vec![cell(600, 3.0, None), cell(0, 1.0, Some(2.0)), cell(50, 9.0, Some(8.0))];
         let drawn = draw(&results(&["hold_ms"], cells));
         assert_eq!(drawn.len(), 1);
-        assert_eq!(drawn[0].title, "goodput_mbit over hold_ms");
+        assert_eq!(drawn[0].title, "Goodput over hold");
+        assert!(drawn[0].svg.contains(">hold, ms</text>"), "{}", drawn[0].svg);
         assert_eq!(drawn[0].svg.matches("class=\"ring").count(), 2);
         assert_eq!(drawn[0].svg.matches("class=\"spread").count(), 3);
         assert_eq!(drawn[0].keys.len(), 1, "one line needs no name; the rings do");
@@ -259,7 +288,7 @@ mod tests {
             draw(&results(&["size"], cells)).remove(0)
         };
         let sizes = of(["1-MB", "4-MB", "16-MB"]);
-        assert_eq!(sizes.title, "goodput_mbit over size");
+        assert_eq!(sizes.title, "Goodput over size");
         assert!(sizes.svg.contains(">size, MB</text>"), "{}", sizes.svg);
         assert!(of(["1-MB", "4-kB", "x"]).svg.contains("class=\"level"));
     }
@@ -275,7 +304,7 @@ mod tests {
             .flat_map(|form| (0..2).flat_map(move |k| (0..3).map(move |x| cell(x, form, 40 * k))));
         let drawn = draw(&results(&["form", "k", "x"], cells.collect()));
         let titles: Vec<&str> = drawn.iter().map(|drawn| drawn.title.as_str()).collect();
-        assert_eq!(titles[1], "goodput_mbit over x, form two");
+        assert_eq!(titles[1], "Goodput over x, form two");
         assert_eq!((titles.len(), drawn[1].keys[0].name.as_str()), (3, "k 0"));
         assert!(drawn.iter().all(|drawn| drawn.svg.contains(">40</text>")), "{titles:?}");
     }
@@ -288,5 +317,33 @@ mod tests {
         assert_eq!(drawn.len(), 1);
         assert_eq!(drawn[0].svg.matches("class=\"level").count(), 2);
         assert!(draw(&results(&[], cells[..1].to_vec())).is_empty());
+    }
+
+    #[test]
+    fn an_axis_of_one_value_is_no_part_of_the_legend() {
+        let cell = |x: i64, form: &str| {
+            with(&[("x", x.into()), ("form", form.into()), ("split", "even".into())], 1.0, None)
+        };
+        let cells = vec![cell(0, "one"), cell(1, "one"), cell(0, "two"), cell(1, "two")];
+        let drawn = draw(&results(&["split", "x", "form"], cells));
+        let names: Vec<&str> = drawn[0].keys.iter().map(|key| key.name.as_str()).collect();
+        assert_eq!(names, ["form one", "form two"]);
+    }
+
+    #[test]
+    fn a_single_cell_of_a_comparison_has_a_bar_and_a_ring_for_each_figure() {
+        let mut one = results(&[], vec![with(&[], 9.0, Some(8.0))]);
+        one.summary.on = crate::record::BOTH.into();
+        let second =
+            CellFigure { metric: "offered_mbit".into(), ..one.cells[0].figures[0].clone() };
+        one.cells[0].figures.push(second);
+        let drawn = draw(&one);
+        assert_eq!((drawn.len(), drawn[0].title.as_str()), (1, "Figures, Mbit/s"));
+        assert_eq!(drawn[0].svg.matches("class=\"level").count(), 2);
+        assert_eq!(drawn[0].svg.matches("class=\"ring").count(), 2);
+        assert_eq!(
+            (drawn[0].keys[0].name.as_str(), drawn[0].keys[0].form),
+            ("simulated", Form::Ring)
+        );
     }
 }

@@ -1,10 +1,17 @@
 //! Results in words and fixed-width tables.
 
+use plait_sim::scenario::Settings;
+use plait_sim::scenario::metric::unit_of;
+use plait_sim::scenario::sweep::display;
+use toml::Value;
+
 use crate::output::{Align, Table};
 use crate::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
 
 /// A figure is near the paper's when it differs by no more than this share of it.
 const NEAR: f64 = 0.25;
+/// Figures of a single cell that the headline tells.
+const TOLD: usize = 2;
 
 /// An experiment as lines of text.
 pub(crate) fn experiment(results: &Results) -> Vec<String> {
@@ -39,13 +46,14 @@ fn cells(results: &Results) -> Table {
         return by_metric(results);
     }
     let (has_ranges, has_paper) = (has_ranges(results), has_paper(results));
+    let [run, other, ratio] = heads(&results.summary);
     let columns = [
         ("cell", Align::Left, true),
         ("figure", Align::Left, true),
-        ("run", Align::Right, true),
+        (run, Align::Right, true),
         ("over the seeds", Align::Right, has_ranges),
-        ("paper", Align::Right, has_paper),
-        ("run/paper", Align::Right, has_paper),
+        (other, Align::Right, has_paper),
+        (ratio, Align::Right, has_paper),
     ];
     let shown = columns.iter().filter(|(_, _, is_shown)| *is_shown);
     let mut table = Table::new(&shown.map(|(name, align, _)| (*name, *align)).collect::<Vec<_>>());
@@ -67,15 +75,68 @@ fn cells(results: &Results) -> Table {
     table
 }
 
-/// Whether the cells are rows and their metrics columns: several of both along one axis, without a
-/// paper's figures beside them.
+/// Whether the cells are rows and their metrics columns: several of both, without another's figures
+/// beside them.
 pub(super) fn is_by_metric(results: &Results) -> bool {
-    let is_table = results.cells.len() > 1 && metrics(results).len() > 1;
-    is_table && results.summary.axes.len() == 1 && !has_paper(results)
+    results.cells.len() > 1 && metrics(results).len() > 1 && !has_paper(results)
+}
+
+/// What figures are called, what those beside them are, and one over the other.
+pub(super) fn heads(summary: &SummaryRecord) -> [&'static str; 3] {
+    if summary.is_comparison() {
+        ["measured", "simulated", "measured/simulated"]
+    } else {
+        ["run", "paper", "run/paper"]
+    }
+}
+
+/// A metric's name in words, without its unit: `goodput_mbit.flow` is the goodput of flow.
+pub(super) fn metric(name: &str) -> String {
+    let (kind, owner) = name.split_once('.').unwrap_or((name, ""));
+    let words = match kind {
+        "of_best_alone" => "rate over the best link's alone".to_owned(),
+        "of_sum_alone" => "rate over the sum of the links alone".to_owned(),
+        "transfer_mbit" => "transfer rate".to_owned(),
+        "transfer_s" => "transfer time".to_owned(),
+        kind => without_unit(kind).replace('_', " ").replace("acks", "ACKs"),
+    };
+    if owner.is_empty() { words } else { format!("{words} of {owner}") }
+}
+
+/// The name of an axis or a metric without the unit at its end.
+pub(super) fn without_unit(name: &str) -> &str {
+    let short = name.strip_suffix("_per_minute").unwrap_or(name);
+    match (unit_of(name), short.rsplit_once('_')) {
+        ("", _) | (_, None) => name,
+        (_, Some((words, _))) => words,
+    }
+}
+
+/// A sentence's or a title's beginning.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A cell's place on the axes in words; its name where that is none of their values.
+pub(super) fn cell(axes: &[String], settings: &Settings, name: &str) -> String {
+    if name.contains('=') { place(axes, settings) } else { name.to_owned() }
+}
+
+/// What these axes are: `k 0.1, t_dwd 50 ms`.
+pub(super) fn place<'a>(axes: impl IntoIterator<Item = &'a String>, settings: &Settings) -> String {
+    let words = axes.into_iter().filter_map(|axis| {
+        let value = settings.get(axis)?;
+        let is_number = matches!(value, Value::Integer(_) | Value::Float(_));
+        let unit = if is_number { unit_of(axis) } else { "" };
+        let text = format!("{} {} {unit}", without_unit(axis), display(value));
+        Some(text.trim_end().to_owned())
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The metrics of the cells, each once, in the order of the fullest cell.
-pub(super) fn metrics(results: &Results) -> Vec<&str> {
+pub(crate) fn metrics(results: &Results) -> Vec<&str> {
     let mut metrics: Vec<&str> = Vec::new();
     let fullest = results.cells.iter().max_by_key(|cell| cell.figures.len());
     for figure in fullest.into_iter().chain(&results.cells).flat_map(|cell| &cell.figures) {
@@ -161,44 +222,71 @@ pub(super) fn origin(summary: &SummaryRecord) -> String {
         let last = summary.seed.saturating_add(summary.seeds - 1);
         format!("medians over seeds {} to {last}", summary.seed)
     };
-    let duration = number(summary.duration_s);
+    let virtually = if summary.is_simulated() { " of virtual time" } else { "" };
+    // A set's scenarios have each its own.
+    let duration = match summary.duration_s {
+        0.0 => String::new(),
+        seconds => format!("{} s{virtually} per run, ", number(seconds)),
+    };
     if summary.is_simulated() {
-        format!("Simulated: {duration} s of virtual time per run, {runs}.")
+        format!("Simulated: {duration}{runs}.")
     } else if summary.is_comparison() {
-        format!("Simulated, and measured in namespaces: {duration} s per run.")
+        format!("Simulated, and measured in namespaces: {duration}{runs}.")
     } else {
-        format!("Measured on {}: {duration} s per run, {runs}.", summary.on)
+        format!("Measured on {}: {duration}{runs}.", summary.on)
     }
 }
 
-/// The result in a sentence: how far the first metric goes, and how near to the paper it is.
-/// `None` when there is one cell only.
+/// The result in a sentence: how far the first metric goes, and how near to what stands beside it.
+/// `None` when there are no figures.
 pub(super) fn headline(results: &Results) -> Option<String> {
-    let metric = *metrics(results).first()?;
-    let of = |cell: &'_ CellRecord| cell.figures.iter().position(|f| f.metric == metric);
-    let all: Vec<(&str, &CellFigure)> = results
-        .cells
-        .iter()
-        .filter_map(|cell| Some((cell.cell.as_str(), &cell.figures[of(cell)?])))
-        .collect();
-    let by_median =
-        |a: &&(&str, &CellFigure), b: &&(&str, &CellFigure)| a.1.median.total_cmp(&b.1.median);
-    let (low, high) = (all.iter().min_by(by_median)?, all.iter().max_by(by_median)?);
-    if all.len() < 2 {
-        return None;
-    }
-    let figure = |(_, figure): &(&str, &CellFigure)| with_unit(figure.median, &figure.unit);
-    let mut sentence =
-        format!("{metric} goes from {} ({}) to {} ({}).", figure(low), low.0, figure(high), high.0);
+    let axes = &results.summary.axes;
+    let first = *metrics(results).first()?;
+    let of = |cell: &CellRecord| cell.figures.iter().position(|figure| figure.metric == first);
+    let mut all: Vec<(&CellRecord, &CellFigure)> =
+        results.cells.iter().filter_map(|cell| Some((cell, &cell.figures[of(cell)?]))).collect();
+    all.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let figure = |figure: &CellFigure| with_unit(figure.median, &figure.unit);
+    let mut sentence = match all.as_slice() {
+        [] => return None,
+        [(cell, _)] => {
+            let is = |known: &CellFigure| {
+                let is = format!("{} is {}", metric(&known.metric), figure(known));
+                match known.paper.filter(|_| results.summary.is_comparison()) {
+                    Some(other) => {
+                        format!("{is} measured, {} simulated", with_unit(other, &known.unit))
+                    }
+                    None => is,
+                }
+            };
+            let told: Vec<String> = cell.figures.iter().take(TOLD).map(is).collect();
+            format!("{}.", capital(&told.join(", ")))
+        }
+        [(_, low), .., (_, high)] if low.median == high.median => {
+            format!("{} is {} in every cell.", capital(&metric(first)), figure(low))
+        }
+        [low, .., high] => {
+            let at = |(known, cell): (&CellFigure, &CellRecord)| {
+                format!("{} ({})", figure(known), self::cell(axes, &cell.settings, &cell.cell))
+            };
+            let (low, high) = (at((low.1, low.0)), at((high.1, high.0)));
+            format!("{} goes from {low} to {high}.", capital(&metric(first)))
+        }
+    };
     let figures = results.cells.iter().flat_map(|cell| &cell.figures);
     let pairs: Vec<(f64, f64)> =
         figures.filter_map(|figure| Some((figure.median, figure.paper?))).collect();
     if !pairs.is_empty() {
         let is_near = |(run, paper): &&(f64, f64)| (run - paper).abs() <= paper.abs() * NEAR;
-        let near = pairs.iter().filter(is_near).count();
+        let (near, all) = (pairs.iter().filter(is_near).count(), pairs.len());
+        if results.summary.is_comparison() {
+            return Some(format!(
+                "Measured and simulated are within a quarter of each other in {near} of {all} \
+                 figures. {sentence}"
+            ));
+        }
         sentence.push_str(&format!(
-            " Of {} figures that the paper prints, {near} are within a quarter of it.",
-            pairs.len()
+            " Of {all} figures that the paper prints, {near} are within a quarter of it."
         ));
     }
     Some(sentence)
@@ -252,6 +340,15 @@ pub(super) fn verdict(check: &CheckFigure) -> &'static str {
         (true, _) => "holds",
         (false, Some(_)) if check.required => "FAILS",
         (false, Some(_)) => "outside",
+    }
+}
+
+/// A check's name; in a comparison it is the metric's.
+pub(super) fn check_name(summary: &SummaryRecord, check: &CheckFigure) -> String {
+    match check.name.split_once(" at ") {
+        _ if !summary.is_comparison() => check.name.clone(),
+        Some((name, cell)) => format!("{} at {cell}", metric(name)),
+        None => metric(&check.name),
     }
 }
 
@@ -404,5 +501,51 @@ mod tests {
         ] {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn names_of_metrics_are_words() {
+        for (name, words) in [
+            ("goodput_mbit.flow", "goodput of flow"),
+            ("loss_percent", "loss"),
+            ("losses_packets_per_minute", "losses"),
+            ("of_best_alone", "rate over the best link's alone"),
+            ("transfer_mbit.flow", "transfer rate of flow"),
+            ("held_acks", "held ACKs"),
+        ] {
+            assert_eq!(metric(name), words);
+        }
+        let settings = Settings::from([
+            ("t_dwd_ms".into(), Value::Integer(50)),
+            ("form".into(), Value::String("paper".into())),
+        ]);
+        let axes = ["form".to_owned(), "t_dwd_ms".to_owned()];
+        let told = |name| cell(&axes, &settings, name);
+        assert_eq!(told("t_dwd_ms=50,form=paper"), "form paper, t_dwd 50 ms");
+        assert_eq!(told("base"), "base");
+    }
+
+    #[test]
+    fn the_headline_says_how_far_the_figures_go_or_what_a_single_cell_came_to() {
+        let mut results = sample();
+        assert_eq!(
+            headline(&results).unwrap(),
+            "Loss goes from 1.50 % (k 1) to 5 % (k 0.1). Of 2 figures that the paper prints, 2 are \
+             within a quarter of it."
+        );
+        results.cells[1].figures[0].median = 5.0;
+        assert!(headline(&results).unwrap().starts_with("Loss is 5 % in every cell."));
+        results.cells.truncate(1);
+        results.summary.on = crate::record::BOTH.into();
+        assert_eq!(
+            headline(&results).unwrap(),
+            "Measured and simulated are within a quarter of each other in 1 of 1 figures. Loss is \
+             5 % measured, 6.25 % simulated."
+        );
+        let mut check = results.summary.checks[0].clone();
+        check.name = "loss_percent at k=0.1".into();
+        assert_eq!(check_name(&results.summary, &check), "loss at k=0.1");
+        results.cells.clear();
+        assert_eq!(headline(&results), None);
     }
 }

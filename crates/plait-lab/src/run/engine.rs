@@ -8,9 +8,9 @@ use plait_sim::scenario::{Cell, CellResult};
 
 use super::known::Known;
 use super::netns::{self, is_too_slow};
-use super::{Meter, Plan, pool, shared, sim};
+use super::{Plan, pool, shared, sim};
 use crate::cli::{On, Shard};
-use crate::output::{self, Progress};
+use crate::output::{self, Meter, Progress};
 use crate::record::RunRecord;
 
 /// A run to make.
@@ -124,7 +124,9 @@ impl Engine<'_> {
             number
         };
         let of_jobs: Vec<usize> = jobs.iter().map(place).collect();
-        let mut meter = Meter::new(self.name, firsts.len(), pool::workers(firsts.len()));
+        let (runs, workers) = (firsts.len(), pool::workers(firsts.len()));
+        output::note(format!("{}: {runs} to run, {workers} at a time", self.name));
+        let mut meter = Meter::new(self.name, "runs", runs);
         let work = |at: usize| sim::run(self.cell(firsts[at]), firsts[at].seed);
         let (mut found, mut next) = (Vec::new(), 0);
         pool::in_order(firsts.len(), work, |result: Option<Result<CellResult>>| -> Result<()> {
@@ -143,9 +145,7 @@ impl Engine<'_> {
                 next += 1;
             }
             Ok(())
-        })?;
-        meter.close();
-        Ok(())
+        })
     }
 
     /// Runs one after the other: side by side they would measure each other. Cells take turns, so

@@ -88,12 +88,12 @@ struct Search<'a> {
     searched: Searched,
 }
 
-/// Tries every sequence; `tell` hears of the progress now and then.
+/// Tries every sequence; `tell` hears how many parts of how many of the next depth are done.
 pub(crate) fn search(
     setup: Setup,
     put_back: Faults,
     bounds: &Bounds,
-    mut tell: impl FnMut(&Searched),
+    mut tell: impl FnMut(&Searched, usize, usize),
 ) -> Searched {
     let searched = Searched {
         setup: setup.name,
@@ -112,10 +112,7 @@ pub(crate) fn search(
     let mut level = vec![u32::MAX];
     let mut seen = HashSet::from([setup.replay(put_back, &[]).fingerprint()]);
     while search.searched.depth < bounds.depth && !level.is_empty() {
-        let stop = search.go_deeper(&mut level, &mut seen, &mut |searched| {
-            searched.elapsed_s = started.elapsed().as_secs_f64();
-            tell(searched);
-        });
+        let stop = search.go_deeper(&mut level, &mut seen, &mut tell);
         match stop {
             None => search.searched.depth += 1,
             Some(Stop::Time) => search.searched.cut_short = true,
@@ -135,13 +132,13 @@ impl Search<'_> {
         &mut self,
         level: &mut Vec<u32>,
         seen: &mut HashSet<u64>,
-        tell: &mut impl FnMut(&mut Searched),
+        tell: &mut impl FnMut(&Searched, usize, usize),
     ) -> Option<Stop> {
         let (mut fresh, mut new_level, mut new_nodes) = (HashSet::new(), Vec::new(), Vec::new());
         let first_new = self.nodes.len() as u32;
         let jobs: Vec<&[u32]> = level.chunks(JOB_STATES).collect();
         let (this, known): (&Self, &HashSet<u64>) = (self, seen);
-        let mut searched = self.searched.clone();
+        let (mut searched, mut jobs_done) = (self.searched.clone(), 0);
         let work = |job: usize| this.successors(jobs[job], known);
         let result = pool::in_order_on(self.bounds.threads, jobs.len(), work, |done| {
             let Some(done) = done else { return Ok(()) };
@@ -162,7 +159,8 @@ impl Search<'_> {
                 new_level.push(first_new + new_nodes.len() as u32);
                 new_nodes.push(Node { before, action: next.action });
             }
-            tell(&mut searched);
+            jobs_done += 1;
+            tell(&searched, jobs_done, jobs.len());
             let is_late = this.bounds.until.is_some_and(|until| Instant::now() >= until);
             if is_late { Err(Stop::Time) } else { Ok(()) }
         });

@@ -12,7 +12,7 @@ fn bounds(depth: u32, threads: usize) -> Bounds {
 #[test]
 fn short_sequences_leave_no_bond_dead() {
     for setup in Setup::ALL {
-        let searched = search(setup, Faults::default(), &bounds(4, 2), |_| ());
+        let searched = search(setup, Faults::default(), &bounds(4, 2), |_, _, _| ());
         assert!(searched.found.is_empty(), "{:?}", searched.found);
         assert_eq!((searched.depth, searched.cut_short), (4, false));
     }
@@ -22,7 +22,7 @@ fn short_sequences_leave_no_bond_dead() {
 fn threads_make_no_difference() {
     let setup = Setup::named("clone").expect("a setup");
     let [one, two] = [1, 2].map(|threads| {
-        let searched = search(setup, Faults::default(), &bounds(3, threads), |_| ());
+        let searched = search(setup, Faults::default(), &bounds(3, threads), |_, _, _| ());
         (searched.states, searched.distinct, searched.healed)
     });
     assert_eq!(one, two);

@@ -168,10 +168,12 @@ pub(super) fn sums(scores: &[&Score]) -> Vec<String> {
 pub(super) fn promise(scores: &[&Score]) -> Vec<String> {
     let sum = Sum::of(scores);
     let mut lines = vec![format!(
-        "at least 0.98 of the best link on {} of {} rungs ({:.1} %)",
+        "The bond had at least 0.98 of its best link's rate on {} of {} rungs ({:.1} %), and in \
+         the median {:.2} of the links' sum.",
         sum.kept,
         sum.rungs,
-        100.0 * sum.kept_share()
+        100.0 * sum.kept_share(),
+        sum.ratio_median,
     )];
     if let Some((ratio, rung)) = &sum.steady_lowest {
         lines.push(format!(

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{conclude, guarded};
 use crate::cli::SwarmArgs;
 use crate::figure::Figure;
-use crate::output::{Output, Verdict};
+use crate::output::{Meter, Output, Verdict};
 
 /// Both ways together.
 const LOAD: Rate = Rate::from_mbit(10);
@@ -19,6 +19,7 @@ const LOAD: Rate = Rate::from_mbit(10);
 const TIME_MAX_S: f64 = 600.0;
 const FULL_HOURS: u32 = 24;
 const SECONDS_PER_HOUR: u32 = 3600;
+const MINUTE_NS: u64 = 60_000_000_000;
 
 /// What a soak found.
 #[derive(Clone, Debug, Serialize)]
@@ -38,8 +39,12 @@ impl Soak {
     pub(crate) fn run(seed: u64, hours: u32) -> Self {
         let started = Instant::now();
         let length = Duration::from_secs((hours * SECONDS_PER_HOUR).into());
+        let mut meter = Meter::new("soak", "virtual minutes", hours as usize * 60);
+        let mut trace = |at: plait_proto::time::Instant, _: std::fmt::Arguments<'_>| {
+            meter.reach((at.as_nanos() / MINUTE_NS) as usize);
+        };
         let (outcome, violation) = guarded(AssertUnwindSafe(|| {
-            swarm::soak(seed, length, LOAD, FaultKinds::STANDARD, None)
+            swarm::soak(seed, length, LOAD, FaultKinds::STANDARD, Some(&mut trace))
         }));
         let command = format!("plait-lab swarm --soak {hours} --seed {seed}");
         let elapsed_s = started.elapsed().as_secs_f64();

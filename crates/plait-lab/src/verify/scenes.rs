@@ -21,12 +21,14 @@ use super::{Effort, Figure, back_ends};
 use crate::compare::{self, Rule};
 use crate::list::Catalogue;
 use crate::measure::{self, IperfServer, Span, Target};
-use crate::output;
+use crate::output::{self, Progress};
 use crate::process;
 use crate::record::Results;
 use crate::run::{Middle, Samples};
 use crate::set::of_checks;
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology};
+
+pub(super) mod pictures;
 
 /// Twelve links that together have every limit.
 const LINKS: &str = "scenes/links";
@@ -64,7 +66,9 @@ fn check_kernel(effort: Effort) -> Result<Vec<Figure>> {
     let simulated = simulate(BUCKETS, 1)?;
     let span = Span { seconds: effort.seconds.min(10), omit_seconds: 2 };
     let mut figures = of_checks(&simulated);
+    let mut progress = Progress::new(2, span.total() * 2);
     for (name, attach) in [("shaper", shape as Attach), ("policer", police)] {
+        let _step = progress.step(&format!("the kernel's {name}"), span.total());
         let topology = VethTopology::build()?;
         if !attach(&scenario, &topology)? {
             let text = "not compared: this machine's tc or kernel does not have it";

@@ -5,11 +5,10 @@ use super::{Bond, BondEvent};
 use crate::path::SendPath;
 use crate::path::mtu::{Circumstances, MtuProbe};
 use crate::seq::PathId;
-use crate::session::TAG_BYTES;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{Frame, MTU_PROBE_BYTES};
-use crate::wire::sealed::{CONTROL_PREFIX_BYTES, HEADER_BYTES};
+use crate::wire::sealed::{CONTROL_PREFIX_BYTES, HEADER_BYTES, TAG_BYTES};
 
 /// Every link that carries IPv6 carries this much (RFC 8200 §5): a path that does not is left to
 /// small packets as long as there are others.

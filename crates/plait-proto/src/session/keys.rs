@@ -18,13 +18,10 @@ use super::noise;
 use super::null_cipher::NullKey;
 use crate::seq::{PacketNumber, PathId};
 use crate::wipe::on_wiped_stack;
-use crate::wire::sealed::Header;
+use crate::wire::sealed::{Header, TAG_BYTES};
 
 /// More than deriving a path's key uses.
 const STACK_BYTES: usize = 8 << 10;
-
-/// Bytes an AEAD adds.
-pub const TAG_BYTES: usize = 16;
 
 /// A key's text is not 32 bytes in base64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -2,8 +2,9 @@
 //! hidden. Why it exists and why no gateway can come to use it:
 //! `docs/decisions/0007-null-cipher.md`.
 
-use super::keys::{TAG_BYTES, Unauthentic};
+use super::keys::Unauthentic;
 use crate::seq::PacketNumber;
+use crate::wire::sealed::TAG_BYTES;
 
 /// What takes the place of a path's key. Its tag tells session, path, direction and packet number
 /// apart, as an AEAD's does; it says nothing of the contents.

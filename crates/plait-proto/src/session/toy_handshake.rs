@@ -6,7 +6,8 @@
 
 use snow::types::{Cipher, Dh, Hash, Random};
 
-use super::keys::{PrivateKey, PublicKey, TAG_BYTES};
+use super::keys::{PrivateKey, PublicKey};
+use crate::wire::sealed::TAG_BYTES;
 
 /// A Mersenne prime: multiples of [`GENERATOR`] modulo it stand for points of the curve.
 const MODULUS_BITS: u32 = 61;

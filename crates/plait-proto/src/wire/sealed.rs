@@ -5,7 +5,6 @@ use core::ops::Range;
 use super::handshake::SessionIndex;
 use super::{Kind, first_byte};
 use crate::seq::{BondSeq, PathId, TruncatedBondSeq, TruncatedPacketNumber};
-use crate::session::TAG_BYTES;
 use crate::time::Instant;
 
 const RECEIVER: Range<usize> = 1..5;
@@ -17,6 +16,8 @@ pub const HEADER_BYTES: usize = 9;
 pub const DATA_PREFIX_BYTES: usize = 7;
 /// What precedes the frames under the seal: send_ts, next_bond_seq.
 pub const CONTROL_PREFIX_BYTES: usize = 5;
+/// The tag at the end of a sealed datagram, whatever the cipher.
+pub const TAG_BYTES: usize = 16;
 /// What a data datagram adds to its inner packet, beside UDP and IP.
 pub const DATA_OVERHEAD_BYTES: usize = HEADER_BYTES + DATA_PREFIX_BYTES + TAG_BYTES;
 /// Largest sealed datagram: a UDP payload over IPv4.

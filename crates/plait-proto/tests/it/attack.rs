@@ -2,6 +2,7 @@
 
 use core::net::{Ipv4Addr, SocketAddr};
 
+use plait_pair::{CUSTOMER, Datagram, PROVIDER, Pair, Setup, bond_config, packet, public_key};
 use plait_proto::config::{HandshakeLimits, Order, RekeyLimits};
 use plait_proto::drop_reason::DropReason;
 use plait_proto::rng::Rng;
@@ -11,14 +12,12 @@ use plait_proto::session::{Cookie, Hello, Identity, PresharedKey, PrivateKey, Ti
 use plait_proto::time::Duration;
 use plait_proto::wire::handshake::{Initiation, SessionIndex};
 
-use crate::harness::{CUSTOMER, Captured, PROVIDER, Setup, World, bond_config, packet};
-
 const INITIATION: u8 = 0x11;
 const RESPONSE: u8 = 0x12;
 const COOKIE_REPLY: u8 = 0x13;
 
 /// An initiation with a right mac1 from a key that nobody knows.
-fn strangers_initiation(world: &World, to: usize) -> Vec<u8> {
+fn strangers_initiation(to: usize) -> Vec<u8> {
     let hello = Hello {
         incarnation: BondIncarnation(1),
         aes_is_fast: true,
@@ -27,7 +26,7 @@ fn strangers_initiation(world: &World, to: usize) -> Vec<u8> {
     };
     let state = Identity::new(PrivateKey::from_bytes([77; 32])).initiate(
         &mut Rng::from_seed([78; 32]),
-        &world.public_key(to),
+        &public_key(to),
         &PresharedKey::default(),
         SessionIndex::from_random(0x77_7777).expect("a number that is not zero"),
         Timestamp::from_unix(Duration::from_secs(1)),
@@ -41,53 +40,53 @@ fn stranger(number: u32) -> SocketAddr {
 }
 
 /// Takes all the room that a side has for strangers.
-fn put_under_load(world: &mut World, side: usize) {
-    world.sides[side].set_handshake_limits(HandshakeLimits { per_second: 1, burst: 1 });
-    let initiation = strangers_initiation(world, side);
-    let asked = world.sides[side].drop_count(DropReason::CookieAsked);
-    world.inject_from(side, stranger(0), &initiation);
-    world.inject_from(side, stranger(0), &initiation);
-    assert_eq!(world.sides[side].drop_count(DropReason::CookieAsked), asked + 1);
+fn put_under_load(pair: &mut Pair, side: usize) {
+    pair.sides[side].set_handshake_limits(HandshakeLimits { per_second: 1, burst: 1 });
+    let initiation = strangers_initiation(side);
+    let asked = pair.sides[side].drop_count(DropReason::CookieAsked);
+    pair.inject_from(side, stranger(0), &initiation);
+    pair.inject_from(side, stranger(0), &initiation);
+    assert_eq!(pair.sides[side].drop_count(DropReason::CookieAsked), asked + 1);
 }
 
 /// 20,000 initiations a second from many addresses.
-fn flood(world: &mut World, time: Duration) {
-    let initiation = strangers_initiation(world, PROVIDER);
+fn flood(pair: &mut Pair, time: Duration) {
+    let initiation = strangers_initiation(PROVIDER);
     for at in 0..time.as_millis() as u32 {
         for n in 0..20 {
-            world.inject_from(PROVIDER, stranger(20 * at + n), &initiation);
+            pair.inject_from(PROVIDER, stranger(20 * at + n), &initiation);
         }
-        world.run_for(Duration::from_millis(1));
+        pair.run_for(Duration::from_millis(1));
     }
 }
 
-fn of_kind(captured: &[Captured], kind: u8, to: usize) -> Vec<&Captured> {
+fn of_kind(captured: &[Datagram], kind: u8, to: usize) -> Vec<&Datagram> {
     captured.iter().filter(|datagram| datagram.bytes[0] == kind && datagram.to == to).collect()
 }
 
-fn shows_cookie(datagram: &Captured) -> bool {
+fn shows_cookie(datagram: &Datagram) -> bool {
     datagram.bytes[datagram.bytes.len() - 16..] != [0; 16]
 }
 
 /// Spec H-10, H-11: a cookie reply of 61 bytes for each beyond the limit, and who shows it gets in.
 #[test]
 fn a_bond_is_made_under_attack() {
-    let mut world = World::connected(Setup::default());
-    flood(&mut world, Duration::from_millis(200));
-    world.restart(CUSTOMER);
-    let mark = world.captured.len();
-    flood(&mut world, Duration::from_millis(120));
+    let mut pair = Pair::connected(Setup::default());
+    flood(&mut pair, Duration::from_millis(200));
+    pair.restart(CUSTOMER);
+    let mark = pair.captured.len();
+    flood(&mut pair, Duration::from_millis(120));
     // Two round trips for the handshake, two for the check of the slower path.
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
-    let sent = of_kind(&world.captured[mark..], INITIATION, PROVIDER);
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
+    let sent = of_kind(&pair.captured[mark..], INITIATION, PROVIDER);
     let shown = sent.iter().filter(|datagram| shows_cookie(datagram)).count();
     assert!(shown > 0, "the customer showed its cookie");
     // The limit, and no more, was worked on: that takes the costly part.
-    let worked_on = world.sides[PROVIDER].drop_count(DropReason::UnknownPeer);
+    let worked_on = pair.sides[PROVIDER].drop_count(DropReason::UnknownPeer);
     assert!((100..=100 + 40).contains(&worked_on), "{worked_on} initiations worked on");
-    let replies = world.astray.len() as u64;
+    let replies = pair.astray.len() as u64;
     assert_eq!(replies + worked_on, 20 * 320, "one small answer each");
-    assert!(world.astray.iter().all(|(_, bytes)| bytes.len() == 61));
+    assert!(pair.astray.iter().all(|(_, bytes)| bytes.len() == 61));
 }
 
 /// Spec H-11: kept for further initiations over that path.
@@ -95,94 +94,94 @@ fn a_bond_is_made_under_attack() {
 fn the_cookie_serves_the_next_handshake_too() {
     let mut bond = bond_config(Algorithm::RoundRobin, Order::Bond);
     bond.rekey = RekeyLimits { rekey_after: Duration::from_secs(2), ..RekeyLimits::default() };
-    let mut world = World::new(Setup { bond, ..Setup::default() });
-    put_under_load(&mut world, PROVIDER);
-    world.run_for(Duration::from_millis(500));
-    let asked = of_kind(&world.captured, COOKIE_REPLY, CUSTOMER).len();
+    let mut pair = Pair::new(Setup { bond, ..Setup::default() });
+    put_under_load(&mut pair, PROVIDER);
+    pair.run_for(Duration::from_millis(500));
+    let asked = of_kind(&pair.captured, COOKIE_REPLY, CUSTOMER).len();
     assert_eq!(asked, 2, "one for each path");
-    world.run_for(Duration::from_millis(1400));
-    put_under_load(&mut world, PROVIDER);
-    world.run_for(Duration::from_millis(300));
-    assert_eq!(world.sides[CUSTOMER].status(world.now).peers[0].handshakes, 2);
-    assert_eq!(of_kind(&world.captured, COOKIE_REPLY, CUSTOMER).len(), asked);
+    pair.run_for(Duration::from_millis(1400));
+    put_under_load(&mut pair, PROVIDER);
+    pair.run_for(Duration::from_millis(300));
+    assert_eq!(pair.sides[CUSTOMER].status(pair.now).peers[0].handshakes, 2);
+    assert_eq!(of_kind(&pair.captured, COOKIE_REPLY, CUSTOMER).len(), asked);
 }
 
 /// Spec H-11: an initiation without a response forgets all cookies of the peer.
 #[test]
 fn cookies_of_a_peer_that_started_again_are_forgotten() {
-    let mut world = World::new(Setup { links: 1, ..Setup::default() });
-    put_under_load(&mut world, PROVIDER);
-    world.run_for(Duration::from_millis(500));
-    assert_eq!(of_kind(&world.captured, COOKIE_REPLY, CUSTOMER).len(), 1);
-    world.restart(PROVIDER);
-    world.delivered[PROVIDER].clear();
+    let mut pair = Pair::new(Setup { links: 1, ..Setup::default() });
+    put_under_load(&mut pair, PROVIDER);
+    pair.run_for(Duration::from_millis(500));
+    assert_eq!(of_kind(&pair.captured, COOKIE_REPLY, CUSTOMER).len(), 1);
+    pair.restart(PROVIDER);
+    pair.delivered[PROVIDER].clear();
     for n in 0..200 {
-        world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
-        world.run_for(Duration::from_millis(10));
+        pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        pair.run_for(Duration::from_millis(10));
     }
-    assert!(world.sides[PROVIDER].drop_count(DropReason::BadMac) > 0, "it was shown once");
-    assert!(!world.delivered[PROVIDER].is_empty(), "the bond is back");
+    assert!(pair.sides[PROVIDER].drop_count(DropReason::BadMac) > 0, "it was shown once");
+    assert!(!pair.delivered[PROVIDER].is_empty(), "the bond is back");
 }
 
 /// Spec H-10: responses are answered with cookie replies as initiations are.
 #[test]
 fn an_initiator_under_load_asks_too() {
-    let mut world = World::new(Setup::default());
-    put_under_load(&mut world, CUSTOMER);
-    world.run_for(Duration::from_millis(100));
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
-    assert!(!of_kind(&world.captured, COOKIE_REPLY, PROVIDER).is_empty());
-    let responses = of_kind(&world.captured, RESPONSE, CUSTOMER);
+    let mut pair = Pair::new(Setup::default());
+    put_under_load(&mut pair, CUSTOMER);
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
+    assert!(!of_kind(&pair.captured, COOKIE_REPLY, PROVIDER).is_empty());
+    let responses = of_kind(&pair.captured, RESPONSE, CUSTOMER);
     assert!(responses.iter().any(|datagram| shows_cookie(datagram)));
 }
 
 /// Spec H-11: once for every path the message went over.
 #[test]
 fn a_forged_or_repeated_cookie_reply_has_no_effect() {
-    let mut world = World::new(Setup { links: 1, ..Setup::default() });
-    put_under_load(&mut world, PROVIDER);
-    world.run_for(Duration::from_millis(5));
-    let reply = of_kind(&world.captured, COOKIE_REPLY, CUSTOMER)[0].bytes.clone();
-    let sent = world.captured.len();
+    let mut pair = Pair::new(Setup { links: 1, ..Setup::default() });
+    put_under_load(&mut pair, PROVIDER);
+    pair.run_for(Duration::from_millis(5));
+    let reply = of_kind(&pair.captured, COOKIE_REPLY, CUSTOMER)[0].bytes.clone();
+    let sent = pair.captured.len();
     for bit in 0..reply.len() * 8 {
         let mut flipped = reply.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        let drops = world.sides[CUSTOMER].drop_total();
-        world.inject(CUSTOMER, 0, &flipped);
-        assert_eq!(world.sides[CUSTOMER].drop_total(), drops + 1, "bit {bit}");
-        assert_eq!(world.captured.len(), sent, "bit {bit} made the customer send");
+        let drops = pair.sides[CUSTOMER].drop_total();
+        pair.inject(CUSTOMER, 0, &flipped);
+        assert_eq!(pair.sides[CUSTOMER].drop_total(), drops + 1, "bit {bit}");
+        assert_eq!(pair.captured.len(), sent, "bit {bit} made the customer send");
     }
     // From an address to which nothing was sent, it would make the customer send there.
-    world.inject_from(CUSTOMER, stranger(1), &reply);
-    assert_eq!(world.captured.len() + world.astray.len(), sent + 1, "one of the load");
+    pair.inject_from(CUSTOMER, stranger(1), &reply);
+    assert_eq!(pair.captured.len() + pair.astray.len(), sent + 1, "one of the load");
     for _ in 0..3 {
-        world.inject(CUSTOMER, 0, &reply);
-        assert_eq!(world.captured.len(), sent + 1, "the true one is answered once");
+        pair.inject(CUSTOMER, 0, &reply);
+        assert_eq!(pair.captured.len(), sent + 1, "the true one is answered once");
     }
-    assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::UnexpectedCookie), 32 + 1 + 2);
-    world.run_for(Duration::from_millis(50));
-    assert_eq!(world.paths_up(CUSTOMER), 1);
+    assert_eq!(pair.sides[CUSTOMER].drop_count(DropReason::UnexpectedCookie), 32 + 1 + 2);
+    pair.run_for(Duration::from_millis(50));
+    assert_eq!(pair.paths_up(CUSTOMER), 1);
 }
 
 /// Spec H-11, H-6: 5 at once from one address; a foreign cookie is dropped without an answer.
 #[test]
 fn a_source_that_shows_its_cookie_is_limited() {
-    let mut world = World::connected(Setup::default());
-    put_under_load(&mut world, PROVIDER);
-    let (_, reply) = world.astray.pop().expect("the stranger got a cookie");
-    let mut initiation = strangers_initiation(&world, PROVIDER);
-    let key = world.public_key(PROVIDER);
+    let mut pair = Pair::connected(Setup::default());
+    put_under_load(&mut pair, PROVIDER);
+    let (_, reply) = pair.astray.pop().expect("the stranger got a cookie");
+    let mut initiation = strangers_initiation(PROVIDER);
+    let key = public_key(PROVIDER);
     let reply = reply.try_into().expect("a cookie reply has one length");
     let cookie = Cookie::open(&reply, &key, &initiation[Initiation::MAC1]).unwrap();
     cookie.write_mac2(&mut initiation);
-    let count = |world: &World, reason| world.sides[PROVIDER].drop_count(reason);
-    let worked_on = count(&world, DropReason::UnknownPeer);
+    let count = |pair: &Pair, reason| pair.sides[PROVIDER].drop_count(reason);
+    let worked_on = count(&pair, DropReason::UnknownPeer);
     for _ in 0..100 {
-        world.inject_from(PROVIDER, stranger(0), &initiation);
+        pair.inject_from(PROVIDER, stranger(0), &initiation);
     }
-    assert_eq!(count(&world, DropReason::UnknownPeer), worked_on + 5);
-    assert_eq!(count(&world, DropReason::SourceTooFast), 95);
-    world.inject_from(PROVIDER, stranger(1), &initiation);
-    assert_eq!(count(&world, DropReason::BadMac), 1, "a cookie is of one address");
-    assert!(world.astray.is_empty());
+    assert_eq!(count(&pair, DropReason::UnknownPeer), worked_on + 5);
+    assert_eq!(count(&pair, DropReason::SourceTooFast), 95);
+    pair.inject_from(PROVIDER, stranger(1), &initiation);
+    assert_eq!(count(&pair, DropReason::BadMac), 1, "a cookie is of one address");
+    assert!(pair.astray.is_empty());
 }

@@ -4,6 +4,7 @@
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
+use plait_pair::{CUSTOMER_IP, PROVIDER_IP, bond_config, link_config, packet_with};
 use plait_proto::config::{BondConfig, EndpointConfig, Order, PeerConfig, Prefix, SocketId};
 use plait_proto::drop_reason::DropReason;
 use plait_proto::endpoint::Endpoint;
@@ -21,8 +22,6 @@ use plait_proto::wire::control::Frame;
 use plait_proto::wire::ecn::Ecn;
 use plait_proto::wire::handshake::SessionIndex;
 use plait_proto::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendTimestamp};
-
-use crate::harness::{CUSTOMER_IP, PROVIDER_IP, bond_config, link_config, packet_with};
 
 /// Where the hand-made peer of an endpoint that seeks one is.
 pub(crate) const PEER_AT: ([u8; 4], u16) = ([192, 0, 2, 1], 7788);
@@ -444,7 +443,7 @@ impl ByHand {
     /// The numbers of the inner packets delivered since the last time.
     pub(crate) fn take_delivered(&mut self) -> Vec<u32> {
         let delivered = core::mem::take(&mut self.delivered);
-        delivered.iter().map(|packet| crate::harness::number(packet)).collect()
+        delivered.iter().map(|packet| plait_pair::number(packet)).collect()
     }
 
     pub(crate) fn drops(&self, reason: DropReason) -> u64 {

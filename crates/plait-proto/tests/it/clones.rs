@@ -2,13 +2,12 @@
 
 use core::net::SocketAddr;
 
+use plait_pair::{CUSTOMER, PROVIDER, Pair, Setup, number, packet};
 use plait_proto::config::SocketId;
 use plait_proto::endpoint::Endpoint;
 use plait_proto::path::Route;
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::ecn::Ecn;
-
-use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
 
 const STEP: Duration = Duration::from_millis(10);
 
@@ -19,16 +18,16 @@ struct Clone {
 }
 
 impl Clone {
-    fn start(world: &mut World) -> Self {
-        let mut endpoint = world.clone_of(CUSTOMER);
-        endpoint.start(world.now);
+    fn start(pair: &mut Pair) -> Self {
+        let mut endpoint = pair.clone_of(CUSTOMER);
+        endpoint.start(pair.now);
         Self { endpoint, address: ([198, 51, 100, 7], 4000).into() }
     }
 
     /// Exchanges what the clone and the provider have for each other.
-    fn exchange(&mut self, world: &mut World) {
-        if self.endpoint.poll_timeout(world.now).is_some_and(|due| due <= world.now) {
-            self.endpoint.handle_timeout(world.now);
+    fn exchange(&mut self, pair: &mut Pair) {
+        if self.endpoint.poll_timeout(pair.now).is_some_and(|due| due <= pair.now) {
+            self.endpoint.handle_timeout(pair.now);
         }
         let mut sent = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit() {
@@ -36,13 +35,13 @@ impl Clone {
             sent.extend(transmit.contents.chunks(size).map(<[u8]>::to_vec));
         }
         for datagram in sent {
-            world.inject_from(PROVIDER, self.address, &datagram);
+            pair.inject_from(PROVIDER, self.address, &datagram);
         }
-        for (to, mut bytes) in core::mem::take(&mut world.astray) {
+        for (to, mut bytes) in core::mem::take(&mut pair.astray) {
             if to == self.address {
-                let route = Route { socket: SocketId(0), remote: world.provider_at, local: None };
+                let route = Route { socket: SocketId(0), remote: pair.provider_at, local: None };
                 let stride = bytes.len();
-                self.endpoint.handle_datagrams(world.now, route, Ecn::NotEct, stride, &mut bytes);
+                self.endpoint.handle_datagrams(pair.now, route, Ecn::NotEct, stride, &mut bytes);
             }
         }
         while self.endpoint.poll_deliver().is_some() {}
@@ -51,38 +50,38 @@ impl Clone {
 }
 
 /// Sends a packet each way every 10 ms; gives when the last of both directions arrived.
-fn talk(world: &mut World, first: u32, count: u32, mut clone: Option<&mut Clone>) {
+fn talk(pair: &mut Pair, first: u32, count: u32, mut clone: Option<&mut Clone>) {
     for n in first..first + count {
         for side in [CUSTOMER, PROVIDER] {
-            world.send(side, &[packet(side, 1, n)]);
+            pair.send(side, &[packet(side, 1, n)]);
         }
         if let Some(clone) = &mut clone {
-            clone.endpoint.handle_packet(world.now, &packet(CUSTOMER, 2, n));
-            clone.exchange(world);
+            clone.endpoint.handle_packet(pair.now, &packet(CUSTOMER, 2, n));
+            clone.exchange(pair);
         }
-        world.run_for(STEP);
+        pair.run_for(STEP);
     }
 }
 
-fn arrived(world: &World, side: usize, from: u32) -> usize {
-    world.delivered[side].iter().filter(|bytes| number(bytes) >= from).count()
+fn arrived(pair: &Pair, side: usize, from: u32) -> usize {
+    pair.delivered[side].iter().filter(|bytes| number(bytes) >= from).count()
 }
 
 #[test]
 fn regression_a_bond_delivers_again_after_a_clone_has_come_and_gone() {
     for clone_ms in [500, 2000, 30_000] {
-        let mut world = World::connected(Setup::default());
-        talk(&mut world, 0, 3000, None);
-        let mut clone = Clone::start(&mut world);
-        talk(&mut world, 3000, clone_ms / 10, Some(&mut clone));
+        let mut pair = Pair::connected(Setup::default());
+        talk(&mut pair, 0, 3000, None);
+        let mut clone = Clone::start(&mut pair);
+        talk(&mut pair, 3000, clone_ms / 10, Some(&mut clone));
         drop(clone);
-        let gone = world.now;
-        talk(&mut world, 100_000, 1000, None);
-        assert_eq!(world.now, gone + STEP * 1000);
-        talk(&mut world, 200_000, 200, None);
-        world.run_for(Duration::from_secs(1));
+        let gone = pair.now;
+        talk(&mut pair, 100_000, 1000, None);
+        assert_eq!(pair.now, gone + STEP * 1000);
+        talk(&mut pair, 200_000, 200, None);
+        pair.run_for(Duration::from_secs(1));
         for side in [CUSTOMER, PROVIDER] {
-            let came = arrived(&world, side, 200_000);
+            let came = arrived(&pair, side, 200_000);
             assert_eq!(came, 200, "side {side}, 10 s after a clone that ran for {clone_ms} ms");
         }
     }
@@ -90,17 +89,17 @@ fn regression_a_bond_delivers_again_after_a_clone_has_come_and_gone() {
 
 #[test]
 fn two_clones_in_turn_do_no_more_harm_than_one() {
-    let mut world = World::connected(Setup::default());
-    talk(&mut world, 0, 300, None);
+    let mut pair = Pair::connected(Setup::default());
+    talk(&mut pair, 0, 300, None);
     for round in 1..4 {
-        let mut clone = Clone::start(&mut world);
-        talk(&mut world, 1000 * round, 100, Some(&mut clone));
+        let mut clone = Clone::start(&mut pair);
+        talk(&mut pair, 1000 * round, 100, Some(&mut clone));
         drop(clone);
-        talk(&mut world, 1000 * round + 100, 30, None);
+        talk(&mut pair, 1000 * round + 100, 30, None);
     }
-    talk(&mut world, 100_000, 1000, None);
-    talk(&mut world, 200_000, 100, None);
-    world.run_for(Duration::from_secs(1));
-    assert_eq!([CUSTOMER, PROVIDER].map(|side| arrived(&world, side, 200_000)), [100, 100]);
-    assert!(world.now > Instant::ZERO);
+    talk(&mut pair, 100_000, 1000, None);
+    talk(&mut pair, 200_000, 100, None);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!([CUSTOMER, PROVIDER].map(|side| arrived(&pair, side, 200_000)), [100, 100]);
+    assert!(pair.now > Instant::ZERO);
 }

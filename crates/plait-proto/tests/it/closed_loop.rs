@@ -1,12 +1,11 @@
 //! Bonds whose paths have congestion controllers.
 
+use plait_pair::{CUSTOMER, PROVIDER, Pair, Setup, bond_config, number, packet};
 use plait_proto::config::{BondConfig, Order};
 use plait_proto::congestion;
 use plait_proto::drop_reason::DropReason;
 use plait_proto::scheduler::Algorithm;
 use plait_proto::time::Duration;
-
-use crate::harness::{CUSTOMER, PROVIDER, Setup, World, bond_config, number, packet};
 
 fn setup(algorithm: Algorithm, controller: congestion::Algorithm) -> Setup {
     let bond =
@@ -15,23 +14,23 @@ fn setup(algorithm: Algorithm, controller: congestion::Algorithm) -> Setup {
 }
 
 /// Sends `count` packets of one flow, `per_ms` a millisecond, and gives what arrived.
-fn stream(world: &mut World, count: u32, per_ms: u32) -> Vec<u32> {
+fn stream(pair: &mut Pair, count: u32, per_ms: u32) -> Vec<u32> {
     for n in 0..count {
-        world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
         if n % per_ms == per_ms - 1 {
-            world.run_for(Duration::from_millis(1));
+            pair.run_for(Duration::from_millis(1));
         }
     }
-    world.run_for(Duration::from_secs(3));
-    world.delivered[PROVIDER].iter().map(|packet| number(packet)).collect()
+    pair.run_for(Duration::from_secs(3));
+    pair.delivered[PROVIDER].iter().map(|packet| number(packet)).collect()
 }
 
 #[test]
 fn every_scheduler_and_controller_delivers_everything_in_order() {
     for algorithm in Algorithm::ALL {
         for controller in congestion::Algorithm::ALL {
-            let mut world = World::connected(setup(algorithm, controller));
-            let arrived = stream(&mut world, 2000, 1);
+            let mut pair = Pair::connected(setup(algorithm, controller));
+            let arrived = stream(&mut pair, 2000, 1);
             assert!(
                 arrived.iter().copied().eq(0..2000),
                 "{algorithm} {controller}: {}",
@@ -43,62 +42,62 @@ fn every_scheduler_and_controller_delivers_everything_in_order() {
 
 #[test]
 fn a_burst_waits_at_the_ingress() {
-    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::NewReno));
+    let mut pair = Pair::connected(setup(Algorithm::MinRtt, congestion::Algorithm::NewReno));
     let burst: Vec<Vec<u8>> = (0..1000).map(|n| packet(CUSTOMER, 1, n)).collect();
-    world.send(CUSTOMER, &burst);
-    let waiting = |world: &mut World| {
-        let status = world.sides[CUSTOMER].status(world.now);
+    pair.send(CUSTOMER, &burst);
+    let waiting = |pair: &mut Pair| {
+        let status = pair.sides[CUSTOMER].status(pair.now);
         status.peers[0].backlog.expect("the loop is closed").packets
     };
-    assert!(waiting(&mut world) > 500, "two initial windows do not hold the burst");
-    world.run_for(Duration::from_secs(2));
-    assert_eq!(waiting(&mut world), 0);
-    let arrived: Vec<u32> = world.delivered[PROVIDER].iter().map(|p| number(p)).collect();
+    assert!(waiting(&mut pair) > 500, "two initial windows do not hold the burst");
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(waiting(&mut pair), 0);
+    let arrived: Vec<u32> = pair.delivered[PROVIDER].iter().map(|p| number(p)).collect();
     assert!(arrived.iter().copied().eq(0..1000), "{} arrived", arrived.len());
 }
 
 /// Spec: what is sent again is waited for, and comes in order.
 #[test]
 fn what_a_link_loses_is_sent_again() {
-    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));
-    for link in &mut world.links {
+    let mut pair = Pair::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));
+    for link in &mut pair.links {
         link.loss_percent = 5;
     }
-    let arrived = stream(&mut world, 5000, 2);
+    let arrived = stream(&mut pair, 5000, 2);
     assert!(arrived.is_sorted(), "no disorder");
     // A packet that is lost three times in a row comes too late.
     assert!(arrived.len() >= 4995, "{} arrived", arrived.len());
-    let status = world.sides[CUSTOMER].status(world.now);
+    let status = pair.sides[CUSTOMER].status(pair.now);
     let repaired = status.peers[0].backlog.expect("the loop is closed").repaired_packets;
     assert!(repaired >= 150, "{repaired} of about 250 lost packets");
 }
 
 #[test]
 fn the_last_packet_of_all_is_sent_again() {
-    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));
-    stream(&mut world, 100, 1);
-    for link in &mut world.links {
+    let mut pair = Pair::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));
+    stream(&mut pair, 100, 1);
+    for link in &mut pair.links {
         link.loss_percent = 100;
     }
-    world.send(CUSTOMER, &[packet(CUSTOMER, 1, 100)]);
-    world.run_for(Duration::from_millis(20));
-    for link in &mut world.links {
+    pair.send(CUSTOMER, &[packet(CUSTOMER, 1, 100)]);
+    pair.run_for(Duration::from_millis(20));
+    for link in &mut pair.links {
         link.loss_percent = 0;
     }
-    world.run_for(Duration::from_secs(2));
-    assert_eq!(world.delivered[PROVIDER].len(), 101);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.delivered[PROVIDER].len(), 101);
 }
 
 #[test]
 fn a_full_queue_drops_and_says_so() {
-    let mut world = World::connected(setup(Algorithm::MinRtt, congestion::Algorithm::NewReno));
-    for link in &mut world.links {
+    let mut pair = Pair::connected(setup(Algorithm::MinRtt, congestion::Algorithm::NewReno));
+    for link in &mut pair.links {
         link.up = false;
     }
     for n in 0..20_000 {
-        world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
     }
-    world.run_for(Duration::from_millis(100));
-    let dropped = world.sides[CUSTOMER].drop_count(DropReason::QueueFull);
+    pair.run_for(Duration::from_millis(100));
+    let dropped = pair.sides[CUSTOMER].drop_count(DropReason::QueueFull);
     assert!(dropped > 0, "{dropped}");
 }

@@ -1,58 +1,57 @@
+use plait_pair::{CUSTOMER, PROVIDER, Pair, Setup, number, packet, public_key};
 use plait_proto::drop_reason::DropReason;
 use plait_proto::endpoint::Event;
 use plait_proto::session::PresharedKey;
 use plait_proto::time::Duration;
 
-use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet};
-
 #[test]
 fn both_paths_come_up() {
-    let world = World::connected(Setup::default());
+    let pair = Pair::connected(Setup::default());
     for side in [CUSTOMER, PROVIDER] {
-        let peer = world.public_key(1 - side);
-        assert_eq!(world.events[side].first(), Some(&Event::BondUp(peer)));
+        let peer = public_key(1 - side);
+        assert_eq!(pair.events[side].first(), Some(&Event::BondUp(peer)));
     }
 }
 
 #[test]
 fn ipv6_outside() {
-    World::connected(Setup { ipv6: true, ..Setup::default() });
+    Pair::connected(Setup { ipv6: true, ..Setup::default() });
 }
 
 /// Spec H-8: the initiation goes over every path that may work.
 #[test]
 fn each_path_alone_starts_the_bond() {
     for alone in 0..3 {
-        let mut world = World::new(Setup { links: 3, ..Setup::default() });
-        for (at, link) in world.links.iter_mut().enumerate() {
+        let mut pair = Pair::new(Setup { links: 3, ..Setup::default() });
+        for (at, link) in pair.links.iter_mut().enumerate() {
             link.up = at == alone;
         }
-        world.run_for(Duration::from_secs(2));
-        assert_eq!(world.paths_up(CUSTOMER), 1, "link {alone}");
-        world.send(CUSTOMER, &[packet(CUSTOMER, 1, 7)]);
-        world.run_for(Duration::from_millis(100));
-        assert_eq!(world.delivered[PROVIDER].iter().map(|p| number(p)).collect::<Vec<_>>(), [7]);
+        pair.run_for(Duration::from_secs(2));
+        assert_eq!(pair.paths_up(CUSTOMER), 1, "link {alone}");
+        pair.send(CUSTOMER, &[packet(CUSTOMER, 1, 7)]);
+        pair.run_for(Duration::from_millis(100));
+        assert_eq!(pair.delivered[PROVIDER].iter().map(|p| number(p)).collect::<Vec<_>>(), [7]);
     }
 }
 
 #[test]
 fn a_link_that_comes_later_joins() {
-    let mut world = World::new(Setup::default());
-    world.links[1].up = false;
-    world.run_for(Duration::from_secs(2));
-    assert_eq!(world.paths_up(CUSTOMER), 1);
-    world.links[1].up = true;
-    world.run_for(Duration::from_secs(6));
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
+    let mut pair = Pair::new(Setup::default());
+    pair.links[1].up = false;
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.paths_up(CUSTOMER), 1);
+    pair.links[1].up = true;
+    pair.run_for(Duration::from_secs(6));
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
 }
 
 /// Spec H-5, H-8: the same initiation over two paths, the same response over both.
 #[test]
 fn a_copy_of_the_initiation_gets_the_same_response() {
-    let mut world = World::new(Setup::default());
-    world.run_for(Duration::from_millis(100));
+    let mut pair = Pair::new(Setup::default());
+    pair.run_for(Duration::from_millis(100));
     let of_kind = |kind: u8| {
-        let all = world.captured.iter().filter(|datagram| datagram.bytes[0] == kind);
+        let all = pair.captured.iter().filter(|datagram| datagram.bytes[0] == kind);
         all.map(|datagram| datagram.bytes.clone()).collect::<Vec<_>>()
     };
     let (initiations, responses) = (of_kind(0x11), of_kind(0x12));
@@ -66,37 +65,37 @@ fn a_copy_of_the_initiation_gets_the_same_response() {
 #[test]
 fn another_preshared_key_is_refused() {
     let psk = [PresharedKey::from_bytes([1; 32]), PresharedKey::from_bytes([2; 32])];
-    let mut world = World::new(Setup { psk, ..Setup::default() });
-    world.run_for(Duration::from_secs(3));
-    assert_eq!(world.paths_up(CUSTOMER), 0);
-    assert!(world.sides[CUSTOMER].drop_count(DropReason::BadHandshake) > 0);
+    let mut pair = Pair::new(Setup { psk, ..Setup::default() });
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.paths_up(CUSTOMER), 0);
+    assert!(pair.sides[CUSTOMER].drop_count(DropReason::BadHandshake) > 0);
 }
 
 /// Spec H-5.
 #[test]
 fn a_replayed_initiation_is_stale() {
-    let mut world = World::connected(Setup::default());
-    let first = world.captured[0].clone();
+    let mut pair = Pair::connected(Setup::default());
+    let first = pair.captured[0].clone();
     assert_eq!(first.bytes[0], 0x11);
-    world.restart(CUSTOMER);
-    world.run_for(Duration::from_secs(1));
-    let before = world.sides[PROVIDER].drop_count(DropReason::StaleTimestamp);
-    world.inject(PROVIDER, 0, &first.bytes);
-    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::StaleTimestamp), before + 1);
+    pair.restart(CUSTOMER);
+    pair.run_for(Duration::from_secs(1));
+    let before = pair.sides[PROVIDER].drop_count(DropReason::StaleTimestamp);
+    pair.inject(PROVIDER, 0, &first.bytes);
+    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::StaleTimestamp), before + 1);
 }
 
 #[test]
 fn the_bond_returns_after_either_side_restarts() {
     for side in [CUSTOMER, PROVIDER] {
-        let mut world = World::connected(Setup::default());
-        world.run_for(Duration::from_secs(1));
-        world.restart(side);
+        let mut pair = Pair::connected(Setup::default());
+        pair.run_for(Duration::from_secs(1));
+        pair.restart(side);
         for n in 0..40 {
-            world.run_for(Duration::from_millis(100));
-            world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+            pair.run_for(Duration::from_millis(100));
+            pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
         }
-        assert_eq!(world.paths_up(CUSTOMER), 2, "side {side}");
-        assert_eq!(world.delivered[PROVIDER].last().map(|p| number(p)), Some(38), "side {side}");
+        assert_eq!(pair.paths_up(CUSTOMER), 2, "side {side}");
+        assert_eq!(pair.delivered[PROVIDER].last().map(|p| number(p)), Some(38), "side {side}");
     }
 }
 
@@ -104,13 +103,13 @@ fn the_bond_returns_after_either_side_restarts() {
 fn both_sides_may_start_at_once() {
     for lag_ms in [0, 1, 4, 6, 20] {
         let setup = Setup { both_seek: true, ..Setup::default() };
-        let mut world = World::new_with_lag(setup, Duration::from_millis(lag_ms));
-        world.run_for(Duration::from_secs(1));
+        let mut pair = Pair::new_with_lag(setup, Duration::from_millis(lag_ms));
+        pair.run_for(Duration::from_secs(1));
         for side in [CUSTOMER, PROVIDER] {
-            world.send(side, &(0..50).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
-            world.run_for(Duration::from_millis(200));
-            assert_eq!(world.delivered[1 - side].len(), 50, "from side {side}, lag {lag_ms} ms");
-            let made = world.events[side].iter().filter(|e| matches!(e, Event::BondUp(_))).count();
+            pair.send(side, &(0..50).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
+            pair.run_for(Duration::from_millis(200));
+            assert_eq!(pair.delivered[1 - side].len(), 50, "from side {side}, lag {lag_ms} ms");
+            let made = pair.events[side].iter().filter(|e| matches!(e, Event::BondUp(_))).count();
             assert_eq!(made, 1, "one bond at side {side}, lag {lag_ms} ms");
         }
     }

@@ -10,7 +10,6 @@ mod closed_loop;
 mod crossed;
 mod ecn;
 mod handshake;
-mod harness;
 mod health;
 mod hostile;
 mod links;

@@ -1,12 +1,11 @@
 //! Random lists of operations on two endpoints: what comes out was sent, once and in its order, and
 //! a healed bond carries packets again.
 
+use plait_pair::{CUSTOMER, PROVIDER, Pair, Setup, bond_config, number, packet};
 use plait_proto::config::{BondConfig, Order, RekeyLimits};
 use plait_proto::scheduler::Algorithm;
 use plait_proto::time::Duration;
 use proptest::prelude::*;
-
-use crate::harness::{CUSTOMER, PROVIDER, Setup, World, bond_config, number, packet};
 
 const FLOWS: u16 = 3;
 const RECOVERY_STEPS: u32 = 60;
@@ -62,7 +61,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 struct Run {
-    world: World,
+    pair: Pair,
     /// By sending side: what was sent and whether it came out.
     sent: [Vec<(Vec<u8>, bool)>; 2],
     next: [[u32; FLOWS as usize]; 2],
@@ -76,8 +75,8 @@ impl Run {
             reject_after: Duration::from_secs(8),
         };
         let bond = BondConfig { rekey, ..bond_config(Algorithm::RoundRobin, Order::Flow) };
-        let world = World::connected(Setup { bond, ..Setup::default() });
-        Self { world, sent: Default::default(), next: Default::default() }
+        let pair = Pair::connected(Setup { bond, ..Setup::default() });
+        Self { pair, sent: Default::default(), next: Default::default() }
     }
 
     fn send(&mut self, from: usize, count: u32) {
@@ -86,39 +85,39 @@ impl Run {
             .map(|number| packet(from, number as u16 % FLOWS, number))
             .collect();
         self.sent[from].extend(packets.iter().map(|packet| (packet.clone(), false)));
-        self.world.send(from, &packets);
+        self.pair.send(from, &packets);
     }
 
     fn apply(&mut self, op: Op) {
         match op {
-            Op::Wait { ms } => self.world.run_for(Duration::from_millis(ms)),
+            Op::Wait { ms } => self.pair.run_for(Duration::from_millis(ms)),
             Op::Send { from, count } => self.send(from, count),
-            Op::Cut { link } => self.world.links[link].up = false,
-            Op::Join { link } => self.world.links[link].up = true,
-            Op::Delay { link, ms } => self.world.links[link].delay = Duration::from_millis(ms),
+            Op::Cut { link } => self.pair.links[link].up = false,
+            Op::Join { link } => self.pair.links[link].up = true,
+            Op::Delay { link, ms } => self.pair.links[link].delay = Duration::from_millis(ms),
             Op::Duplicate { back } => self.replay(back, |_| ()),
             Op::Corrupt { back, at, pattern } => self.replay(back, |bytes| {
                 let at = at % bytes.len();
                 bytes[at] ^= pattern;
             }),
-            Op::Rekey => self.world.run_for(Duration::from_millis(4_100)),
-            Op::Restart { side } => self.world.restart(side),
+            Op::Rekey => self.pair.run_for(Duration::from_millis(4_100)),
+            Op::Restart { side } => self.pair.restart(side),
         }
         self.check();
     }
 
     /// A datagram of a while ago arrives once more.
     fn replay(&mut self, back: usize, change: impl FnOnce(&mut Vec<u8>)) {
-        let captured = &self.world.captured;
+        let captured = &self.pair.captured;
         let Some(at) = captured.len().checked_sub(back + 1) else { return };
         let mut datagram = captured[at].clone();
         change(&mut datagram.bytes);
-        self.world.inject(datagram.to, datagram.link, &datagram.bytes);
+        self.pair.inject(datagram.to, datagram.link, &datagram.bytes);
     }
 
     fn check(&mut self) {
         for side in [CUSTOMER, PROVIDER] {
-            for delivered in core::mem::take(&mut self.world.delivered[side]) {
+            for delivered in core::mem::take(&mut self.pair.delivered[side]) {
                 let number = number(&delivered);
                 let (sent, came) = &mut self.sent[1 - side][number as usize];
                 assert_eq!(*sent, delivered, "it comes out as it went in");
@@ -131,14 +130,14 @@ impl Run {
     }
 
     fn recover(&mut self) {
-        for link in &mut self.world.links {
+        for link in &mut self.pair.links {
             link.up = true;
             link.delay = Duration::from_millis(10);
         }
         for _ in 0..RECOVERY_STEPS {
             self.send(CUSTOMER, 1);
             self.send(PROVIDER, 1);
-            self.world.run_for(RECOVERY_STEP);
+            self.pair.run_for(RECOVERY_STEP);
             self.check();
         }
         for side in [CUSTOMER, PROVIDER] {
@@ -165,10 +164,10 @@ proptest! {
 
 #[test]
 fn regression_peer_restarts_before_any_path_is_validated() {
-    let mut world = World::new(Setup::default());
+    let mut pair = Pair::new(Setup::default());
     // The response is there, the first challenge has not arrived.
-    world.run_for(Duration::from_millis(12));
-    world.restart(PROVIDER);
-    world.run_for(Duration::from_secs(15));
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
+    pair.run_for(Duration::from_millis(12));
+    pair.restart(PROVIDER);
+    pair.run_for(Duration::from_secs(15));
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
 }

@@ -1,5 +1,6 @@
 //! Another configuration for a running endpoint.
 
+use plait_pair::{CUSTOMER, PROVIDER, Pair, Setup, number, packet, packet_with, public_key};
 use plait_proto::config::{Order, PeerConfig, Prefix};
 use plait_proto::drop_reason::DropReason;
 use plait_proto::endpoint::Event;
@@ -8,10 +9,8 @@ use plait_proto::session::{PresharedKey, PrivateKey};
 use plait_proto::stats::PeerStatus;
 use plait_proto::time::Duration;
 
-use crate::harness::{CUSTOMER, PROVIDER, Setup, World, number, packet, packet_with};
-
-fn peer(world: &mut World, side: usize) -> PeerStatus {
-    world.sides[side].status(world.now).peers.remove(0)
+fn peer(pair: &mut Pair, side: usize) -> PeerStatus {
+    pair.sides[side].status(pair.now).peers.remove(0)
 }
 
 fn stranger() -> PeerConfig {
@@ -25,137 +24,137 @@ fn stranger() -> PeerConfig {
 }
 
 /// Sends packets `first..last` from the customer and waits until they have arrived.
-fn send(world: &mut World, first: u32, last: u32) {
+fn send(pair: &mut Pair, first: u32, last: u32) {
     let batch: Vec<_> = (first..last).map(|n| packet(CUSTOMER, 1, n)).collect();
-    world.send(CUSTOMER, &batch);
-    world.run_for(Duration::from_millis(100));
+    pair.send(CUSTOMER, &batch);
+    pair.run_for(Duration::from_millis(100));
 }
 
-fn assert_arrived(world: &World, count: u32) {
-    let numbers: Vec<u32> = world.delivered[PROVIDER].iter().map(|p| number(p)).collect();
+fn assert_arrived(pair: &Pair, count: u32) {
+    let numbers: Vec<u32> = pair.delivered[PROVIDER].iter().map(|p| number(p)).collect();
     assert_eq!(numbers, (0..count).collect::<Vec<_>>());
 }
 
 #[test]
 fn an_unchanged_peers_bond_goes_on() {
-    let mut world = World::connected(Setup::default());
-    send(&mut world, 0, 50);
-    let before = peer(&mut world, CUSTOMER);
-    let (events, captured) = (world.events[CUSTOMER].len(), world.captured.len());
-    world.reconfigure(CUSTOMER, |peers, _| peers.insert(0, stranger()));
-    assert_eq!(world.astray.len(), 2, "one initiation to the new peer over each link");
-    assert_eq!(world.captured.len(), captured, "nothing to the old one");
-    let after = world.sides[CUSTOMER].status(world.now).peers.remove(1);
+    let mut pair = Pair::connected(Setup::default());
+    send(&mut pair, 0, 50);
+    let before = peer(&mut pair, CUSTOMER);
+    let (events, captured) = (pair.events[CUSTOMER].len(), pair.captured.len());
+    pair.reconfigure(CUSTOMER, |peers, _| peers.insert(0, stranger()));
+    assert_eq!(pair.astray.len(), 2, "one initiation to the new peer over each link");
+    assert_eq!(pair.captured.len(), captured, "nothing to the old one");
+    let after = pair.sides[CUSTOMER].status(pair.now).peers.remove(1);
     assert_eq!(after.handshakes, before.handshakes);
     assert_eq!(after.inner_sent_packets, 50, "the same bond");
-    send(&mut world, 50, 100);
-    world.reconfigure(CUSTOMER, |_, _| {});
-    send(&mut world, 100, 150);
-    assert_arrived(&world, 150);
-    assert_eq!(world.events[CUSTOMER].len(), events, "no bond came or went");
+    send(&mut pair, 50, 100);
+    pair.reconfigure(CUSTOMER, |_, _| {});
+    send(&mut pair, 100, 150);
+    assert_arrived(&pair, 150);
+    assert_eq!(pair.events[CUSTOMER].len(), events, "no bond came or went");
     // A response comes back over every path that carried the initiation; the first one counts.
-    let customer = &world.sides[CUSTOMER];
+    let customer = &pair.sides[CUSTOMER];
     assert_eq!(customer.drop_total(), customer.drop_count(DropReason::RepeatedResponse));
 }
 
 #[test]
 fn a_removed_peer_is_told_and_a_new_one_is_sought() {
-    let mut world = World::connected(Setup::default());
-    let (customer, provider) = (world.public_key(CUSTOMER), world.public_key(PROVIDER));
-    world.reconfigure(CUSTOMER, |peers, _| *peers = Vec::new());
-    world.run_for(Duration::from_millis(100));
-    assert_eq!(world.events[CUSTOMER].last(), Some(&Event::BondDown(provider)));
-    assert_eq!(world.events[PROVIDER].last(), Some(&Event::BondDown(customer)));
-    send(&mut world, 0, 1);
-    assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::NoPeer), 1);
-    world.reconfigure(CUSTOMER, |_, _| {});
-    world.run_for(Duration::from_millis(500));
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
-    send(&mut world, 0, 10);
-    assert_arrived(&world, 10);
+    let mut pair = Pair::connected(Setup::default());
+    let (customer, provider) = (public_key(CUSTOMER), public_key(PROVIDER));
+    pair.reconfigure(CUSTOMER, |peers, _| *peers = Vec::new());
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(pair.events[CUSTOMER].last(), Some(&Event::BondDown(provider)));
+    assert_eq!(pair.events[PROVIDER].last(), Some(&Event::BondDown(customer)));
+    send(&mut pair, 0, 1);
+    assert_eq!(pair.sides[CUSTOMER].drop_count(DropReason::NoPeer), 1);
+    pair.reconfigure(CUSTOMER, |_, _| {});
+    pair.run_for(Duration::from_millis(500));
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
+    send(&mut pair, 0, 10);
+    assert_arrived(&pair, 10);
 }
 
 #[test]
 fn other_prefixes_act_at_once_and_on_the_same_bond() {
-    let mut world = World::connected(Setup::default());
+    let mut pair = Pair::connected(Setup::default());
     let narrow = |peers: &mut Vec<PeerConfig>| {
         peers[0].allowed_ips = vec![Prefix { address: [10, 98, 0, 0].into(), length: 16 }];
     };
-    world.reconfigure(PROVIDER, |peers, _| narrow(peers));
-    send(&mut world, 0, 10);
-    assert_eq!(world.delivered[PROVIDER].len(), 0);
-    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::SourceNotAllowed), 10);
+    pair.reconfigure(PROVIDER, |peers, _| narrow(peers));
+    send(&mut pair, 0, 10);
+    assert_eq!(pair.delivered[PROVIDER].len(), 0);
+    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::SourceNotAllowed), 10);
     let moved = packet_with([10, 98, 0, 2], [10, 99, 0, 1], 1, 7);
-    world.send(CUSTOMER, &[moved]);
-    world.run_for(Duration::from_millis(100));
-    assert_eq!(world.delivered[PROVIDER].len(), 1);
-    world.reconfigure(CUSTOMER, |peers, _| narrow(peers));
-    send(&mut world, 0, 1);
-    assert_eq!(world.sides[CUSTOMER].drop_count(DropReason::NoPeer), 1);
-    assert_eq!(peer(&mut world, CUSTOMER).handshakes, 1);
+    pair.send(CUSTOMER, &[moved]);
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(pair.delivered[PROVIDER].len(), 1);
+    pair.reconfigure(CUSTOMER, |peers, _| narrow(peers));
+    send(&mut pair, 0, 1);
+    assert_eq!(pair.sides[CUSTOMER].drop_count(DropReason::NoPeer), 1);
+    assert_eq!(peer(&mut pair, CUSTOMER).handshakes, 1);
 }
 
 #[test]
 fn a_new_preshared_key_renews_the_session_once_both_have_it() {
-    let mut world = World::connected(Setup::default());
+    let mut pair = Pair::connected(Setup::default());
     let psk = |peers: &mut Vec<PeerConfig>, byte| {
         peers[0].preshared_key = PresharedKey::from_bytes([byte; 32]);
     };
-    world.reconfigure(CUSTOMER, |peers, _| psk(peers, 7));
-    world.run_for(Duration::from_secs(8));
-    assert_eq!(peer(&mut world, CUSTOMER).handshakes, 1, "the other side still has the old key");
-    send(&mut world, 0, 10);
-    world.reconfigure(PROVIDER, |peers, _| psk(peers, 7));
-    world.run_for(Duration::from_secs(8));
-    assert_eq!(peer(&mut world, CUSTOMER).handshakes, 2);
-    send(&mut world, 10, 20);
-    assert_arrived(&world, 20);
-    let downs = world.events.iter().flatten().filter(|e| matches!(e, Event::BondDown(_)));
+    pair.reconfigure(CUSTOMER, |peers, _| psk(peers, 7));
+    pair.run_for(Duration::from_secs(8));
+    assert_eq!(peer(&mut pair, CUSTOMER).handshakes, 1, "the other side still has the old key");
+    send(&mut pair, 0, 10);
+    pair.reconfigure(PROVIDER, |peers, _| psk(peers, 7));
+    pair.run_for(Duration::from_secs(8));
+    assert_eq!(peer(&mut pair, CUSTOMER).handshakes, 2);
+    send(&mut pair, 10, 20);
+    assert_arrived(&pair, 20);
+    let downs = pair.events.iter().flatten().filter(|e| matches!(e, Event::BondDown(_)));
     assert_eq!(downs.count(), 0, "one bond all along");
 }
 
 #[test]
 fn other_endpoints_are_reached_over_new_paths() {
-    let mut world = World::connected(Setup::default());
-    world.provider_at = ([192, 0, 2, 77], 7788).into();
-    let endpoints = vec![world.provider_at];
-    world.reconfigure(CUSTOMER, |peers, _| peers[0].endpoints = endpoints);
-    world.run_for(Duration::from_secs(1));
-    let after = peer(&mut world, CUSTOMER);
+    let mut pair = Pair::connected(Setup::default());
+    pair.provider_at = ([192, 0, 2, 77], 7788).into();
+    let endpoints = vec![pair.provider_at];
+    pair.reconfigure(CUSTOMER, |peers, _| peers[0].endpoints = endpoints);
+    pair.run_for(Duration::from_secs(1));
+    let after = peer(&mut pair, CUSTOMER);
     let remotes: Vec<_> = after.paths.iter().map(|path| path.remote.as_str()).collect();
     assert_eq!(remotes, ["192.0.2.77:7788", "192.0.2.77:7788"]);
-    assert_eq!(peer(&mut world, PROVIDER).paths.len(), 2, "it was told of those that are left");
+    assert_eq!(peer(&mut pair, PROVIDER).paths.len(), 2, "it was told of those that are left");
     assert_eq!(after.handshakes, 2, "whoever is at the new endpoint is asked at once");
-    send(&mut world, 0, 10);
-    assert_arrived(&world, 10);
+    send(&mut pair, 0, 10);
+    assert_arrived(&pair, 10);
 }
 
 #[test]
 fn an_added_endpoint_disturbs_nothing() {
-    let mut world = World::connected(Setup::default());
-    let captured = world.captured.len();
-    world.reconfigure(CUSTOMER, |peers, _| {
+    let mut pair = Pair::connected(Setup::default());
+    let captured = pair.captured.len();
+    pair.reconfigure(CUSTOMER, |peers, _| {
         peers[0].endpoints.insert(0, ([192, 0, 2, 77], 7788).into());
     });
-    assert_eq!(world.captured.len(), captured);
-    assert_eq!(world.paths_up(CUSTOMER), 2);
+    assert_eq!(pair.captured.len(), captured);
+    assert_eq!(pair.paths_up(CUSTOMER), 2);
 }
 
 #[test]
 fn another_scheduler_and_order_act_on_the_running_bond() {
-    let mut world = World::connected(Setup::default());
-    send(&mut world, 0, 20);
+    let mut pair = Pair::connected(Setup::default());
+    send(&mut pair, 0, 20);
     for side in [CUSTOMER, PROVIDER] {
-        world.reconfigure(side, |_, bond| {
+        pair.reconfigure(side, |_, bond| {
             bond.scheduler.algorithm = Algorithm::Redundant;
             bond.order = Order::Flow;
             bond.resequencer.timer =
                 plait_proto::resequencer::Timer::Fixed(Duration::from_millis(7));
         });
     }
-    send(&mut world, 20, 40);
-    assert_arrived(&world, 40);
-    let after = peer(&mut world, CUSTOMER);
+    send(&mut pair, 20, 40);
+    assert_arrived(&pair, 40);
+    let after = peer(&mut pair, CUSTOMER);
     assert_eq!((after.scheduler.as_str(), after.handshakes), ("redundant", 1));
     // Half of the first twenty over each path, then each packet over both.
     let sent: Vec<_> = after.paths.iter().map(|path| path.sent_packets).collect();
@@ -164,23 +163,23 @@ fn another_scheduler_and_order_act_on_the_running_bond() {
 
 #[test]
 fn a_link_that_stands_by_is_told_to_the_peer_even_if_a_datagram_is_lost() {
-    let mut world = World::connected(Setup::default());
-    let told = |world: &mut World, side| -> Vec<bool> {
-        peer(world, side).paths.iter().map(|path| path.standby).collect()
+    let mut pair = Pair::connected(Setup::default());
+    let told = |pair: &mut Pair, side| -> Vec<bool> {
+        peer(pair, side).paths.iter().map(|path| path.standby).collect()
     };
-    world.links[1].up = false;
-    world.set_standby(CUSTOMER, 1, Some("quota spent: 20.1 of 20 GB this month"));
-    world.run_for(Duration::from_millis(10));
-    world.links[1].up = true;
-    let own = peer(&mut world, CUSTOMER);
+    pair.links[1].up = false;
+    pair.set_standby(CUSTOMER, 1, Some("quota spent: 20.1 of 20 GB this month"));
+    pair.run_for(Duration::from_millis(10));
+    pair.links[1].up = true;
+    let own = peer(&mut pair, CUSTOMER);
     assert_eq!(own.paths[1].reason, "quota spent: 20.1 of 20 GB this month");
     assert_ne!(own.paths[0].reason, own.paths[1].reason);
-    assert_eq!(told(&mut world, CUSTOMER), [false, true]);
-    assert_eq!(told(&mut world, PROVIDER), [false, false], "the datagram was lost");
-    world.run_for(Duration::from_secs(30));
-    assert_eq!(told(&mut world, PROVIDER), [false, true]);
-    world.set_standby(CUSTOMER, 1, None);
-    world.run_for(Duration::from_millis(100));
-    assert_eq!(told(&mut world, PROVIDER), [false, false]);
-    assert_eq!(peer(&mut world, CUSTOMER).paths[1].reason, own.paths[0].reason);
+    assert_eq!(told(&mut pair, CUSTOMER), [false, true]);
+    assert_eq!(told(&mut pair, PROVIDER), [false, false], "the datagram was lost");
+    pair.run_for(Duration::from_secs(30));
+    assert_eq!(told(&mut pair, PROVIDER), [false, true]);
+    pair.set_standby(CUSTOMER, 1, None);
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(told(&mut pair, PROVIDER), [false, false]);
+    assert_eq!(peer(&mut pair, CUSTOMER).paths[1].reason, own.paths[0].reason);
 }

@@ -1,46 +1,45 @@
 //! Either side is killed and starts again; peers that are only remembered; packets that wait.
 
+use plait_pair::{CUSTOMER, Datagram, PROVIDER, Pair, Setup, number, packet};
 use plait_proto::drop_reason::DropReason;
 use plait_proto::time::Duration;
 
-use crate::harness::{CUSTOMER, Captured, PROVIDER, Setup, World, number, packet};
-
-fn initiations(world: &World, from: usize) -> usize {
-    let sent = world.captured.iter().filter(|datagram| datagram.to == 1 - from);
+fn initiations(pair: &Pair, from: usize) -> usize {
+    let sent = pair.captured.iter().filter(|datagram| datagram.to == 1 - from);
     sent.filter(|datagram| datagram.bytes[0] == 0x11).count()
 }
 
 /// Traffic from one side; the other or the same is dead for a time. Gives how long after its
 /// restart the first packet is delivered.
 fn standstill(killed: usize, from: usize, dead_ms: u64, remembers: bool) -> Duration {
-    let mut world = World::connected(Setup::default());
-    let traffic = |world: &mut World| {
-        if !world.dead[from] {
-            world.send(from, &[packet(from, 1, 0)]);
+    let mut pair = Pair::connected(Setup::default());
+    let traffic = |pair: &mut Pair| {
+        if !pair.dead[from] {
+            pair.send(from, &[packet(from, 1, 0)]);
         }
-        world.run_for(Duration::from_millis(10));
+        pair.run_for(Duration::from_millis(10));
     };
     for _ in 0..100 {
-        traffic(&mut world);
+        traffic(&mut pair);
     }
-    world.dead[killed] = true;
+    pair.dead[killed] = true;
     for _ in 0..dead_ms / 10 {
-        traffic(&mut world);
+        traffic(&mut pair);
     }
-    let start = world.now;
+    let start = pair.now;
     if remembers {
-        world.restart_and_remember(killed);
+        pair.restart_and_remember(killed);
     } else {
-        world.restart(killed);
+        pair.restart(killed);
     }
-    world.delivered[1 - from].clear();
+    pair.delivered[1 - from].clear();
     for _ in 0..1000 {
-        traffic(&mut world);
-        if !world.delivered[1 - from].is_empty() {
-            let gone = world.now.since(start);
-            world.run_for(Duration::from_secs(1));
-            assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
-            let status = world.sides[PROVIDER].status(world.now);
+        traffic(&mut pair);
+        if !pair.delivered[1 - from].is_empty() {
+            let gone = pair.now.since(start);
+            pair.run_for(Duration::from_secs(1));
+            assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
+            let status = pair.sides[PROVIDER].status(pair.now);
             let names: Vec<_> = status.peers[0].paths.iter().map(|path| &path.name).collect();
             assert_eq!(names, ["link0", "link1"], "the customer described its links");
             return gone;
@@ -78,121 +77,121 @@ fn a_provider_without_memory_is_found_by_the_traffic() {
 /// Spec H-13, P-11: it initiates where the peer was last reached, and calls.
 #[test]
 fn a_restarted_listener_calls_its_peers() {
-    let mut world = World::connected(Setup::default());
-    world.run_for(Duration::from_secs(10));
-    world.restart_and_remember(PROVIDER);
-    world.run_for(Duration::from_millis(200));
+    let mut pair = Pair::connected(Setup::default());
+    pair.run_for(Duration::from_secs(10));
+    pair.restart_and_remember(PROVIDER);
+    pair.run_for(Duration::from_millis(200));
     for side in [CUSTOMER, PROVIDER] {
-        world.send(side, &[packet(side, 1, 5)]);
-        world.run_for(Duration::from_millis(50));
-        assert_eq!(world.delivered[1 - side].len(), 1);
+        pair.send(side, &[packet(side, 1, 5)]);
+        pair.run_for(Duration::from_millis(50));
+        assert_eq!(pair.delivered[1 - side].len(), 1);
     }
-    assert_eq!(world.sides[PROVIDER].known_routes().len(), 2, "as many as there are paths");
+    assert_eq!(pair.sides[PROVIDER].known_routes().len(), 2, "as many as there are paths");
 }
 
 /// A handshake answers the silence of all paths, but none comes back, and then the peer dies.
 #[test]
 fn regression_a_peer_that_dies_after_a_handshake_that_brought_no_path_is_called_again() {
-    let mut world = World::connected(Setup::default());
-    for link in &mut world.links {
+    let mut pair = Pair::connected(Setup::default());
+    for link in &mut pair.links {
         link.up_to[CUSTOMER] = false;
     }
-    world.captured.clear();
-    let traffic = |world: &mut World, count| {
+    pair.captured.clear();
+    let traffic = |pair: &mut Pair, count| {
         for n in 0..count {
-            world.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
-            world.run_for(Duration::from_millis(10));
+            pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+            pair.run_for(Duration::from_millis(10));
         }
     };
-    traffic(&mut world, 100);
-    let response = |seen: &&Captured| seen.to == CUSTOMER && seen.bytes[0] == 0x12;
-    let response = world.captured.iter().rfind(response).expect("the provider answered").clone();
-    world.inject(CUSTOMER, 0, &response.bytes);
-    traffic(&mut world, 100);
-    assert_eq!(world.sides[CUSTOMER].status(world.now).peers[0].handshakes, 2);
-    world.dead[PROVIDER] = true;
-    traffic(&mut world, 100);
-    world.restart(PROVIDER);
-    for link in &mut world.links {
+    traffic(&mut pair, 100);
+    let response = |seen: &&Datagram| seen.to == CUSTOMER && seen.bytes[0] == 0x12;
+    let response = pair.captured.iter().rfind(response).expect("the provider answered").clone();
+    pair.inject(CUSTOMER, 0, &response.bytes);
+    traffic(&mut pair, 100);
+    assert_eq!(pair.sides[CUSTOMER].status(pair.now).peers[0].handshakes, 2);
+    pair.dead[PROVIDER] = true;
+    traffic(&mut pair, 100);
+    pair.restart(PROVIDER);
+    for link in &mut pair.links {
         link.up_to[CUSTOMER] = true;
     }
-    traffic(&mut world, 300);
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
+    traffic(&mut pair, 300);
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
 }
 
 /// Spec H-13: six times in a row, and again when there is traffic.
 #[test]
 fn a_peer_that_is_gone_is_not_called_for_ever() {
-    let mut world = World::connected(Setup::default());
-    world.dead[CUSTOMER] = true;
-    world.restart_and_remember(PROVIDER);
-    world.run_for(Duration::from_secs(60));
-    assert_eq!(initiations(&world, PROVIDER), 6 * 2, "six attempts over two routes");
-    assert_eq!(world.sides[PROVIDER].poll_timeout(world.now), None, "all is quiet");
-    world.captured.clear();
+    let mut pair = Pair::connected(Setup::default());
+    pair.dead[CUSTOMER] = true;
+    pair.restart_and_remember(PROVIDER);
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(initiations(&pair, PROVIDER), 6 * 2, "six attempts over two routes");
+    assert_eq!(pair.sides[PROVIDER].poll_timeout(pair.now), None, "all is quiet");
+    pair.captured.clear();
     for n in 0..600 {
-        world.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
-        world.run_for(Duration::from_millis(100));
+        pair.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
+        pair.run_for(Duration::from_millis(100));
     }
-    let called = initiations(&world, PROVIDER);
+    let called = initiations(&pair, PROVIDER);
     assert!((2 * 30..=2 * 60).contains(&called), "{called} initiations under traffic in a minute");
-    let lost = world.sides[PROVIDER].drop_count(DropReason::NoSession);
+    let lost = pair.sides[PROVIDER].drop_count(DropReason::NoSession);
     assert!((585..600).contains(&lost), "{lost} packets counted");
 }
 
 #[test]
 fn a_call_without_memory_is_not_made() {
-    let mut world = World::new(Setup::default());
-    world.dead[CUSTOMER] = true;
+    let mut pair = Pair::new(Setup::default());
+    pair.dead[CUSTOMER] = true;
     for n in 0..100 {
-        world.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
-        world.run_for(Duration::from_millis(100));
+        pair.send(PROVIDER, &[packet(PROVIDER, 1, n)]);
+        pair.run_for(Duration::from_millis(100));
     }
-    assert_eq!(initiations(&world, PROVIDER), 0);
+    assert_eq!(initiations(&pair, PROVIDER), 0);
 }
 
 #[test]
 fn a_bond_that_expired_comes_back_with_the_listeners_traffic() {
-    let mut world = World::connected(Setup::default());
-    for link in &mut world.links {
+    let mut pair = Pair::connected(Setup::default());
+    for link in &mut pair.links {
         link.up = false;
     }
-    world.dead[CUSTOMER] = true;
-    world.run_for(Duration::from_secs(400));
-    assert_eq!(world.sides[PROVIDER].status(world.now).peers[0].state, "down");
-    assert_eq!(world.sides[PROVIDER].known_routes().len(), 2);
-    world.captured.clear();
-    world.send(PROVIDER, &[packet(PROVIDER, 1, 0)]);
-    assert_eq!(initiations(&world, PROVIDER), 2);
+    pair.dead[CUSTOMER] = true;
+    pair.run_for(Duration::from_secs(400));
+    assert_eq!(pair.sides[PROVIDER].status(pair.now).peers[0].state, "down");
+    assert_eq!(pair.sides[PROVIDER].known_routes().len(), 2);
+    pair.captured.clear();
+    pair.send(PROVIDER, &[packet(PROVIDER, 1, 0)]);
+    assert_eq!(initiations(&pair, PROVIDER), 2);
 }
 
 #[test]
 fn packets_wait_for_the_first_path() {
-    let mut world = World::new(Setup::default());
+    let mut pair = Pair::new(Setup::default());
     for side in [CUSTOMER, PROVIDER] {
-        world.send(side, &(0..40).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
+        pair.send(side, &(0..40).map(|n| packet(side, 1, n)).collect::<Vec<_>>());
     }
-    world.run_for(Duration::from_millis(200));
+    pair.run_for(Duration::from_millis(200));
     for side in [CUSTOMER, PROVIDER] {
-        let numbers: Vec<u32> = world.delivered[1 - side].iter().map(|p| number(p)).collect();
+        let numbers: Vec<u32> = pair.delivered[1 - side].iter().map(|p| number(p)).collect();
         assert_eq!(numbers, (0..32).collect::<Vec<_>>(), "from side {side}");
-        assert_eq!(world.sides[side].drop_count(DropReason::NoSession), 8);
+        assert_eq!(pair.sides[side].drop_count(DropReason::NoSession), 8);
     }
 }
 
 #[test]
 fn packets_that_waited_too_long_are_dropped() {
-    let mut world = World::new(Setup::default());
-    for link in &mut world.links {
+    let mut pair = Pair::new(Setup::default());
+    for link in &mut pair.links {
         link.up = false;
     }
-    world.send(PROVIDER, &[packet(PROVIDER, 1, 1)]);
-    world.run_for(Duration::from_secs(1));
-    for link in &mut world.links {
+    pair.send(PROVIDER, &[packet(PROVIDER, 1, 1)]);
+    pair.run_for(Duration::from_secs(1));
+    for link in &mut pair.links {
         link.up = true;
     }
-    world.run_for(Duration::from_secs(6));
-    assert_eq!([world.paths_up(CUSTOMER), world.paths_up(PROVIDER)], [2, 2]);
-    assert!(world.delivered[CUSTOMER].is_empty());
-    assert_eq!(world.sides[PROVIDER].drop_count(DropReason::NoSession), 1);
+    pair.run_for(Duration::from_secs(6));
+    assert_eq!([pair.paths_up(CUSTOMER), pair.paths_up(PROVIDER)], [2, 2]);
+    assert!(pair.delivered[CUSTOMER].is_empty());
+    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::NoSession), 1);
 }

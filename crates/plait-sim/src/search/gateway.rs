@@ -1,38 +1,24 @@
 //! The gateways of the search.
 
-use core::net::{IpAddr, SocketAddr};
-use core::time::Duration;
+use core::net::SocketAddr;
 
-use plait_proto::config::{
-    BondConfig, EndpointConfig, LinkConfig, LossDetection, Order, PeerConfig, Prefix, RekeyLimits,
-    SocketId,
-};
+use plait_pair::{CUSTOMER, Gateway, PROVIDER, WALL_CLOCK_AT_ZERO, private_key};
+use plait_proto::config::{BondConfig, LinkConfig, LossDetection, Order, RekeyLimits};
 use plait_proto::endpoint::Endpoint;
 use plait_proto::faults::Faults;
 use plait_proto::resequencer::ResequencerConfig;
-use plait_proto::rng::Rng;
 use plait_proto::scheduler::{Algorithm, SchedulerConfig};
-use plait_proto::session::{PresharedKey, PrivateKey};
+use plait_proto::session::PresharedKey;
+use plait_proto::time::Duration;
 
 use super::network::{PROVIDER_AT, Side};
 use super::setup::Setup;
 
-/// The wall clock at the start, in seconds since 1970.
-const WALL_CLOCK_S: u64 = 1_700_000_000;
-const KEEPALIVE: Duration = Duration::from_secs(25);
-
-fn key(side: Side) -> PrivateKey {
-    PrivateKey::from_bytes(match side {
-        Side::Customer | Side::Clone => [1; 32],
-        Side::Provider => [2; 32],
-    })
-}
-
-/// The inner address of a side's host.
-fn inner(side: Side) -> [u8; 4] {
+/// Which of the pair's sides a side is: the clone has the customer's key.
+fn role(side: Side) -> usize {
     match side {
-        Side::Customer | Side::Clone => [10, 99, 0, 2],
-        Side::Provider => [10, 99, 0, 1],
+        Side::Customer | Side::Clone => CUSTOMER,
+        Side::Provider => PROVIDER,
     }
 }
 
@@ -44,35 +30,29 @@ pub(super) fn gateway(
     seed: u8,
     customer_at: SocketAddr,
 ) -> Endpoint {
-    let links = if side == Side::Provider { 1 } else { setup.links };
+    let role = role(side);
+    let links = if role == PROVIDER { 1 } else { setup.links };
     let link = |at: usize| LinkConfig {
-        socket: SocketId(at as u16),
-        name: format!("link{at}"),
         price: 0,
-        weight: 1,
-        standby: false,
-        metered: setup.metered && side != Side::Provider,
+        metered: setup.metered && role == CUSTOMER,
+        ..plait_pair::link_config(at as u16)
     };
-    let config = EndpointConfig {
-        private_key: key(side),
-        wall_clock_at_zero: Duration::from_secs(WALL_CLOCK_S),
+    let gateway = Gateway {
+        side: role,
+        wall_clock_at_zero: WALL_CLOCK_AT_ZERO,
         links: (0..links).map(link).collect(),
         bond: bond_config(),
-    };
-    let other = if side == Side::Provider { Side::Customer } else { Side::Provider };
-    let peer = PeerConfig {
-        public_key: key(other).toy_public_key(),
-        preshared_key: PresharedKey::default(),
-        endpoints: match side {
-            Side::Customer | Side::Clone => vec![PROVIDER_AT],
-            Side::Provider if setup.both_seek => vec![customer_at],
-            Side::Provider => Vec::new(),
+        seeks: match role {
+            CUSTOMER => vec![PROVIDER_AT],
+            _ if setup.both_seek => vec![customer_at],
+            _ => Vec::new(),
         },
-        allowed_ips: vec![Prefix { address: IpAddr::from(inner(other)), length: 32 }],
-        keepalive: KEEPALIVE,
+        other: private_key(1 - role).toy_public_key(),
+        psk: PresharedKey::default(),
+        others: Vec::new(),
+        seed: [seed.wrapping_add(100 * side as u8); 32],
     };
-    let seed = [seed.wrapping_add(100 * side as u8); 32];
-    Endpoint::for_search(config, vec![peer], Rng::from_seed(seed), put_back)
+    gateway.build(|config, peers, rng| Endpoint::for_search(config, peers, rng, put_back))
 }
 
 /// What the program has by default.
@@ -90,15 +70,8 @@ fn bond_config() -> BondConfig {
 }
 
 /// An inner UDP packet from a side's host to the other's.
-pub(super) fn packet(from: Side, number: u32) -> [u8; 32] {
-    let to = if from == Side::Provider { Side::Customer } else { Side::Provider };
-    let mut packet = [0; 32];
-    packet[..12].copy_from_slice(&[0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0]);
-    packet[12..16].copy_from_slice(&inner(from));
-    packet[16..20].copy_from_slice(&inner(to));
-    packet[20..28].copy_from_slice(&[0, 7, 0, 9, 0, 12, 0, 0]);
-    packet[28..].copy_from_slice(&number.to_be_bytes());
-    packet
+pub(super) fn packet(from: Side, number: u32) -> Vec<u8> {
+    plait_pair::packet(role(from), 7, number)
 }
 
 /// The number that [`packet`] wrote.

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use plait_pair::INNER_IPS;
 use plait_proto::config::{BondConfig, Order};
 use plait_proto::resequencer::{LatePolicy, Timer};
 use plait_proto::stats::PeerStatus;
 use plait_proto::time::{Duration, Instant};
 
-use super::gateway::INNER_IPS;
 use super::load::PACKET_BYTES_MIN;
 use crate::prng::Prng;
 

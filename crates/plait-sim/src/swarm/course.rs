@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use plait_pair::{CUSTOMER, PROVIDER, datagrams, public_key};
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::scheduler::Algorithm;
 use plait_proto::stats::{PathState, PathStatus, PeerStatus};
@@ -13,7 +14,7 @@ use plait_proto::wire::ecn::Ecn;
 use super::check::{self, Chatter, Ledger, TimerWatch, Violation, violation};
 use super::draw::Draw;
 use super::fault::Action;
-use super::gateway::{self, CUSTOMER, PROVIDER};
+use super::gateway;
 use super::intruder::{self, Intruder};
 use super::load::{Flow, FlowPlan};
 use super::plan::Plan;
@@ -76,7 +77,7 @@ impl<'p, 't> Course<'p, 't> {
             chatter: Chatter::default(),
             paths: plan.links.len(),
         });
-        let victim = gateway::keys()[PROVIDER].public_key();
+        let victim = public_key(PROVIDER);
         let intruder = plan.hostile.then(|| {
             let draw = Draw::new(plan.seed ^ 0x496e_7472_7564_6572);
             Intruder::new(victim, plan.cipher, draw)
@@ -244,9 +245,7 @@ impl<'p, 't> Course<'p, 't> {
             if let Some(intruder) = &mut self.intruder
                 && intruder::is_address(transmit.remote)
             {
-                let size = transmit.segment_size.unwrap_or(transmit.contents.len());
-                let datagrams = transmit.contents.chunks(size.max(1));
-                datagrams.for_each(|bytes| intruder.hear(now, bytes));
+                datagrams(&transmit).for_each(|bytes| intruder.hear(now, bytes));
                 continue;
             }
             let (link, bindings) = match at {
@@ -256,8 +255,7 @@ impl<'p, 't> Course<'p, 't> {
                 }
                 _ => binding_of(transmit.remote),
             };
-            let size = transmit.segment_size.unwrap_or(transmit.contents.len());
-            for bytes in transmit.contents.chunks(size.max(1)) {
+            for bytes in datagrams(&transmit) {
                 self.sides[at].chatter.out += 1;
                 self.datagrams += 1;
                 self.wires.send(now, (link, at), bindings, bytes);

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use plait_pair::{CUSTOMER, INNER_IPS, KEEPALIVE, PROVIDER, WALL_CLOCK_AT_ZERO};
 use plait_proto::config::{PeerConfig, Prefix, SocketId};
 use plait_proto::path::Route;
 use plait_proto::seq::BondSeq;
@@ -13,7 +14,6 @@ use plait_proto::wire::ecn::Ecn;
 use plait_proto::wire::sealed::ControlPrefix;
 
 use super::draw::Draw;
-use super::gateway::{CUSTOMER, INNER_IPS, KEEPALIVE, PROVIDER, WALL_CLOCK_AT_ZERO_S};
 use crate::hostile::content::{Addresses, Content, Kind, Made};
 use crate::hostile::{Heard, HostilePeer, replies_to};
 use crate::world::CipherChoice;
@@ -123,8 +123,7 @@ impl Intruder {
     }
 
     fn wall_clock(now: Instant) -> Duration {
-        Duration::from_secs(WALL_CLOCK_AT_ZERO_S.unsigned_abs())
-            + Duration::from_nanos(now.as_nanos())
+        WALL_CLOCK_AT_ZERO + now.since(Instant::ZERO)
     }
 
     fn burst(&mut self, now: Instant) -> Vec<Made> {

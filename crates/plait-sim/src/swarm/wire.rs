@@ -1,8 +1,8 @@
 //! Links of the swarm: the link model, and datagrams that arrive twice or changed.
 
-use std::collections::BTreeMap;
-
+use plait_pair::Flying;
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::sealed::TAG_BYTES;
 
 use super::draw::Draw;
 use super::idle::IdlePath;
@@ -44,8 +44,7 @@ pub(super) struct Wires {
     plans: Vec<LinkPlan>,
     bindings: Vec<u16>,
     /// Second copies on their way.
-    strays: BTreeMap<(Instant, u64), Datagram>,
-    strayed: u64,
+    strays: Flying<Datagram>,
     cipher: CipherChoice,
     draw: Draw,
     spare: Vec<Vec<u8>>,
@@ -59,8 +58,7 @@ impl Wires {
             ways,
             plans: plans.to_vec(),
             bindings: vec![0; plans.len()],
-            strays: BTreeMap::new(),
-            strayed: 0,
+            strays: Flying::default(),
             cipher,
             draw,
             spare: Vec::new(),
@@ -68,8 +66,8 @@ impl Wires {
     }
 
     pub(super) fn next_event(&self) -> Option<Instant> {
-        let strays = self.strays.first_key_value().map(|((at, _), _)| *at);
-        self.ways.iter().flatten().filter_map(|way| way.due).chain(strays).min()
+        let due = self.ways.iter().flatten().filter_map(|way| way.due);
+        due.chain(self.strays.next_at()).min()
     }
 
     /// Sends a copy of a datagram.
@@ -105,8 +103,8 @@ impl Wires {
     }
 
     fn take(&mut self, now: Instant) -> Option<Datagram> {
-        if self.strays.first_key_value().is_some_and(|((at, _), _)| *at <= now) {
-            return self.strays.pop_first().map(|(_, datagram)| datagram);
+        if let Some(stray) = self.strays.poll(now) {
+            return Some(stray);
         }
         let ways = self.ways.iter_mut().flatten();
         for way in ways.filter(|way| way.due.is_some_and(|due| due <= now)) {
@@ -126,8 +124,7 @@ impl Wires {
             let Datagram { link, way, bindings, ref bytes } = datagram;
             let bytes = bytes.clone();
             let at = now + self.draw.millis(0, STRAY_DELAY_MAX_MS);
-            self.strayed += 1;
-            self.strays.insert((at, self.strayed), Datagram { link, way, bindings, bytes });
+            self.strays.send(at, Datagram { link, way, bindings, bytes });
         }
         if self.draw.happens(plan.corrupted) {
             self.corrupt(&mut datagram.bytes);
@@ -136,9 +133,8 @@ impl Wires {
     }
 
     fn corrupt(&mut self, bytes: &mut Vec<u8>) {
-        /// The end of every datagram: a tag or a MAC.
-        const TAG_BYTES: usize = 16;
-        // The null cipher guards the tag and not the text.
+        // Every datagram ends in a tag or in a MAC of the same length. The null cipher guards it
+        // and not the text.
         let first = match self.cipher {
             CipherChoice::Null => bytes.len().saturating_sub(TAG_BYTES),
             CipherChoice::Real if self.draw.one_in(4) => {

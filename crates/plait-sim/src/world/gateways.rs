@@ -199,7 +199,7 @@ impl Gateways {
             }
         }
         while let Some(packet) = endpoint.poll_deliver() {
-            delivered.push(Packet::read(packet));
+            delivered.extend(Packet::read(packet));
         }
         while endpoint.poll_event().is_some() {}
         alarm.set(endpoint.poll_timeout(course.now), Event::Gateway(side), &mut course.queue);

@@ -157,6 +157,26 @@ fn tcp_over_a_bond() {
 }
 
 #[test]
+fn open_loop_schedulers() {
+    let metrics = [
+        "goodput_mbit.bulk",
+        "utilisation_percent.a",
+        "utilisation_percent.b",
+        "link_loss_percent.a",
+        "link_loss_percent.b",
+        "link_queue_ms.a",
+        "link_queue_ms.b",
+    ];
+    check("open-schedulers", &small("open-schedulers"), &metrics);
+}
+
+#[test]
+fn closed_loop_schedulers() {
+    let metrics = ["goodput_mbit.bulk", "utilisation_percent.a", "utilisation_percent.b"];
+    check("closed-schedulers", &small("closed-schedulers"), &metrics);
+}
+
+#[test]
 fn tcp_over_a_link() {
     let metrics = [
         "goodput_mbit.bulk",

@@ -8,6 +8,7 @@ mod guide;
 mod null_cipher;
 mod paper_002;
 mod scenarios;
+mod schedulers;
 mod steer;
 mod swarm;
 mod topology;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cli::On;
 use crate::machine::Machine;
 use crate::set::Missing;
 use crate::set::score::tests::{rung, score};
@@ -7,10 +8,12 @@ fn page(on: On, policies: &[&str], scores: &[Vec<Score>]) -> String {
     let policies: Vec<Policy> = policies.iter().map(|name| name.parse().unwrap()).collect();
     let machine = Machine { cpu: "a & b".into(), cores: 2, kernel: "7.0".into() };
     let missing = vec![Missing { rung: "bbr/x".into(), why: "no <controller>".into() }];
-    let (on_name, rungs) = (on.name(), scores.len());
-    let more = More { on: on_name, machine, rungs, missing, seeds: 3, elapsed_s: 7.0 };
+    let rungs = scores.len();
+    let more = More { on: on.name(), machine, rungs, missing, seeds: 3, elapsed_s: 7.0 };
+    let figures = [Figure::number("lowest", 0.6, "ratio").at_least(0.95, "a source")];
+    let summary = Summary::new("ladder", &figures, more);
     let command = "plait-lab run ladder --only a<b";
-    Page { on, title: "t", policies: &policies, scores, command, more: &more }.html()
+    Page { title: "t", policies: &policies, scores, command, summary: &summary }.html()
 }
 
 fn of_two() -> String {
@@ -28,7 +31,7 @@ fn the_page_needs_nothing_else_and_is_well_formed() {
     for outside in ["http:", "https:", "src=", "href=", "@import", "url(", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
-    for tag in ["section", "table", "tr", "td", "svg", "g", "text", "div", "p", "span", "h3"] {
+    for tag in ["section", "table", "tr", "td", "svg", "text", "div", "p", "span", "h3"] {
         let opened =
             page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
         assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
@@ -56,23 +59,23 @@ fn words_from_elsewhere_are_escaped() {
 #[test]
 fn rungs_keep_their_order_and_policies_stand_side_by_side() {
     let page = of_two();
-    let (slow, fast) = (page.find("rates/b, default"), page.find("rates/a, default"));
-    assert!(slow.unwrap() < fast.unwrap());
-    assert_eq!(page.matches("<tr><td").count(), 4);
-    assert!(page.contains("rates/b, min-rtt: A_r 0.950, the best link alone 0.750"));
+    let (slow, fast) = (page.find(">b</text>").unwrap(), page.find(">a</text>").unwrap());
+    assert!(slow < fast, "the worst first");
+    assert_eq!(page.matches("class=\"level c0\" d=\"M0").count(), 2);
+    assert_eq!(page.matches("class=\"level c1\" d=\"M0").count(), 2);
     assert!(page.contains("<td class=\"number bad\" data-name=\"A_r\">0.600</td>"));
-    assert!(page.contains("\">1.500</td>"));
+    assert!(page.contains("\">1.50</text>"), "{page}");
 }
 
 #[test]
-fn bars_are_as_long_as_the_ratio_and_the_mark_stands_at_the_best_link() {
-    let svg = picture(&["default".parse().unwrap()], &[vec![score(&rung("rates/b", true), 40.0)]]);
-    // One is at 715 and zero at 175.
-    assert!(svg.contains("<path class=\"bar c0\" d=\"M175 31.0H715.0\"/>"), "{svg}");
-    assert!(svg.contains("<path class=\"mark\" d=\"M580.0 25.0V37.0\"/>"), "{svg}");
-    let beyond =
-        picture(&["default".parse().unwrap()], &[vec![score(&rung("rates/b", true), 60.0)]]);
-    assert!(beyond.contains(">1.6</text>") && !beyond.contains(">1.8</text>"), "{beyond}");
+fn the_result_stands_in_words_before_the_bars_and_the_checks_after() {
+    let page = of_two();
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    let headline = place("rate on 1 of 2 rungs (50.0 %), and in the median 0.75 of the links");
+    assert!(headline < place("class=\"level c0\" d=\"M0"));
+    assert!(place("0 of 1 required checks hold. Failed: lowest.") < place("<h3>Checks"));
+    assert!(place("class=\"axis\"") > headline, "the sum is a line");
+    assert_eq!(page.matches("<circle class=\"ring\" cx=\"19\"").count(), 1, "and has its key");
 }
 
 #[test]

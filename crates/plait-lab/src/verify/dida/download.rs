@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use plait_proto::dida::DidaStats;
 use plait_sim::scenario::app::Traffic;
-use plait_sim::scenario::{Cell, CellResult, Scenario};
+use plait_sim::scenario::{Cell, CellResult};
 
 use super::super::{Effort, Figure};
 use crate::cli::{On, RunArgs};
@@ -54,7 +54,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let turns = (0..2 * effort.runs).flat_map(|run| cells.iter().map(move |cell| (run, *cell)));
     let turns: Vec<_> = turns.filter(|(run, cell)| *run < runs(cell, effort)).collect();
     let time =
-        |cell: &Cell| SET_UP + Duration::from_secs(size_bytes(cell) * 8 / GUESS_MBIT / 1_000_000);
+        |cell: &Cell| SET_UP + Duration::from_secs(transfer(cell).0 * 8 / GUESS_MBIT / 1_000_000);
     let total = turns.iter().map(|(_, cell)| time(cell)).sum();
     let mut progress = Progress::new(turns.len(), total);
     for (run, cell) in turns {
@@ -67,15 +67,12 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn transfer(scenario: &Scenario) -> (u64, bool) {
-    match &scenario.apps[0].traffic {
+/// Bytes of the file, and whether its sender has SACK.
+fn transfer(cell: &Cell) -> (u64, bool) {
+    match &cell.scenario.apps[0].traffic {
         Traffic::Tcp(tcp) => (tcp.transfer_bytes.unwrap_or(0), tcp.tcp.sack),
         _ => (0, true),
     }
-}
-
-fn size_bytes(cell: &Cell) -> u64 {
-    transfer(&cell.scenario).0
 }
 
 fn fluctuates(cell: &Cell) -> bool {
@@ -84,7 +81,7 @@ fn fluctuates(cell: &Cell) -> bool {
 
 /// A sender without SACK is measured on steady links alone.
 fn is_measured(cell: &Cell) -> bool {
-    let (bytes, has_sack) = transfer(&cell.scenario);
+    let (bytes, has_sack) = transfer(cell);
     has_sack || (!fluctuates(cell) && bytes <= WITHOUT_SACK_BYTES_MAX)
 }
 
@@ -104,7 +101,7 @@ fn sender_of_machine() -> Figure {
 impl Measured {
     fn fetch(&mut self, cell: &Cell, run: u64) -> Result<()> {
         for left in (0..TRIES).rev() {
-            let (file, lateness) = fetch::run(cell, size_bytes(cell), run)?;
+            let (file, lateness) = fetch::run(cell, transfer(cell).0, run)?;
             if lateness.is_too_late() && left > 0 {
                 output::note(format!("{}: the machine was too busy; once more", cell.name));
                 continue;
@@ -207,7 +204,7 @@ mod tests {
         for cell in &experiment.cells {
             let way = cell.settings["way"].as_str().unwrap().to_owned();
             let (steer, app) = (cell.scenario.steer.as_ref().unwrap(), &cell.scenario.apps[0]);
-            let (bytes, has_sack) = transfer(&cell.scenario);
+            let (bytes, has_sack) = transfer(cell);
             let size = cell.settings["size"].as_str().unwrap();
             assert_eq!(format!("{}-MB", bytes / 1_000_000), size, "{}", cell.name);
             assert_eq!(has_sack, !way.contains("no-sack"), "{}", cell.name);

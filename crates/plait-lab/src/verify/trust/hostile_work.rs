@@ -19,7 +19,7 @@ use plait_sim::hostile::content::Kind;
 use scene::{Cost, Loop, Scene};
 
 use super::super::{Effort, Figure};
-use crate::output;
+use crate::output::{self, Meter};
 use crate::process;
 
 const SOURCE: &str = "docs/threat-model.md, what a customer can do";
@@ -92,6 +92,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     };
     let blocks = total.div_ceil(rows.len() as u64).div_ceil(BLOCK as u64) as usize;
     let (mut figures, mut outcomes, mut panics) = (Vec::new(), Vec::new(), 0);
+    let mut meter = Meter::new("trust.3", "kinds", rows.len());
     for row in &rows {
         match catch_unwind(AssertUnwindSafe(|| measure(row, blocks))) {
             Ok(outcome) => {
@@ -104,6 +105,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
                 panics += 1;
             }
         }
+        meter.finished_one();
     }
     let mut all = summary(&outcomes, total, panics);
     all.extend(figures);

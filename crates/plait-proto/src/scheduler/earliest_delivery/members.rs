@@ -3,7 +3,7 @@
 //! its rate outweighs what its delay costs.
 
 use super::super::by_path::ByPath;
-use super::super::delivery::{ack_interval, base_rtt, one_way_delay, price_classes};
+use super::super::delivery::{ack_interval, base_rtt, one_way_delay, price_classes, seen_excess};
 use super::super::stall::Stalls;
 use super::super::{BulkLoad, COPIES_LOSS_PERMILLE, PathView, View};
 use super::PathState;
@@ -110,8 +110,12 @@ impl Members {
             }
             let may_join = |path: &&PathView| states.get(path.id).is_some_and(|it| it.may_join);
             let mut candidates: Vec<&PathView> = class.iter().filter(may_join).collect();
-            candidates.sort_by_key(|path| bulk_delay(path));
-            let class_quickest = candidates.first().map(|path| bulk_delay(path));
+            let delay_of = |path: &PathView, states: &ByPath<PathState>| {
+                let state = states.get(path.id).copied().unwrap_or_default();
+                expected_delay(path, &state)
+            };
+            candidates.sort_by_key(|path| delay_of(path, states));
+            let class_quickest = candidates.first().map(|path| delay_of(path, states));
             quickest = quickest.min(class_quickest.unwrap_or(Duration::MAX));
             let class_empty = candidates.iter().map(|path| base_rtt(path) / 2).min();
             quickest_empty = quickest_empty.min(class_empty.unwrap_or(Duration::MAX));
@@ -119,7 +123,7 @@ impl Members {
             let (horizon, pipe) = self.horizon(&candidates, states, chosen, &flows);
             for path in class {
                 let state = states.touch(path.id);
-                let delay = bulk_delay(path);
+                let delay = expected_delay(path, state);
                 let pays = horizon.is_some_and(|horizon| delay <= horizon);
                 let is_tried = !is_known(path, state) && is_near(delay, quickest);
                 let is_only_hope = quickest == delay && chosen.bits_per_second == 0;
@@ -142,13 +146,16 @@ impl Members {
         let mut pipe = cheaper;
         let mut best =
             (self.worth(cheaper, cheaper, false, Joined::default(), flows), cheaper, None);
+        let mut is_any_known = cheaper.bits_per_second > 0;
         for path in candidates {
             let state = states.get(path.id).copied().unwrap_or_default();
-            // What the first path carries says what to expect of others.
-            if !is_known(path, &state) && pipe.bits_per_second == 0 {
-                break;
+            let is_known = is_known(path, &state);
+            // What a known path carries says what to expect of others; a guess says nothing.
+            if !is_known && !is_any_known && pipe.bits_per_second > 0 {
+                continue;
             }
-            let delay = bulk_delay(path);
+            is_any_known |= is_known;
+            let delay = expected_delay(path, &state);
             let rate = expected_rate(path, &state, pipe.bits_per_second);
             pipe = Pipe {
                 bits_per_second: pipe.bits_per_second.saturating_add(rate),
@@ -223,6 +230,15 @@ fn expected_rate(path: &PathView, state: &PathState, quicker: u64) -> u64 {
         Some(before) => useful.max(before.bits_per_second() / 2 * 3),
         None => useful.max(quicker / 2).max(USUAL_BITS_PER_SECOND),
     }
+}
+
+/// The delay that the path adds to a bulk flow. While its capacity is a guess, what is in flight
+/// implies no queue: only round trips show one.
+fn expected_delay(path: &PathView, state: &PathState) -> Duration {
+    if is_known(path, state) {
+        return bulk_delay(path);
+    }
+    bulk_delay(path).min((base_rtt(path) / 2).saturating_add(seen_excess(path)))
 }
 
 /// So much slower a path is tried by whoever comes: no flow notices.

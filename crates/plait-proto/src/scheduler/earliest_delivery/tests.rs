@@ -246,6 +246,25 @@ fn an_unknown_capacity_is_tried_if_a_usual_one_would_pay() {
     assert_eq!(case.decide(&[quick, far(4501)], bulk(PLENTY)), "0");
 }
 
+/// 20 Mbit/s on its way for 12 ms more than empty, beside a path of 45 ms that nobody knows.
+#[test]
+fn regression_a_known_path_is_not_left_because_an_unknown_one_looks_quicker_for_a_moment() {
+    let known = link(0, 20, 25).build();
+    let queued = PathView { in_flight_bytes: 110_000, window_bytes: Some(200_000), ..known };
+    let unknown = shut(link(1, 20, 45));
+    assert!(one_way_delay(&queued) > base_rtt(&unknown) / 2);
+    assert_eq!(Case::knowing(&[known]).decide(&[queued, unknown], bulk(PLENTY)), "0");
+}
+
+/// What a controller in its first round trips has in flight is much for what it knows to arrive.
+#[test]
+fn regression_packets_in_flight_over_an_unknown_path_are_no_queue() {
+    let starting = link(0, 1, 25).in_flight(15_000).build();
+    let starting = PathView { window_bytes: Some(30_000), ..starting };
+    let unknown = shut(link(1, 1, 45));
+    assert_eq!(Case::new().decide(&[starting, unknown], bulk(PLENTY)), "0");
+}
+
 /// 9 Mbit/s beside 500 are not worth 80 ms, half as much again would be.
 #[test]
 fn a_path_left_aside_is_tried_again_after_half_a_minute() {

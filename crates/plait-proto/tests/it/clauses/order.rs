@@ -27,7 +27,7 @@ fn a_data_datagram_holds_one_packet_and_32_bytes() {
         let [Seen { bytes, what: What::Data { seq, prev, inner }, .. }] = &data[..] else {
             panic!("one datagram, not {data:?}");
         };
-        assert_eq!((crate::harness::number(inner), *seq), (number, number));
+        assert_eq!((plait_pair::number(inner), *seq), (number, number));
         assert_eq!(*prev, u16::from(number > 0), "the first packet of a lane waits for nothing");
         assert_eq!(*bytes, inner.len() + 32);
     }

@@ -300,7 +300,7 @@ fn removals_and_changes_are_told_three_times() {
         seen.iter().map(|seen| seen.at.since(start).as_millis()).collect()
     };
     let start = peer.now;
-    let link = crate::harness::link_config(0);
+    let link = plait_pair::link_config(0);
     peer.endpoint.update_link(start, plait_proto::config::LinkConfig { weight: 7, ..link });
     peer.run_ms(5000);
     let told = peer.take_with(|frame| matches!(frame, Frame::PathInfo(info) if info.weight == 7));

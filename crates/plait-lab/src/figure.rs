@@ -86,17 +86,20 @@ impl Figure {
         self.within(Some(value), Some(value), source)
     }
 
-    /// The value must lie between these, as far as there are any.
+    /// The value must lie between these, as far as there are any. Words lie in no band: they say
+    /// that there is no value.
     pub(crate) fn within(
         mut self,
         low: Option<f64>,
         high: Option<f64>,
         source: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let Value::Number(value) = self.value else {
-            unreachable!("only numbers are given bands");
+        self.ok = match self.value {
+            Value::Number(value) => {
+                low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high)
+            }
+            Value::Text(_) => false,
         };
-        self.ok = low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high);
         Self { low, high, source: source.into(), ..self }
     }
 

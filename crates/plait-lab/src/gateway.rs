@@ -24,7 +24,7 @@ pub(crate) use bond::{Bond, BondSetup};
 pub(crate) use config::path_over;
 pub(crate) use measured::MeasuredView;
 pub(crate) use plait_toml::gateway::{GatewayFile, Path as GatewayPath};
-pub(crate) use status::{PeerView, Status};
+pub(crate) use status::Status;
 
 /// The port that the provider's gateway listens on.
 pub(crate) const LISTEN_PORT: u16 = 7788;

@@ -245,6 +245,7 @@ mod tests {
             cells: Selector::default(),
             low: None,
             high: None,
+            absent: None,
             required: true,
             source: "s".into(),
             note: String::new(),

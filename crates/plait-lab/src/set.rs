@@ -8,17 +8,17 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::cli::{On, RunArgs};
 use crate::figure::{Figure, Summary};
-use crate::list::Catalogue;
+use crate::list::{Catalogue, SETS};
 use crate::machine::Machine;
 use crate::output::{self, Output, Verdict};
 use crate::policy::Policy;
 use crate::record::{Record, Results};
-use crate::report::PageFile;
+use crate::report::{self, PageFile};
 use crate::run::{self, Engine, Known, Plan, Sink, netns};
 
 mod check;
@@ -28,7 +28,8 @@ mod score;
 mod sum;
 mod words;
 
-use manifest::Manifest;
+pub(crate) use check::{figures_of, of_checks};
+use manifest::{Manifest, Member};
 use page::Page;
 use score::{Rung, Score};
 use sum::{Sum, broken};
@@ -142,7 +143,7 @@ impl Set {
             on: args.on,
             plans: &plans.all,
             shard: args.shard,
-            leaves_out: true,
+            leaves_out: !self.manifest.checks.is_empty(),
         };
         let keep = |run: &_| sink.put_to_file(&Record::Run(Clone::clone(run)));
         let runs = engine.carry_out(&mut known, keep)?;
@@ -153,6 +154,9 @@ impl Set {
         }
         let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
         let results: Vec<Results> = evaluated.collect();
+        if self.manifest.checks.is_empty() {
+            return self.tell_each(&results, page, output);
+        }
         let climbed = Climbed::new(&plans, &results);
         let more = climbed.more(args.on, &plans, started);
         climbed.tell_all(args.on, &plans.policies, &more, output)?;
@@ -170,14 +174,30 @@ impl Set {
         Ok(verdict)
     }
 
+    /// Prints what each scenario comes to by its own checks.
+    fn tell_each(
+        &self,
+        results: &[Results],
+        page: Option<PageFile>,
+        output: &Output,
+    ) -> Result<Verdict> {
+        for lines in results.iter().map(report::words::experiment) {
+            lines.into_iter().chain([String::new()]).try_for_each(|line| output.line(line))?;
+        }
+        page.map_or(Ok(()), |page| page.write(results))?;
+        let figures: Vec<Figure> = results.iter().flat_map(of_checks).collect();
+        let summary = Summary::new(&self.manifest.name, &figures, serde_json::json!({}));
+        output.record("summary", &summary)?;
+        Ok(Verdict::of(summary.ok))
+    }
+
     /// What the set's checks find, with the default policy on the simulator.
-    pub(crate) fn figures(name: &str, on: On, is_quick: bool) -> Result<Vec<Figure>> {
-        let mut args = RunArgs::of(name, on);
-        args.quick = is_quick;
-        let Some(set) = Self::find(&args)? else { bail!("no set is called \"{name}\"") };
+    pub(crate) fn figures(name: &str, is_quick: bool) -> Result<Vec<Figure>> {
+        let args = RunArgs { quick: is_quick, ..RunArgs::of(name, On::Sim) };
+        let set = Self::named(name)?;
         let plans = set.plans(&args)?;
         let started = Instant::now();
-        let engine = Engine { name, on, plans: &plans.all, shard: None, leaves_out: true };
+        let engine = Engine { name, on: args.on, plans: &plans.all, shard: None, leaves_out: true };
         let runs = engine.carry_out(&mut Known::default(), |_| Ok(()))?;
         let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
         let results: Vec<Results> = evaluated.collect();
@@ -192,27 +212,48 @@ impl Set {
         Ok(figures)
     }
 
+    /// What the checks of those scenarios find that are for a promise, and on namespaces what each
+    /// cell came to beside them.
+    pub(crate) fn of_promise(name: &str, promise: &str, is_quick: bool) -> Result<Vec<Figure>> {
+        let set = Self::named(name)?;
+        let mut figures = Vec::new();
+        for (scenario, member) in set.manifest.scenarios_of(promise, &set.catalogue)? {
+            let seeds = set.manifest.seeds(Some(member), is_quick, member.on);
+            let args = RunArgs::of("", member.on);
+            let args = args.for_member(&scenario, seeds, member.settings(is_quick));
+            let results = run::results(&args)?;
+            figures.extend(match member.on {
+                On::Sim => of_checks(&results),
+                On::Netns => figures_of(&results),
+            });
+        }
+        Ok(figures)
+    }
+
+    fn named(name: &str) -> Result<Self> {
+        let set = Self::find(&RunArgs::of(name, On::Sim))?;
+        set.with_context(|| format!("no set is called \"{name}\"; see scenarios/{SETS}"))
+    }
+
     fn plans(&self, args: &RunArgs) -> Result<Plans> {
-        let seeds = args.seeds.unwrap_or(match (args.quick, args.on) {
-            (true, _) => 1,
-            (false, On::Sim) => self.manifest.seeds,
-            (false, On::Netns) => self.manifest.netns_seeds,
-        });
-        let members = self.manifest.scenarios(&self.catalogue)?;
+        let seeds = |member: Option<&Member>| {
+            args.seeds.unwrap_or_else(|| self.manifest.seeds(member, args.quick, args.on))
+        };
         let only = args.only.as_deref().unwrap_or("");
-        let named: Vec<_> = members.into_iter().filter(|(name, _)| name.contains(only)).collect();
+        let mut named = self.manifest.scenarios(&self.catalogue)?;
+        named.retain(|(name, _)| name.contains(only));
         let step = if args.quick { self.manifest.quick_every } else { 1 };
         let mut plans = Plans {
             policies: args.policies(),
             all: Vec::new(),
             rungs: Vec::new(),
             refused: Vec::new(),
-            seeds,
+            seeds: seeds(None),
         };
         for policy in args.policies() {
-            for (name, quick) in named.iter().step_by(step) {
-                let quick = if args.quick { quick.as_slice() } else { &[] };
-                let own = args.for_member(name, seeds, [quick, &policy.settings()].concat());
+            for (name, member) in named.iter().step_by(step) {
+                let settings = [member.settings(args.quick), policy.settings()].concat();
+                let own = args.for_member(name, seeds(Some(member)), settings);
                 plans.add(Plan::read(&own)?, args.on);
             }
         }

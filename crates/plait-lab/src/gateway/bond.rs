@@ -9,8 +9,7 @@ use plait_toml::tuning::Tuning;
 
 use super::config::{path_over, without_ipv6};
 use super::{
-    Gateway, GatewayFile, GatewayPath, PeerView, Status, customer_file, endpoint_v4, make_key,
-    provider_file,
+    Gateway, GatewayFile, GatewayPath, Status, customer_file, endpoint_v4, make_key, provider_file,
 };
 use crate::process::wait_until;
 use crate::scratch::Scratch;
@@ -111,12 +110,6 @@ impl<'a> Bond<'a> {
     /// The provider's status; the gateway must answer.
     pub(crate) fn provider_status(&mut self) -> Result<Status> {
         self.provider.status(self.provider_netns)?.context("the provider's gateway says nothing")
-    }
-
-    /// The customer's view of its only peer.
-    pub(crate) fn customer_peer(&mut self) -> Result<PeerView> {
-        let status = self.customer_status()?;
-        status.peers.into_iter().next().context("the customer's gateway has no peer")
     }
 
     /// Whether neither gateway has ended by itself.

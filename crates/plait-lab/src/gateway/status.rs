@@ -33,20 +33,7 @@ pub(crate) struct PeerView {
 /// One path of a bond.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PathView {
-    pub(crate) name: String,
     pub(crate) state: String,
-    #[serde(default)]
-    pub(crate) srtt_us: Option<u64>,
-    #[serde(default)]
-    pub(crate) sent_packets: u64,
-    #[serde(default)]
-    pub(crate) received_packets: u64,
-    #[serde(default)]
-    pub(crate) lost_packets: u64,
-    #[serde(default)]
-    pub(crate) reported_lost_packets: u64,
-    #[serde(default)]
-    pub(crate) weight: Option<u32>,
 }
 
 impl Status {
@@ -87,23 +74,6 @@ impl PeerView {
     fn paths_up(&self) -> usize {
         self.paths.iter().filter(|path| path.state == "up").count()
     }
-
-    /// For each path its name and what passed over it.
-    pub(crate) fn path_lines(&self) -> Vec<(String, String)> {
-        let line = |path: &PathView| {
-            let srtt = path.srtt_us.map_or("unknown".into(), |us| format!("{us} us"));
-            let PathView { state, sent_packets, received_packets, .. } = path;
-            let PathView { lost_packets, reported_lost_packets, .. } = path;
-            let weight = path.weight.map_or("none".into(), |weight| weight.to_string());
-            let text = format!(
-                "{state}, weight {weight}, srtt {srtt}, {sent_packets} sent, \
-                 {reported_lost_packets} of them lost, {received_packets} received, \
-                 {lost_packets} missed"
-            );
-            (path.name.clone(), text)
-        };
-        self.paths.iter().map(line).collect()
-    }
 }
 
 #[cfg(test)]
@@ -123,22 +93,6 @@ mod tests {
         assert!(status.is_up(1));
         assert!(!status.is_up(2));
         assert_eq!(status.drops_total(), 3);
-        assert_eq!(
-            status.peers[0].path_lines(),
-            [
-                (
-                    "dsl".into(),
-                    "up, weight 12, srtt 13100 us, 5 sent, 2 of them lost, 4 received, 1 missed"
-                        .into()
-                ),
-                (
-                    "lte".into(),
-                    "validating, weight none, srtt unknown, 0 sent, 0 of them lost, 0 received, \
-                     0 missed"
-                        .into()
-                ),
-            ]
-        );
     }
 
     #[test]

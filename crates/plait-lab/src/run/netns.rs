@@ -35,7 +35,7 @@ mod udp;
 
 use error::NetnsError;
 use site::SET_UP;
-pub(crate) use site::{Site, customer_address, device_of, place_of};
+pub(crate) use site::{Site, customer_address};
 pub(crate) use steering::node_file;
 use testbed::{Carriers, NetnsTestbed};
 

@@ -2,7 +2,7 @@
 
 use super::score::Rung;
 use crate::figure::Figure;
-use crate::record::Results;
+use crate::record::{CellFigure, CheckFigure, Results};
 use crate::run::{Middle, Samples};
 
 /// A check over a metric of each scenario: its median over the seeds of the bond's runs.
@@ -72,19 +72,56 @@ fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
         }
     }
     let values: Vec<f64> = named.iter().map(|(value, _)| *value).collect();
-    let Some(value) = check.reduce.of(&values) else {
-        return Figure::text(check.name.clone(), "not measured");
-    };
     let lowest = named.iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |(_, name)| name);
     let name = match check.reduce {
         Reduce::Lowest => format!("{}, of {}: {lowest}", check.name, values.len()),
         _ => format!("{}, of {}", check.name, values.len()),
     };
-    let figure = Figure::number(name, value, "ratio");
+    let figure = match check.reduce.of(&values) {
+        Some(value) => Figure::number(name, value, "ratio"),
+        None => Figure::text(name, "not measured"),
+    };
     if check.low.is_none() && check.high.is_none() {
         return figure;
     }
     figure.within(check.low, check.high, check.source.clone())
+}
+
+/// A scenario's checks: those that it requires as checks, the others as figures that inform.
+pub(crate) fn of_checks(results: &Results) -> Vec<Figure> {
+    let name = &results.summary.name;
+    results.summary.checks.iter().map(|check| of_check(name, check)).collect()
+}
+
+fn of_check(scenario: &str, check: &CheckFigure) -> Figure {
+    let name = format!("{scenario}: {}", check.name);
+    // A figure without a unit is a quotient; what a check counts has one.
+    let unit = if check.unit.is_empty() { "ratio" } else { &check.unit };
+    let figure = match check.value {
+        Some(value) => Figure::number(name, value, unit.to_owned()),
+        None => Figure::text(name, "not measured"),
+    };
+    if !check.required || !check.expected {
+        return figure;
+    }
+    Figure { ok: check.ok, ..figure.within(check.low, check.high, check.source.clone()) }
+}
+
+/// A scenario's checks, and what each of its cells came to.
+pub(crate) fn figures_of(results: &Results) -> Vec<Figure> {
+    [of_checks(results), of_cells(results)].concat()
+}
+
+/// What each cell came to: medians, with the spread of several seeds.
+fn of_cells(results: &Results) -> Vec<Figure> {
+    let of_cell = |cell: &str, figure: &CellFigure| {
+        let CellFigure { metric, unit, median, low, high, .. } = figure;
+        let name = format!("{}: {cell}: {metric}", results.summary.name);
+        let spread = if low < high { format!(" ({low:.4} to {high:.4})") } else { String::new() };
+        Figure::text(name, format!("{median:.4} {unit}{spread}"))
+    };
+    let cells = results.cells.iter();
+    cells.flat_map(|cell| cell.figures.iter().map(|figure| of_cell(&cell.cell, figure))).collect()
 }
 
 #[cfg(test)]

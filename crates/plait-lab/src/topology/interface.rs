@@ -6,7 +6,7 @@
 use anyhow::Result;
 use plait_net::netns::NetNs;
 
-use super::{TUN_QUEUE_PACKETS, Topology, customer_name, ip_batch, link_v4};
+use super::{TUN_QUEUE_PACKETS, ip_batch, link_v4};
 
 /// Namespace in which a removed interface waits.
 const AWAY: &str = "plait-server";
@@ -65,31 +65,6 @@ impl Interface<'_> {
             format!("route replace {via} metric {} onlink", place + 1),
             format!("route replace {via} table {} onlink", table(number)),
         ]
-    }
-}
-
-impl Topology {
-    /// Takes the first customer's interface away, with its addresses and routes.
-    pub(crate) fn remove_interface(&self, name: &str) -> Result<()> {
-        self.interface(name)?.remove(&self.customer().netns)
-    }
-
-    /// Brings a removed interface back, with its IPv4 address and routes.
-    pub(crate) fn return_interface(&self, name: &str) -> Result<()> {
-        let interface = self.interface(name)?;
-        interface.bring_back(&self.server, &self.customer().netns, &customer_name(0))
-    }
-
-    /// Gives the first customer's interface another IPv4 address in place of its own.
-    pub(crate) fn change_address(&self, name: &str) -> Result<()> {
-        self.interface(name)?.readdress(&self.customer().netns, &self.provider)
-    }
-
-    fn interface(&self, name: &str) -> Result<Interface<'_>> {
-        let link = self.link(name)?;
-        let before = self.customer().links.iter().take_while(|link| link.spec.name != name);
-        let (device, mtu) = (link.spec.name, link.spec.mtu);
-        Ok(Interface { device, number: link.number, place: before.count(), mtu })
     }
 }
 

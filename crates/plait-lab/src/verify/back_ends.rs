@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use super::simulated::of_checks;
 use super::{Effort, Figure};
 use crate::cli::{CompareArgs, ExperimentArgs};
 use crate::compare::{self, Rule};
 use crate::record::CheckFigure;
 use crate::run::Middle;
+use crate::set::of_checks;
 
 /// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.
 const ALIKE: [(&str, &[&str]); 2] =

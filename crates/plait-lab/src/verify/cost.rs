@@ -1,11 +1,21 @@
-//! bond.4: the bench table.
+//! bond.4, sim.5 and dida.6: the tables of `plait-lab bench`.
 
 use anyhow::Result;
 
 use super::{Effort, Figure};
-use crate::bench::{BenchPlan, measure_all};
+use crate::bench::{self, BenchPlan, BenchRow, node, sim};
 
-pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let rows = measure_all(BenchPlan::of(effort.runs == 1))?;
-    Ok(rows.iter().flat_map(crate::bench::BenchRow::figures).collect())
+pub(super) fn check_bond(effort: Effort) -> Result<Vec<Figure>> {
+    let rows = bench::measure_all(BenchPlan::of(effort.is_quick()))?;
+    Ok(rows.iter().flat_map(BenchRow::figures).collect())
+}
+
+/// How much faster than real time the simulator is.
+pub(super) fn check_simulator(effort: Effort) -> Result<Vec<Figure>> {
+    Ok(sim::figures(&sim::measure_all(sim::SimPlan::of(effort.is_quick()))?))
+}
+
+/// What steering costs.
+pub(super) fn check_steering(effort: Effort) -> Result<Vec<Figure>> {
+    Ok(node::measure_all(node::NodePlan::of(effort.is_quick()))?.figures())
 }

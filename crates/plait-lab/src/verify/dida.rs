@@ -1,5 +1,3 @@
 //! dida.*: paper 000's steering node and the holding of duplicate ACKs.
 
-pub(super) mod cost;
 pub(super) mod download;
-pub(super) mod simulated;

@@ -16,7 +16,7 @@ use plait_sim::scenario::Scenario;
 use plait_sim::scenario::app::Traffic;
 use plait_sim::scenario::rate::Shape;
 
-use super::simulated::{of_checks, simulate};
+use super::simulated::simulate;
 use super::{Effort, Figure, back_ends};
 use crate::compare::{self, Rule};
 use crate::list::Catalogue;
@@ -25,6 +25,7 @@ use crate::output::{self, Progress};
 use crate::process;
 use crate::record::Results;
 use crate::run::{Middle, Samples};
+use crate::set::of_checks;
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology};
 
 pub(super) mod pictures;

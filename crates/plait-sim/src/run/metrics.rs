@@ -120,6 +120,7 @@ fn of_arrivals(metrics: &mut Metrics, name: &str, tally: &Tally) {
     let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
     let (sent, received) = (tally.measured_sent_packets, tally.measured_received_packets);
     put("loss_percent", percent(sent - received, sent));
+    put("reordered_packets", tally.reordered_packets as f64);
     for (metric, share) in [("delay_p50_ms", 0.5), ("delay_p95_ms", 0.95)] {
         if let Some(delay) = tally.delays.quantile_ms(share) {
             put(metric, delay);
@@ -199,6 +200,8 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
         |name: &String| scenario.bond.as_ref().is_some_and(|bond| bond.links.contains(name));
     let paths = scenario.links.keys().enumerate().filter(|(_, name)| in_bond(name));
     let bond_total: u64 = paths.map(|(at, _)| bond_bytes(at)).sum();
+    let out = |links: &[LinkView]| links.iter().map(|link| link.counters.out_bytes).sum::<u64>();
+    let total = out(&after.links) - out(&before.links);
     for (at, name) in scenario.links.keys().enumerate() {
         let (then, now) = (&before.links[at], &after.links[at]);
         let bytes = now.counters.out_bytes - then.counters.out_bytes;
@@ -208,6 +211,7 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
         let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
         put("link_throughput_mbit", throughput);
         put("link_loss_percent", percent(dropped, given));
+        put("link_share_percent", percent(bytes, total));
         let rate = now.mean_rate.bits_per_second() as f64 / 1e6;
         put("utilisation_percent", throughput / rate * 100.0);
         put("bond_share_percent", percent(bond_bytes(at), bytes));

@@ -39,6 +39,8 @@ pub struct Check {
     pub low: Option<f64>,
     /// Greatest figure that will do; `None` for no bound.
     pub high: Option<f64>,
+    /// What a run without the metric counts as; `None`: it is left out.
+    pub absent: Option<f64>,
     /// Whether the run fails when this does; otherwise the report says so and no more.
     pub required: bool,
     /// Where the expectation comes from.
@@ -75,6 +77,17 @@ pub enum CheckKind {
     Ratio {
         /// The other metric.
         to_metric: String,
+        /// The other cells.
+        to: Selector,
+    },
+    /// `best`: the largest value of the cells over the largest of some other cells.
+    Best {
+        /// The other cells.
+        to: Selector,
+    },
+    /// `lead`: the smallest quotient of a cell and that of the other cells which differs from it in
+    /// the axes that choose these alone.
+    Lead {
         /// The other cells.
         to: Selector,
     },
@@ -158,11 +171,12 @@ fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> O
         let text = format!("the band from {low} to {high} is empty");
         section.problem("low", Problem::new(text, "let low be at most high"));
     }
+    let absent = section.number("absent", ANY);
     let required = section.boolean("required").unwrap_or(true);
     let note = section.text("note").unwrap_or_default();
     section.finish();
     let (name, kind, metric, source) = (name?, kind?, metric?, source?);
-    Some(Check { name, kind, metric, cells, low, high, required, source, note })
+    Some(Check { name, kind, metric, cells, low, high, absent, required, source, note })
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -173,27 +187,32 @@ enum Kind {
     Ordering,
     Larger,
     Ratio,
+    Best,
+    Lead,
     Spread,
     BestFit,
 }
 
-const KINDS: [(&str, Kind); 8] = [
+const KINDS: [(&str, Kind); 10] = [
     ("band", Kind::Band),
     ("worst", Kind::Worst),
     ("rms-ln-error", Kind::RmsLnError),
     ("ordering", Kind::Ordering),
     ("larger", Kind::Larger),
     ("ratio", Kind::Ratio),
+    ("best", Kind::Best),
+    ("lead", Kind::Lead),
     ("spread", Kind::Spread),
     ("best-fit", Kind::BestFit),
 ];
 
-/// Options that belong to one kind: kind, options, words for the message.
-const OF_KIND: &[(Kind, &[&str], &str)] = &[
-    (Kind::Ordering, &["order", "along", "slack"], "kind = \"ordering\""),
-    (Kind::Larger, &["than"], "kind = \"larger\""),
-    (Kind::Ratio, &["to_metric", "to"], "kind = \"ratio\""),
-    (Kind::BestFit, &["by", "expected"], "kind = \"best-fit\""),
+/// Options that belong to some kinds: kinds, options, words for the message.
+const OF_KIND: &[(&[Kind], &[&str], &str)] = &[
+    (&[Kind::Ordering], &["order", "along", "slack"], "kind = \"ordering\""),
+    (&[Kind::Larger], &["than"], "kind = \"larger\""),
+    (&[Kind::Ratio], &["to_metric"], "kind = \"ratio\""),
+    (&[Kind::Ratio, Kind::Best, Kind::Lead], &["to"], "kind = \"ratio\", \"best\" or \"lead\""),
+    (&[Kind::BestFit], &["by", "expected"], "kind = \"best-fit\""),
 ];
 
 fn read_kind(
@@ -203,9 +222,9 @@ fn read_kind(
 ) -> Option<CheckKind> {
     let given = section.holds_any(&["kind"]);
     let kind = section.choice("kind", &KINDS).or((!given).then_some(Kind::Band));
-    for (owner, options, belongs_to) in OF_KIND {
+    for (owners, options, belongs_to) in OF_KIND {
         section.know(options);
-        if kind.is_some_and(|kind| kind != *owner) {
+        if kind.is_some_and(|kind| !owners.contains(&kind)) {
             let name = KINDS.iter().find(|(_, known)| Some(*known) == kind).map(|(name, _)| *name);
             let setting = format!("kind = \"{}\"", name.expect("every kind has a name"));
             section.no_effect(options, &setting, belongs_to);
@@ -223,6 +242,8 @@ fn read_kind(
             }
             CheckKind::Larger { than: read_selector(section, "than", around.axes) }
         }
+        Kind::Best => CheckKind::Best { to: read_others(section, around.axes) },
+        Kind::Lead => CheckKind::Lead { to: read_others(section, around.axes) },
         Kind::Ratio => {
             if !section.holds_any(&["to_metric", "to"]) {
                 section.missing("to", "to = { k = 0.1 }");
@@ -240,6 +261,13 @@ fn read_kind(
             expected: read_selector(section, "expected", around.axes),
         },
     })
+}
+
+fn read_others(section: &mut Section<'_>, axes: &[Axis]) -> Selector {
+    if !section.holds_any(&["to"]) {
+        section.missing("to", "to = { k = 0.1 }");
+    }
+    read_selector(section, "to", axes)
 }
 
 fn read_ordering(section: &mut Section<'_>, axes: &[Axis]) -> Option<CheckKind> {

@@ -50,6 +50,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("standstill_ms", Of::App),
     ("delay_p50_ms", Of::App),
     ("delay_p95_ms", Of::App),
+    ("reordered_packets", Of::App),
     ("retransmitted_percent", Of::App),
     ("timeouts", Of::App),
     ("retransmits", Of::App),
@@ -64,6 +65,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("link_loss_percent", Of::Link),
     ("link_queue_ms", Of::Link),
     ("utilisation_percent", Of::Link),
+    ("link_share_percent", Of::Link),
     ("bond_share_percent", Of::Link),
     ("bond_path_percent", Of::Link),
 ];

@@ -299,6 +299,13 @@ impl Selector {
         self.0.iter().all(fits)
     }
 
+    /// The settings without the axes that this names: what cells that it tells apart have in common.
+    pub(super) fn others(&self, settings: &Settings) -> Settings {
+        let mut others = settings.clone();
+        others.retain(|axis, _| !self.0.contains_key(axis));
+        others
+    }
+
     /// For people: `k=0.5|1, t_dwd_ms=50`; empty when every cell is chosen.
     pub fn describe(&self) -> String {
         let axis = |(axis, values): (&String, &Vec<Toml>)| {

@@ -161,7 +161,7 @@ impl Site {
     }
 
     /// Lets connections of the kernel's MPTCP use every link, from either end.
-    pub(super) fn enable_mptcp(&self, scenario: &Scenario) -> Result<()> {
+    pub(crate) fn enable_mptcp(&self, scenario: &Scenario) -> Result<()> {
         let others: Vec<(std::net::IpAddr, String)> = scenario
             .links
             .keys()

@@ -1,99 +1,227 @@
-//! dida.5: 000's Fig. 12 with the kernel's TCP: how long files take over each link alone, over a
-//! steering node with and without DIDA, and over the kernel's MPTCP.
-//!
-//! The paper measured a sender that counts three duplicate ACKs. Today's kernel has RACK, which
-//! waits a reordering time instead; so the paper's claims are told with whether they hold, and are
-//! no bars. Bars are: each file arrives whole, both attachments carry their share, and nothing is
-//! held afterwards. Of a claim that one way is "no slower" than another the medians decide, with
-//! two per cent of tolerance.
-//!
-//! Without SACK the kernel still counts duplicate ACKs (RFC 6582), so a pair of rows shows that
-//! world, too.
+//! dida.5: the downloads of `000/downloads`: how long they take over each link alone, over a
+//! steering node with and without DIDA, and over the kernel's MPTCP. The scenario has the claims
+//! and the shares that they are held to; here are those bars that no scenario has: each file
+//! arrives whole, and nothing is held afterwards.
 
-mod cases;
-mod claims;
-mod course;
-mod figures;
+mod fetch;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use plait_proto::dida::DidaStats;
+use plait_sim::scenario::app::Traffic;
+use plait_sim::scenario::{Cell, CellResult};
 
 use super::super::{Effort, Figure};
+use crate::cli::{On, RunArgs};
 use crate::emulator::Lateness;
+use crate::machine::Machine;
+use crate::measure::{FETCH_CONGESTION, SenderView};
 use crate::output::{self, Progress};
-use cases::{CASES, CONDITIONS, Case, Condition};
-use course::Course;
+use crate::run::Plan;
+use crate::set::figures_of;
+use fetch::File;
 
-/// Sizes of the files, in megabytes of 10^6 bytes.
-const SIZES_MB: [u64; 3] = [1, 4, 16];
-/// Without SACK and without DIDA larger ones take a minute.
-const SIZES_WITHOUT_SACK_MB: [u64; 2] = [1, 4];
-/// Claims are about files of this size on.
-const CLAIMED_MB: u64 = 4;
+const SCENARIO: &str = "000/downloads";
+const SOURCE: &str = "issue 6, promise 5";
 /// A machine may be too busy for a moment.
 const TRIES: usize = 2;
-
-/// All runs of a case.
-#[derive(Debug)]
-struct Shown {
-    condition: &'static Condition,
-    case: &'static Case,
-    courses: Vec<Course>,
-}
+/// Building a network, starting a node, waiting for its probes, and taking all down.
+const SET_UP: Duration = Duration::from_secs(2);
+/// A rate for the guess of how long files take.
+const GUESS_MBIT: u64 = 20;
+/// Without SACK and without DIDA larger files take a minute.
+const WITHOUT_SACK_BYTES_MAX: u64 = 4_000_000;
 
 /// What was measured, and whether the machine kept up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Measured {
-    shown: Vec<Shown>,
+    /// By cell.
+    files: BTreeMap<String, Vec<File>>,
+    results: Vec<CellResult>,
     lateness: Lateness,
     busy_runs: u64,
 }
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    Ok(figures::of(&measure(effort.runs)?))
+    let started = Instant::now();
+    let plan = Plan::new(&RunArgs::of(SCENARIO, On::Netns))?;
+    let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| is_measured(cell)).collect();
+    let mut measured = Measured::default();
+    // The cells take turns, so that a machine that is busy for some minutes spoils none of them
+    // more than the others.
+    let turns = (0..2 * effort.runs).flat_map(|run| cells.iter().map(move |cell| (run, *cell)));
+    let turns: Vec<_> = turns.filter(|(run, cell)| *run < runs(cell, effort)).collect();
+    let time =
+        |cell: &Cell| SET_UP + Duration::from_secs(transfer(cell).0 * 8 / GUESS_MBIT / 1_000_000);
+    let total = turns.iter().map(|(_, cell)| time(cell)).sum();
+    let mut progress = Progress::new(turns.len(), total);
+    for (run, cell) in turns {
+        let _step = progress.step(&cell.name, time(cell));
+        measured.fetch(cell, run as u64 + 1).with_context(|| format!("in {}", cell.name))?;
+    }
+    let mut figures = vec![sender_of_machine()];
+    figures.extend(figures_of(&plan.results(measured.results.clone(), started)));
+    figures.extend(measured.figures());
+    Ok(figures)
 }
 
-/// The cases take turns, so that a machine that is busy for some minutes spoils none of them more
-/// than the others.
-fn measure(runs: usize) -> Result<Measured> {
-    let mut measured = Measured { shown: Vec::new(), lateness: Lateness::default(), busy_runs: 0 };
-    for condition in &CONDITIONS {
-        let cases = CASES.iter().filter(|case| case.is_for(condition));
-        let shown = cases.map(|case| Shown { condition, case, courses: Vec::new() });
-        measured.shown.extend(shown);
+/// Bytes of the file, and whether its sender has SACK.
+fn transfer(cell: &Cell) -> (u64, bool) {
+    match &cell.scenario.apps[0].traffic {
+        Traffic::Tcp(tcp) => (tcp.transfer_bytes.unwrap_or(0), tcp.tcp.sack),
+        _ => (0, true),
     }
-    let time = course::time_guess(&SIZES_MB);
-    let steps: usize = measured.shown.iter().map(|shown| shown.condition.runs(runs)).sum();
-    let runs_most = CONDITIONS.iter().map(|condition| condition.runs(runs)).max().unwrap_or(0);
-    let mut progress = Progress::new(steps, time * u32::try_from(steps)?);
-    for run in 0..runs_most {
-        for at in 0..measured.shown.len() {
-            let Shown { condition, case, .. } = measured.shown[at];
-            if run >= condition.runs(runs) {
-                continue;
-            }
-            let what = format!("{}: {}", condition.name, case.name);
-            let _step = progress.step(&what, time);
-            let course = measured.course(condition, case, run as u64 + 1);
-            let course = course.with_context(|| format!("while measuring {what}"))?;
-            measured.shown[at].courses.push(course);
-        }
-    }
-    Ok(measured)
+}
+
+fn fluctuates(cell: &Cell) -> bool {
+    cell.settings.get("condition").and_then(|label| label.as_str()) == Some("fluctuating")
+}
+
+/// A sender without SACK is measured on steady links alone.
+fn is_measured(cell: &Cell) -> bool {
+    let (bytes, has_sack) = transfer(cell);
+    has_sack || (!fluctuates(cell) && bytes <= WITHOUT_SACK_BYTES_MAX)
+}
+
+/// On links that fluctuate a download depends on when it begins, so there are twice as many
+/// beginnings.
+fn runs(cell: &Cell, effort: Effort) -> usize {
+    if fluctuates(cell) { 2 * effort.runs } else { effort.runs }
+}
+
+/// Which TCP was measured.
+fn sender_of_machine() -> Figure {
+    let kernel = Machine::detect().kernel;
+    let text = format!("Linux {kernel}, {FETCH_CONGESTION}, RACK-TLP; no SACK: RFC 6582");
+    Figure::text("the sender", text)
 }
 
 impl Measured {
-    fn course(&mut self, condition: &Condition, case: &Case, run: u64) -> Result<Course> {
-        let mut left = TRIES;
-        loop {
-            let (course, lateness) = course::run(condition, case, case.sizes_mb(), run)?;
-            left -= 1;
+    fn fetch(&mut self, cell: &Cell, run: u64) -> Result<()> {
+        for left in (0..TRIES).rev() {
+            let (file, lateness) = fetch::run(cell, transfer(cell).0, run)?;
             if lateness.is_too_late() && left > 0 {
-                output::note(format!("{}: the machine was too busy; once more", case.name));
+                output::note(format!("{}: the machine was too busy; once more", cell.name));
                 continue;
             }
             self.busy_runs += u64::from(lateness.is_too_late());
             self.lateness.add(&lateness);
-            return Ok(course);
+            self.results.push(CellResult {
+                cell: cell.name.clone(),
+                settings: cell.settings.clone(),
+                seed: run,
+                metrics: file.metrics(),
+                series: BTreeMap::new(),
+            });
+            self.files.entry(cell.name.clone()).or_default().push(file);
+            break;
+        }
+        Ok(())
+    }
+
+    /// What no scenario tells: senders, nodes, the bars of each file, and how late the links were.
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (cell, files) in &self.files {
+            let mut files: Vec<&File> = files.iter().collect();
+            files.sort_by_key(|file| file.fetched.time);
+            let middle = files[files.len() / 2];
+            let sender = middle.fetched.sender.as_ref().map(sender_text);
+            let node = middle.dida().map(node_text);
+            for (what, text) in [("sender", sender), ("node", node)] {
+                figures.extend(text.map(|text| Figure::text(format!("{cell}: {what}"), text)));
+            }
+        }
+        let files = || self.files.values().flatten();
+        let incomplete = files().filter(|file| !file.fetched.is_complete()).count();
+        let changed = files().filter(|file| !file.fetched.is_intact).count();
+        let held: u64 = files().filter_map(File::dida).map(|stats| stats.held_now).sum();
+        let late = self.lateness.summary();
+        let lateness = format!("{} / {} / {} us", late.mean_us, late.p99_us, late.max_us);
+        let whole = format!("downloads that did not complete, of {}", files().count());
+        figures.extend([
+            Figure::count(whole, incomplete as u64).exactly(0.0, SOURCE),
+            Figure::count("downloads that did not arrive byte for byte", changed as u64)
+                .exactly(0.0, SOURCE),
+            Figure::count("duplicate ACKs held when all downloads had ended", held)
+                .exactly(0.0, SOURCE),
+            Figure::text("links' lateness: mean / 99th percentile / most", lateness),
+            Figure::count("runs on a machine that was too busy", self.busy_runs),
+        ]);
+        figures
+    }
+}
+
+fn sender_text(sender: &SenderView) -> String {
+    let SenderView { info, counters } = sender;
+    let percent = f64::from(info.total_retrans) * 1e2 / f64::from(info.data_segs_out.max(1));
+    format!(
+        "{} segments sent again ({percent:.1} %), {} of them in vain; {} recoveries, {} taken \
+         back; {} timeouts; slow start ended by delay {} times; reordering seen {} times, up to {} \
+         segments; window {} segments and round trip {} ms at the end",
+        info.total_retrans,
+        counters.dsacks,
+        counters.recoveries,
+        counters.undone,
+        counters.timeouts,
+        counters.slow_start_ends,
+        info.reord_seen,
+        info.reordering,
+        info.snd_cwnd,
+        info.srtt_us / 1000,
+    )
+}
+
+fn node_text(stats: &DidaStats) -> String {
+    let DidaStats { forwarded, held_ends: ends, masked, .. } = stats;
+    let at_once =
+        forwarded.early_duplicate + forwarded.released_duplicate + forwarded.unheld_duplicate;
+    format!(
+        "{} duplicate ACKs reached the sender, {} were held and discarded, {} held and sent when \
+         the hold ended; SACK blocks of {masked} ACKs kept back",
+        at_once + ends.total() - ends.discarded,
+        ends.discarded,
+        ends.expired,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plait_proto::dida::HoldPolicy;
+    use plait_proto::steer::Policy;
+    use plait_sim::scenario::app::Via;
+    use plait_sim::scenario::link::Capacity;
+
+    use super::*;
+    use crate::list::Catalogue;
+
+    #[test]
+    fn every_way_is_what_its_name_says() {
+        let experiment = Catalogue::find(None).unwrap().load(SCENARIO, &[]).unwrap().experiment;
+        assert_eq!(experiment.cells.iter().filter(|cell| is_measured(cell)).count(), 46);
+        for cell in &experiment.cells {
+            let way = cell.settings["way"].as_str().unwrap().to_owned();
+            let (steer, app) = (cell.scenario.steer.as_ref().unwrap(), &cell.scenario.apps[0]);
+            let (bytes, has_sack) = transfer(cell);
+            let size = cell.settings["size"].as_str().unwrap();
+            assert_eq!(format!("{}-MB", bytes / 1_000_000), size, "{}", cell.name);
+            assert_eq!(has_sack, !way.contains("no-sack"), "{}", cell.name);
+            let lte = &cell.scenario.links["lte"].down.capacity;
+            let has_trace = matches!(lte, Capacity::Trace(_));
+            assert_eq!(fluctuates(cell), has_trace, "{}", cell.name);
+            if app.via != Via::Steer {
+                assert!(["lte", "wifi", "mptcp"].contains(&way.as_str()), "{way}");
+                continue;
+            }
+            let hold = if way.contains("dida") { HoldPolicy::Optimum } else { HoldPolicy::Off };
+            let by_half = way.starts_with("half");
+            let policy = if by_half { Policy::Fixed } else { Policy::InverseRtt };
+            let dida = steer.dida.as_ref().unwrap();
+            assert_eq!((dida.hold, steer.policy), (hold, policy), "{}", cell.name);
+            assert_eq!(steer.first_packets, if by_half { 10 } else { 100 });
+            assert_eq!(steer.links, ["lte", "wifi"]);
         }
     }
 }

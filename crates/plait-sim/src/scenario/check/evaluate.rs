@@ -68,22 +68,46 @@ struct Point<'a> {
     value: f64,
 }
 
-/// The metric of every run of the chosen cells.
-fn runs<'a>(results: &'a [CellResult], metric: &str, cells: &Selector) -> Vec<Point<'a>> {
-    let chosen = results.iter().filter(|result| cells.chooses(&result.settings));
-    let point = |result: &'a CellResult| {
-        Some(Point { settings: &result.settings, value: *result.metrics.get(metric)? })
-    };
-    chosen.filter_map(point).collect()
-}
-
 impl Check {
+    /// A metric of every run of some cells; a run without it counts as [`Check::absent`] says.
+    fn runs<'a>(
+        &self,
+        results: &'a [CellResult],
+        metric: &str,
+        cells: &Selector,
+    ) -> Vec<Point<'a>> {
+        let chosen = results.iter().filter(|result| cells.chooses(&result.settings));
+        let point = |result: &'a CellResult| {
+            let value = result.metrics.get(metric).copied().or(self.absent)?;
+            Some(Point { settings: &result.settings, value })
+        };
+        chosen.filter_map(point).collect()
+    }
+
+    /// The cells that are chosen and have the metric, in the order of the results.
+    fn points<'a>(
+        &self,
+        results: &'a [CellResult],
+        metric: &str,
+        cells: &Selector,
+    ) -> Vec<Point<'a>> {
+        let mut by_cell: Vec<(&Settings, Vec<f64>)> = Vec::new();
+        for Point { settings, value } in self.runs(results, metric, cells) {
+            match by_cell.iter_mut().find(|(known, _)| *known == settings) {
+                Some((_, values)) => values.push(value),
+                None => by_cell.push((settings, vec![value])),
+            }
+        }
+        let point = |(settings, values)| Some(Point { settings, value: median(values)? });
+        by_cell.into_iter().filter_map(point).collect()
+    }
+
     /// Compares the results of all cells and seeds with what is expected.
     pub fn evaluate(&self, results: &[CellResult], paper: &[PaperValue]) -> CheckOutcome {
-        let points = points(results, &self.metric, &self.cells);
+        let points = self.points(results, &self.metric, &self.cells);
         let finding = match &self.kind {
             CheckKind::Band => self.band(&points),
-            CheckKind::Worst => self.band(&runs(results, &self.metric, &self.cells)),
+            CheckKind::Worst => self.band(&self.runs(results, &self.metric, &self.cells)),
             CheckKind::RmsLnError => {
                 fit(&points, &self.metric, paper).and_then(|fit| Finding::new(fit.error, fit.words))
             }
@@ -91,10 +115,14 @@ impl Check {
                 ordering(&points, *falling, along, *slack)
             }
             CheckKind::Larger { than } => {
-                self.larger(&points, &self::points(results, &self.metric, than))
+                self.larger(&points, &self.points(results, &self.metric, than))
             }
             CheckKind::Ratio { to_metric, to } => {
-                self.ratio(&points, to_metric, &self::points(results, to_metric, to))
+                self.ratio(&points, to_metric, &self.points(results, to_metric, to))
+            }
+            CheckKind::Best { to } => self.best(&points, &self.points(results, &self.metric, to)),
+            CheckKind::Lead { to } => {
+                self.lead(&points, to, &self.points(results, &self.metric, to))
             }
             CheckKind::Spread => self.spread(&points),
             CheckKind::BestFit { by, expected } => {
@@ -119,10 +147,14 @@ impl Check {
             }
             CheckKind::Larger { than } => no_cell(&self.metric, than),
             CheckKind::Ratio { to_metric, to } => no_cell(to_metric, to),
+            CheckKind::Best { to } => no_cell(&self.metric, to),
+            CheckKind::Lead { to } => {
+                format!("{}, alike but for that", no_cell(&self.metric, to))
+            }
             CheckKind::Spread => format!(
                 "{} is known in {} only; run more cells",
                 self.metric,
-                points(results, &self.metric, &self.cells)
+                self.points(results, &self.metric, &self.cells)
                     .first()
                     .map_or_else(|| "none".into(), |point| name(point.settings)),
             ),
@@ -238,6 +270,39 @@ impl Check {
         Finding::new(quotient(value, other), words)
     }
 
+    /// The largest of the cells over the largest of the others.
+    fn best(&self, points: &[Point<'_>], others: &[Point<'_>]) -> Option<Finding> {
+        let largest =
+            |points: &[Point<'_>]| points.iter().map(|point| point.value).reduce(f64::max);
+        let (own, other) = (largest(points)?, largest(others)?);
+        let unit = unit_of(&self.metric);
+        let (own_text, other_text) = (figure(own, unit), figure(other, unit));
+        let words = format!("{}: largest {own_text}, against {other_text}", self.metric);
+        Finding::new(quotient(own, other), words)
+    }
+
+    /// Each cell over the one of the others that is alike in all axes that do not choose these. A
+    /// cell that comes to nothing leads nothing.
+    fn lead(&self, points: &[Point<'_>], to: &Selector, others: &[Point<'_>]) -> Option<Finding> {
+        let mut least: Option<(f64, &Point<'_>, f64)> = None;
+        for point in points {
+            let alike = to.others(point.settings);
+            let Some(other) = others.iter().find(|one| to.others(one.settings) == alike) else {
+                continue;
+            };
+            let lead = if point.value == 0.0 { 0.0 } else { quotient(point.value, other.value) };
+            if least.is_none_or(|(known, ..)| lead < known) {
+                least = Some((lead, point, other.value));
+            }
+        }
+        let (lead, point, other) = least?;
+        let unit = unit_of(&self.metric);
+        let (own, other) = (figure(point.value, unit), figure(other, unit));
+        let place = name(point.settings);
+        let words = format!("{} least ahead at {place}: {own} against {other}", self.metric);
+        Finding::new(lead, words)
+    }
+
     fn spread(&self, points: &[Point<'_>]) -> Option<Finding> {
         if points.len() < 2 {
             return None;
@@ -249,20 +314,6 @@ impl Check {
         let words = format!("{} from {low} to {high} over {} cells", self.metric, points.len());
         Finding::new(quotient(largest.value, smallest.value), words)
     }
-}
-
-/// The cells that are chosen and have the metric, in the order of the results.
-fn points<'a>(results: &'a [CellResult], metric: &str, cells: &Selector) -> Vec<Point<'a>> {
-    let mut by_cell: Vec<(&Settings, Vec<f64>)> = Vec::new();
-    for result in results.iter().filter(|result| cells.chooses(&result.settings)) {
-        let Some(value) = result.metrics.get(metric) else { continue };
-        match by_cell.iter_mut().find(|(settings, _)| **settings == result.settings) {
-            Some((_, values)) => values.push(*value),
-            None => by_cell.push((&result.settings, vec![*value])),
-        }
-    }
-    let point = |(settings, values)| Some(Point { settings, value: median(values)? });
-    by_cell.into_iter().filter_map(point).collect()
 }
 
 /// The middle value, or the mean of the two middle ones.

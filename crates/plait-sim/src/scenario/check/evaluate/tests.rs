@@ -40,6 +40,7 @@ fn check(kind: CheckKind, cells: Selector, low: Option<f64>, high: Option<f64>) 
         cells,
         low,
         high,
+        absent: None,
         required: true,
         source: "s".into(),
         note: String::new(),
@@ -196,4 +197,40 @@ fn a_comparison_needs_something_to_compare_with() {
         assert_eq!((outcome.ok, outcome.value), (false, None));
         assert_eq!(outcome.words, format!("nothing to compare: {words}"));
     }
+}
+
+#[test]
+fn the_best_of_some_cells_stands_over_the_best_of_others() {
+    let best = |to| check(CheckKind::Best { to }, cells("k", 0.1), Some(2.0), None);
+    let (value, ok, words) = verdict(&best(cells("k", 1)), &table(), &[]);
+    assert_eq!((value, ok), (6.0, true));
+    assert_eq!(words, "loss_percent: largest 6.000 %, against 1.000 %");
+    assert!(!verdict(&best(all()), &table(), &[]).1);
+    assert_eq!(best(cells("k", 7)).evaluate(&table(), &[]).value, None);
+}
+
+#[test]
+fn a_lead_is_the_least_over_cells_alike_but_for_the_axes_that_choose() {
+    let mut lead = check(CheckKind::Lead { to: cells("k", 1) }, cells("k", 0.1), Some(6.0), None);
+    let (value, ok, words) = verdict(&lead, &table(), &[]);
+    assert_eq!((value, ok), (6.0, true));
+    assert!(words.starts_with("loss_percent least ahead at k=0.1,t_dwd_ms=50: 6"), "{words}");
+    // Without the metric a run counts as what is said, or not at all.
+    let mut without = table();
+    without[1].metrics.clear();
+    assert_eq!(verdict(&lead, &without, &[]).0, 8.0);
+    lead.absent = Some(0.0);
+    assert_eq!(verdict(&lead, &without, &[]).0, 0.0);
+    without[3].metrics.clear();
+    assert_eq!(verdict(&lead, &without, &[]).0, 0.0);
+}
+
+#[test]
+fn a_run_without_the_metric_counts_as_what_is_said() {
+    let mut worst = check(CheckKind::Worst, all(), Some(0.1), None);
+    let mut without = table();
+    without[0].metrics.clear();
+    assert!(verdict(&worst, &without, &[]).1);
+    worst.absent = Some(0.0);
+    assert_eq!((verdict(&worst, &without, &[]).0, verdict(&worst, &without, &[]).1), (0.0, false));
 }

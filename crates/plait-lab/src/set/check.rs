@@ -30,10 +30,13 @@ pub(super) enum Reduce {
     TenthPercentile,
     Median,
     Mean,
+    /// How many have it.
+    Count,
 }
 
 impl Reduce {
-    pub(super) const CHOICES: [(&'static str, Self); 4] = [
+    pub(super) const CHOICES: [(&'static str, Self); 5] = [
+        ("count", Self::Count),
         ("lowest", Self::Lowest),
         ("tenth-percentile", Self::TenthPercentile),
         ("median", Self::Median),
@@ -51,6 +54,7 @@ impl Reduce {
             Self::TenthPercentile => samples.quantile(0.1),
             Self::Median => samples.middle(Middle::Median),
             Self::Mean => samples.middle(Middle::Mean),
+            Self::Count => values.len() as f64,
         })
     }
 }
@@ -136,6 +140,7 @@ mod tests {
         assert_eq!(of(Reduce::Lowest), 0.05);
         assert_eq!(of(Reduce::TenthPercentile), 0.1);
         assert_eq!(of(Reduce::Median), 0.525);
+        assert_eq!(of(Reduce::Count), 20.0);
         assert_eq!(Reduce::Mean.of(&[]), None);
     }
 }

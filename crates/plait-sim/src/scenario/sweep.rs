@@ -299,8 +299,7 @@ impl Selector {
         self.0.iter().all(fits)
     }
 
-    /// The settings without the axes that this names: what cells that it tells apart have in
-    /// common.
+    /// The settings without the axes named here: what the cells that it tells apart have in common.
     pub(super) fn others(&self, settings: &Settings) -> Settings {
         let mut others = settings.clone();
         others.retain(|axis, _| !self.0.contains_key(axis));

@@ -27,10 +27,8 @@ const SCENARIO: &str = "000/downloads";
 const SOURCE: &str = "issue 6, promise 5";
 /// A machine may be too busy for a moment.
 const TRIES: usize = 2;
-/// Building a network, starting a node, waiting for its probes, and taking all down.
-const SET_UP: Duration = Duration::from_secs(2);
-/// A rate for the guess of how long files take.
-const GUESS_MBIT: u64 = 20;
+/// What a file takes in the mean, with its part of building a network: a guess, for people.
+const FILE_S: u64 = 4;
 /// Without SACK and without DIDA larger files take a minute.
 const WITHOUT_SACK_BYTES_MAX: u64 = 4_000_000;
 
@@ -48,20 +46,27 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let started = Instant::now();
     let plan = Plan::new(&RunArgs::of(SCENARIO, On::Netns))?;
     let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| is_measured(cell)).collect();
+    // On steady links the files of one way follow each other over one network.
+    let same_network = |one: &&Cell, next: &&Cell| {
+        !fluctuates(one) && !fluctuates(next) && one.settings["way"] == next.settings["way"]
+    };
     let mut measured = Measured::default();
-    // The cells take turns, so that a machine that is busy for some minutes spoils none of them
-    // more than the others.
-    let turns = (0..2 * effort.runs).flat_map(|run| cells.iter().map(move |cell| (run, *cell)));
-    let turns: Vec<_> = turns.filter(|(run, cell)| *run < runs(cell, effort)).collect();
-    let time =
-        |cell: &Cell| SET_UP + Duration::from_secs(transfer(cell).0 * 8 / GUESS_MBIT / 1_000_000);
-    let total = turns.iter().map(|(_, cell)| time(cell)).sum();
+    // The ways take turns, so that a machine that is busy for some minutes spoils none of them more
+    // than the others.
+    let turns = (0..2 * effort.runs)
+        .flat_map(|run| cells.chunk_by(same_network).map(move |cells| (run, cells)));
+    let turns: Vec<_> = turns.filter(|(run, cells)| *run < runs(cells[0], effort)).collect();
+    let time = |cells: &[&Cell]| Duration::from_secs(FILE_S * cells.len() as u64);
+    let total = turns.iter().map(|(_, cells)| time(cells)).sum();
     let mut progress = Progress::new(turns.len(), total);
-    for (run, cell) in turns {
-        let _step = progress.step(&cell.name, time(cell));
-        measured.fetch(cell, run as u64 + 1).with_context(|| format!("in {}", cell.name))?;
+    for (run, cells) in turns {
+        let name = &cells[0].name;
+        let _step = progress.step(name, time(cells));
+        measured.fetch(cells, run as u64 + 1).with_context(|| format!("from {name} on"))?;
     }
-    let mut figures = vec![sender_of_machine()];
+    let kernel = Machine::detect().kernel;
+    let sender = format!("Linux {kernel}, {FETCH_CONGESTION}, RACK-TLP; no SACK: RFC 6582");
+    let mut figures = vec![Figure::text("the sender", sender)];
     figures.extend(figures_of(&plan.results(measured.results.clone(), started)));
     figures.extend(measured.figures());
     Ok(figures)
@@ -91,31 +96,22 @@ fn runs(cell: &Cell, effort: Effort) -> usize {
     if fluctuates(cell) { 2 * effort.runs } else { effort.runs }
 }
 
-/// Which TCP was measured.
-fn sender_of_machine() -> Figure {
-    let kernel = Machine::detect().kernel;
-    let text = format!("Linux {kernel}, {FETCH_CONGESTION}, RACK-TLP; no SACK: RFC 6582");
-    Figure::text("the sender", text)
-}
-
 impl Measured {
-    fn fetch(&mut self, cell: &Cell, run: u64) -> Result<()> {
+    fn fetch(&mut self, cells: &[&Cell], run: u64) -> Result<()> {
         for left in (0..TRIES).rev() {
-            let (file, lateness) = fetch::run(cell, transfer(cell).0, run)?;
+            let (files, lateness) = fetch::run(cells, run)?;
             if lateness.is_too_late() && left > 0 {
-                output::note(format!("{}: the machine was too busy; once more", cell.name));
+                output::note("the machine was too busy; once more");
                 continue;
             }
             self.busy_runs += u64::from(lateness.is_too_late());
             self.lateness.add(&lateness);
-            self.results.push(CellResult {
-                cell: cell.name.clone(),
-                settings: cell.settings.clone(),
-                seed: run,
-                metrics: file.metrics(),
-                series: BTreeMap::new(),
-            });
-            self.files.entry(cell.name.clone()).or_default().push(file);
+            for (cell, file) in cells.iter().zip(files) {
+                let (name, settings) = (cell.name.clone(), cell.settings.clone());
+                let (metrics, series) = (file.metrics(), BTreeMap::new());
+                self.files.entry(name.clone()).or_default().push(file);
+                self.results.push(CellResult { cell: name, settings, seed: run, metrics, series });
+            }
             break;
         }
         Ok(())

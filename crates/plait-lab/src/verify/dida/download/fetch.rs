@@ -1,4 +1,4 @@
-//! One file over one carrier, in a network of its own.
+//! Files over one carrier, one after the other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const HOLD_END: Duration = Duration::from_millis(700);
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) fetched: Fetched,
-    /// What the node said afterwards.
+    /// What the node said after the last file.
     node: Option<SteerStatus>,
     /// What each link delivered to the client meanwhile, in bytes.
     link_bytes: BTreeMap<String, u64>,
@@ -55,12 +55,13 @@ impl File {
     }
 }
 
-/// Fetches the file; how late the links were comes with it.
+/// Fetches the files of cells that differ in nothing else; how late the links were comes with them.
 ///
-/// A trace begins when its link is made. So that every carrier meets the same course of things, the
-/// file begins when its network has a certain age, which differs from run to run.
-pub(super) fn run(cell: &Cell, bytes: u64, run: u64) -> Result<(File, Lateness)> {
-    let scenario = &cell.scenario;
+/// A trace begins when its link is made. So that every carrier meets the same course of things, a
+/// file over links with a trace begins when its network has a certain age, which differs from run
+/// to run.
+pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
+    let scenario = &cells[0].scenario;
     let network = Site::build(scenario, &mut Prng::new(run))?;
     let via = &scenario.apps[0].via;
     let steer = scenario.steer.as_ref().filter(|_| *via == Via::Steer);
@@ -80,27 +81,30 @@ pub(super) fn run(cell: &Cell, bytes: u64, run: u64) -> Result<(File, Lateness)>
         _ => (Transport::Tcp, steer.and_then(|steer| steer.links.first())),
     };
     let server = SERVER_BARE_V4.into();
-    let files = FileServer::start(&network.server, server, transport, bytes)?;
+    let sizes: Vec<u64> = cells.iter().map(|cell| super::transfer(cell).0).collect();
+    let largest = sizes.iter().copied().max().unwrap_or_default();
+    let from = FileServer::start(&network.server, server, transport, largest)?;
     let bind = bind.map(|link| netns::customer_address(scenario, link).into());
     let begin = Instant::ZERO + AGE + AGE_STEP * u32::try_from(run)?;
-    if super::fluctuates(cell) {
+    if super::fluctuates(cells[0]) {
         std::thread::sleep(begin.since(network.epoch.now()));
     }
-    let before = delivered(scenario, &network);
-    let fetched = files.fetch(Target { client: &network.customer, server, bind }, bytes)?;
-    let mut link_bytes = delivered(scenario, &network);
-    for (link, bytes) in &mut link_bytes {
-        *bytes -= before[link];
+    let mut files = Vec::new();
+    for bytes in sizes {
+        let before = delivered(scenario, &network);
+        let fetched = from.fetch(Target { client: &network.customer, server, bind }, bytes)?;
+        let mut link_bytes = delivered(scenario, &network);
+        link_bytes.iter_mut().for_each(|(link, bytes)| *bytes -= before[link]);
+        files.push(File { fetched, node: None, link_bytes });
     }
-    let mut status = None;
-    if let Some(node) = &mut node {
+    if let Some((node, file)) = node.as_mut().zip(files.last_mut()) {
         std::thread::sleep(HOLD_END);
-        status = Some(node.status()?);
+        file.node = Some(node.status()?);
         node.stop()?;
     }
     let mut lateness = Lateness::default();
     network.emulators().map(Emulator::report).for_each(|report| lateness.add(&report.lateness));
-    Ok((File { fetched, node: status, link_bytes }, lateness))
+    Ok((files, lateness))
 }
 
 /// Bytes that each link has delivered to the client.

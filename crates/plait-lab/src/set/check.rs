@@ -81,8 +81,9 @@ fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
         Reduce::Lowest => format!("{}, of {}: {lowest}", check.name, values.len()),
         _ => format!("{}, of {}", check.name, values.len()),
     };
+    let unit = if check.reduce == Reduce::Count { "" } else { "ratio" };
     let figure = match check.reduce.of(&values) {
-        Some(value) => Figure::number(name, value, "ratio"),
+        Some(value) => Figure::number(name, value, unit),
         None => Figure::text(name, "not measured"),
     };
     if check.low.is_none() && check.high.is_none() {

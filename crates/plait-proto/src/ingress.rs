@@ -566,6 +566,16 @@ impl Ingress {
         self.drain(now);
     }
 
+    /// A path leads elsewhere from now on. What was on its way to an address that was left is sent
+    /// again: it is lost there, and would fill the window of a controller that begins anew.
+    pub fn move_path(&mut self, now: Instant, id: PathId, route: Route) {
+        if self.paths.get_mut(id).is_some_and(|path| path.move_to(route)) {
+            self.rescue_from(now, id);
+        }
+        self.view_is_stale = true;
+        self.drain(now);
+    }
+
     fn rescue_from(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let packets = path.sent.forget_all();

@@ -157,9 +157,10 @@ impl SendPath {
         }
     }
 
-    /// The path leads elsewhere from now on. Another address, rather than another port of a NAT, is
-    /// another way: what was learned of its size and rate counts no more (RFC 9000 section 9.4).
-    pub fn move_to(&mut self, route: Route) {
+    /// The path leads elsewhere from now on; says whether that is another way. Another address is,
+    /// another port of a NAT is not: what was learned of the way's size and rate counts no more
+    /// (RFC 9000 section 9.4).
+    pub fn move_to(&mut self, route: Route) -> bool {
         let same_way = route.remote.ip() == self.route.remote.ip()
             && route.socket == self.route.socket
             && route.local == self.route.local;
@@ -172,6 +173,7 @@ impl SendPath {
                 congestion.begin_anew();
             }
         }
+        !same_way
     }
 
     /// Evidence came that the path carries what is sent. Whatever else is out counts from now on.

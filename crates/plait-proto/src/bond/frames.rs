@@ -113,7 +113,7 @@ impl Bond {
     }
 
     fn handle_response(&mut self, now: Instant, id: PathId, route: Route, token: u64) {
-        if self.confirm_route(id, token, &route) {
+        if self.confirm_route(now, id, token, &route) {
             return;
         }
         let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));

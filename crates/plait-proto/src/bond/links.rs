@@ -112,10 +112,16 @@ impl Bond {
 
     /// The peer answered: if it was asked at another address and answers from there, the path leads
     /// there from now on.
-    pub(super) fn confirm_route(&mut self, id: PathId, token: Token, seen: &Route) -> bool {
+    pub(super) fn confirm_route(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        token: Token,
+        seen: &Route,
+    ) -> bool {
         let Some(route) = self.route_checks.confirm(id, token, seen) else { return false };
-        if let Some(path) = self.ingress.path_mut(id) {
-            path.move_to(route);
+        if self.ingress.path(id).is_some() {
+            self.ingress.move_path(now, id, route);
             self.events.push_back(BondEvent::PathMoved(id, route.remote));
         }
         true

@@ -8,6 +8,7 @@ use crate::resequencer::ResequencerConfig;
 use crate::scheduler::{Algorithm, SchedulerConfig};
 use crate::seq::BondIncarnation;
 use crate::session::{Finished, Hello, Identity, PresharedKey, PrivateKey, Timestamp};
+use crate::wire::Kind;
 use crate::wire::control::{Ack, AckRange};
 
 const REJECT_AFTER: Duration = Duration::from_secs(180);
@@ -81,7 +82,7 @@ fn sent(bond: &mut Bond) -> Vec<Vec<u8>> {
 }
 
 fn give(bond: &mut Bond, now: Instant, datagram: &[u8], over: Route) -> Result<(), DropReason> {
-    let kind = crate::wire::Kind::of(datagram[0]).expect("one of ours");
+    let kind = Kind::of(datagram[0]).expect("one of ours");
     let header = Header::read(kind, datagram).expect("whole");
     bond.handle_datagram(now, header, over, Ecn::NotEct, &mut datagram.to_vec())
 }
@@ -125,6 +126,33 @@ fn regression_a_refused_path_leaves_nothing_behind() {
     let refused = give(&mut bonds[0], now, &challenge, route(9));
     assert_eq!(refused, Err(DropReason::RepeatedPath), "the side of the even ids keeps its own");
     assert_eq!(bonds[0].egress.path_count(), 0, "nothing has come on its own one");
+}
+
+/// Spec P-9: what was sent to the address that the peer left is lost there.
+#[test]
+fn regression_what_was_on_its_way_to_an_address_that_was_left_is_sent_again() {
+    let mut bonds = connected();
+    let now = Instant::from_millis(20);
+    for number in 0..8 {
+        send_data(&mut bonds[1], now, number).expect("it is sent");
+    }
+    let is_data = |datagram: &&Vec<u8>| Kind::of(datagram[0]) == Some(Kind::Data);
+    assert_eq!(sent(&mut bonds[1]).iter().filter(is_data).count(), 8, "to the old address");
+    // The peer sends from elsewhere, is asked there, and answers from there.
+    send_data(&mut bonds[0], now, 100).expect("it is sent");
+    let mut again = 0;
+    for ms in 21..24 {
+        let now = Instant::from_millis(ms);
+        for datagram in sent(&mut bonds[0]) {
+            give(&mut bonds[1], now, &datagram, route(10)).expect("it is authentic");
+        }
+        let answer = sent(&mut bonds[1]);
+        again += answer.iter().filter(is_data).count();
+        for datagram in answer {
+            give(&mut bonds[0], now, &datagram, route(9)).expect("it is authentic");
+        }
+    }
+    assert_eq!(again, 8);
 }
 
 /// Spec K-5: a receiver that acknowledges what it did not get, to be sent more, names numbers that

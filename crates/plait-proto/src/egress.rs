@@ -12,7 +12,7 @@
 mod delivery_watch;
 mod passage;
 
-use delivery_watch::DeliveryWatch;
+use delivery_watch::{DeliveryWatch, Fate};
 use passage::Passage;
 
 use crate::allowed_ips::Sources;
@@ -54,6 +54,14 @@ const STRAGGLER_TIME: Duration = Duration::from_secs(1);
 /// Sessions under which datagrams are still accepted. Both sides may renew at the same time, which
 /// makes two sessions: room for three such renewals.
 const SESSIONS_MAX: usize = 6;
+
+fn fate(inserted: Inserted) -> Fate {
+    match inserted {
+        Inserted::Delivered | Inserted::Waiting | Inserted::LateDelivered => Fate::Kept,
+        Inserted::LateDropped => Fate::Late,
+        Inserted::Forgotten | Inserted::Duplicate => Fate::Repeated,
+    }
+}
 
 /// The session under which the egress opens.
 #[derive(Debug)]
@@ -439,8 +447,7 @@ impl Egress {
             self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
                 out.deliver(packet);
             });
-        let is_discarded = matches!(inserted, Inserted::LateDropped | Inserted::Duplicate);
-        self.watch.record(now, is_discarded);
+        self.watch.record(now, fate(inserted));
         self.passage.show(now, path, seq.next());
         self.release_passed(now);
         self.attribute_losses();

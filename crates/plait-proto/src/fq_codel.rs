@@ -39,6 +39,10 @@ pub const TARGET_MAX: Duration = Duration::from_millis(60);
 /// The interval stays below this, whatever a path's round trip: a path that takes longer is full.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
+/// Nobody waits for what has waited this long: who asked has asked again. CoDel alone is slow to
+/// shed what heeds no signal (RFC 8289 §5.4 has it signal at most a little more often each time).
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// A turn is at least this long, whatever the configuration says: the search for a flow with credit
 /// has to end soon.
 const QUANTUM_BYTES_MIN: u32 = 64;
@@ -222,11 +226,18 @@ impl FqCodel {
         while let Some(mut packet) = self.store.pop_front(&mut flow.chain) {
             self.packets -= 1;
             self.bytes -= packet.bytes.len() as u64;
-            if flow.passed_packets > 0 {
-                flow.passed_packets -= 1;
+            let delay = now.since(packet.taken_at);
+            let has_passed = flow.passed_packets > 0;
+            flow.passed_packets = flow.passed_packets.saturating_sub(1);
+            if delay >= WAIT_MAX {
+                self.counters.dropped_codel += 1;
+                self.census.on_dropped(packet.bytes.len() as u64, &mut flow.counted);
+                self.store.recycle(packet.bytes);
+                continue;
+            }
+            if has_passed {
                 return Some(packet);
             }
-            let delay = now.since(packet.taken_at);
             let is_last = flow.chain.bytes() <= self.longest_bytes;
             match flow.codel.judge(now, delay, is_last, &self.parameters) {
                 Verdict::Pass => return Some(packet),

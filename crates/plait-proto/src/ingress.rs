@@ -300,12 +300,18 @@ impl Ingress {
 
     /// Sends a packet once more, under its old place in the sequence.
     fn send_again(&mut self, now: Instant, path: PathId, packet: &KeptPacket) {
-        let prefix = DataPrefix { sent: SendTimestamp::of(now), ..packet.prefix };
-        self.seal_data(now, path, prefix, &packet.bytes);
+        let prefix = self.seal_again(now, path, packet);
         self.keep(path, prefix, packet.taken_at, &packet.bytes);
         if let Some(path) = self.paths.get_mut(path) {
             path.sent.note_sends(packet.sends.saturating_add(1));
         }
+    }
+
+    /// The same, and not again after that.
+    fn seal_again(&mut self, now: Instant, path: PathId, packet: &KeptPacket) -> DataPrefix {
+        let prefix = DataPrefix { sent: SendTimestamp::of(now), ..packet.prefix };
+        self.seal_data(now, path, prefix, &packet.bytes);
+        prefix
     }
 
     fn schedule(

@@ -36,8 +36,10 @@ pub enum Inserted {
     Waiting,
     /// Handed on although it had been given up ([`LatePolicy::Deliver`]).
     LateDelivered,
-    /// Dropped: it had been given up, or is older than the history.
+    /// Dropped: it had been given up.
     LateDropped,
+    /// Dropped: it is older than the history.
+    Forgotten,
     /// Dropped: it was delivered before, waits already, or arrived late before.
     Duplicate,
 }
@@ -302,8 +304,11 @@ impl Resequencer {
                     return Inserted::LateDelivered;
                 }
             }
-            // Older than the history: it may have been delivered, so it never is again.
-            None => {}
+            // It may have been delivered, so it never is again.
+            None => {
+                self.stats.late_dropped += 1;
+                return Inserted::Forgotten;
+            }
         }
         self.stats.late_dropped += 1;
         Inserted::LateDropped

@@ -70,6 +70,31 @@ fn a_packet_comes_out_as_it_went_in() {
     assert!(queue.is_empty() && queue.bytes() == 0 && queue.pop(ms(5)).is_none());
 }
 
+/// Where little drains, CoDel alone let packets of a flow that heeds nothing wait for 20 s.
+#[test]
+fn regression_nothing_waits_longer_than_five_seconds() {
+    let mut queue = queue();
+    let (mut number, mut longest) = (0, Duration::ZERO);
+    for at in 0..20_000 {
+        // A thousand packets a second come, a hundred leave; every other one is put back first.
+        push(&mut queue, ms(at), 1, number, 1200);
+        number += 1;
+        if at % 10 == 0
+            && let Some(packet) = queue.pop(ms(at))
+        {
+            queue.put_back(packet);
+        }
+        if at % 10 == 5
+            && let Some(packet) = queue.pop(ms(at))
+        {
+            longest = longest.max(ms(at).since(packet.taken_at));
+            queue.recycle(packet.bytes);
+        }
+    }
+    assert!(longest > Duration::from_secs(4), "{longest:?}: the queue stands");
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+}
+
 #[test]
 fn flows_take_turns_by_bytes() {
     let mut queue = queue();

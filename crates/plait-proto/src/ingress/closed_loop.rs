@@ -6,7 +6,7 @@
 
 use super::backlog::Backlog;
 use super::pinned_queues::PinnedQueues;
-use super::{Chosen, Ingress};
+use super::{Chosen, Ingress, quickest_of};
 use crate::congestion::ControllerConfig;
 use crate::drop_reason::DropReason;
 use crate::fq_codel::Queued;
@@ -225,9 +225,7 @@ impl Ingress {
         while let Some(packet) = self.rescue.take(now) {
             match self.schedule(now, &packet.bytes, FlowClass::Interactive) {
                 Ok(Chosen::One(path) | Chosen::Pinned(path)) => self.repair(now, path, &packet),
-                Ok(Chosen::Copies(set)) => set.iter().for_each(|path| {
-                    self.repair(now, path, &packet);
-                }),
+                Ok(Chosen::Copies(set)) => self.repair_with_copies(now, set, &packet),
                 Ok(Chosen::Later(retry_at)) => {
                     self.rescue.put_back(packet);
                     return Err(retry_at);
@@ -240,6 +238,18 @@ impl Ingress {
             }
         }
         Ok(())
+    }
+
+    /// One of the copies is kept: were all of them, each repair would be repaired as often.
+    fn repair_with_copies(&mut self, now: Instant, set: PathSet, packet: &KeptPacket) {
+        let kept = quickest_of(&self.view, set);
+        for path in set.iter() {
+            if Some(path) == kept {
+                self.repair(now, path, packet);
+            } else {
+                self.seal_again(now, path, packet);
+            }
+        }
     }
 
     pub(super) fn repair(&mut self, now: Instant, path: PathId, packet: &KeptPacket) {

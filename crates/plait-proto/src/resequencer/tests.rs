@@ -144,7 +144,7 @@ fn a_predecessor_before_the_start_is_resolved() {
     let inserted = later.insert(Instant::ZERO, BondSeq(1000), 1, PATH, &[1], &mut |_| {});
     assert_eq!(inserted, Inserted::Delivered);
     let before = later.insert(Instant::ZERO, BondSeq(999), 1, PATH, &[1], &mut |_| {});
-    assert_eq!(before, Inserted::LateDropped);
+    assert_eq!(before, Inserted::Forgotten);
 }
 
 /// Spec R-2.
@@ -239,7 +239,7 @@ fn older_than_the_history_is_dropped_even_where_late_packets_go_on() {
     }
     case.at(50).timeout();
     assert_eq!(case.resequencer.floor(), BondSeq(history::HISTORY + 2));
-    assert_eq!(case.insert(1, 0), Inserted::LateDropped);
+    assert_eq!(case.insert(1, 0), Inserted::Forgotten);
     assert_eq!(case.insert(2, 0), Inserted::Duplicate);
 }
 

@@ -6,6 +6,7 @@ use plait_proto::congestion;
 use plait_proto::drop_reason::DropReason;
 use plait_proto::scheduler::Algorithm;
 use plait_proto::time::Duration;
+use plait_proto::wire::Kind;
 
 fn setup(algorithm: Algorithm, controller: congestion::Algorithm) -> Setup {
     let bond =
@@ -23,6 +24,21 @@ fn stream(pair: &mut Pair, count: u32, per_ms: u32) -> Vec<u32> {
     }
     pair.run_for(Duration::from_secs(3));
     pair.delivered[PROVIDER].iter().map(|packet| number(packet)).collect()
+}
+
+/// Each lost copy was repaired by as many copies as there are paths, and each of those again.
+#[test]
+fn regression_copies_that_are_lost_do_not_multiply() {
+    let setup = Setup { links: 3, ..setup(Algorithm::Redundant, congestion::Algorithm::Fixed) };
+    let mut pair = Pair::connected(setup);
+    stream(&mut pair, 50, 1);
+    pair.captured.clear();
+    pair.links.iter_mut().for_each(|link| link.up = false);
+    pair.send(CUSTOMER, &[packet(CUSTOMER, 1, 50)]);
+    pair.run_for(Duration::from_secs(5));
+    let is_data = |seen: &&plait_pair::Datagram| Kind::of(seen.bytes[0]) == Some(Kind::Data);
+    let sent = pair.captured.iter().filter(is_data).count();
+    assert!((4..=12).contains(&sent), "{sent}: four times over three paths");
 }
 
 #[test]

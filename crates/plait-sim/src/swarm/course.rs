@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use plait_pair::{CUSTOMER, PROVIDER, datagrams, public_key};
+use plait_proto::drop_reason::DropReason;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::scheduler::Algorithm;
 use plait_proto::stats::{PathState, PathStatus, PeerStatus};
@@ -358,7 +359,8 @@ impl<'p, 't> Course<'p, 't> {
             let waiting = status.backlog.map_or(0, |backlog| backlog.packets);
             side.chatter.close(self.now, paths, copies, waiting)?;
             if let Some(trace) = &mut self.trace {
-                trace(self.now, format_args!("side {at}: {}", summarize(&status)));
+                let drops = side.endpoint.as_ref().map_or_else(String::new, drops);
+                trace(self.now, format_args!("side {at}: {}{drops}", summarize(&status)));
             }
         }
         Ok(())
@@ -460,6 +462,13 @@ fn describe(event: &Event) -> String {
 }
 
 /// A gateway in a line.
+/// What a gateway dropped since it started, by reason.
+fn drops(endpoint: &Endpoint) -> String {
+    let counts = DropReason::ALL.iter().map(|reason| (reason, endpoint.drop_count(*reason)));
+    let counts = counts.filter(|(_, count)| *count > 0);
+    counts.map(|(reason, count)| format!(", {count} {}", reason.name())).collect()
+}
+
 fn summarize(status: &PeerStatus) -> String {
     let paths: Vec<String> = status
         .paths

@@ -82,7 +82,12 @@ impl Bond {
     fn send_feedback(&mut self, now: Instant) {
         for (path, ack) in self.egress.take_acks(now) {
             if let Some(over) = self.feedback_path(path) {
-                self.ingress.send_control(now, over, &[Frame::Ack(ack)]);
+                self.ingress.send_control(now, over, &[Frame::Ack(ack.clone())]);
+            }
+            // Over a much longer path it comes too late to end the silence: the peer would take
+            // the path for dead again and again, and so would this side.
+            if self.state(path) == Some(PathState::Silent) {
+                self.ingress.send_control(now, path, &[Frame::Ack(ack)]);
             }
         }
         if let Some(reports) = self.egress.take_loss_reports(now)

@@ -33,8 +33,8 @@ mod trial;
 /// Among paths of one price the slower one is used when this much of the quicker ones' time waits:
 /// a packet alone does not take a detour because the pacer lets the next go in a moment.
 const DETOUR_BACKLOG: Duration = Duration::from_millis(1);
-/// A path outside the set whose round trip is no longer than so many times the best one's and this
-/// is near: its trial may fill it with copies.
+/// A path whose round trip is no longer than so many times the best one's and this is near: outside
+/// the set its trial may fill it with copies, and a member's trial may end in slow start.
 const NEAR_TIMES: u32 = 3;
 const NEAR_MORE: Duration = Duration::from_millis(20);
 /// An interactive packet waits only if it arrives so much earlier.
@@ -99,9 +99,11 @@ impl EarliestDelivery {
     fn observe(&mut self, view: &View<'_>, packet: &PacketInfo) {
         self.stalls.watch(view, packet.bytes);
         let mut changed = self.judge_health(view);
+        let quickest = view.paths.iter().map(base_rtt).min().unwrap_or_default();
         for path in view.paths {
             let state = self.paths.touch(path.id);
-            changed |= state.trial.follow(path, view.now, state.is_member);
+            let is_near = is_near(base_rtt(path), quickest);
+            changed |= state.trial.follow(path, view.now, state.is_member, is_near);
         }
         if self.spread.is_silent(view.now) {
             // Flows that begin now have the windows of the quick path.
@@ -259,7 +261,7 @@ impl EarliestDelivery {
             let state = self.state(path);
             let few = path.in_flight_bytes + packet.bytes <= FREE_BYTES_MIN;
             // Copies that fill a far path for its trial would cost more than is won by them.
-            let is_near = base_rtt(path) <= base_rtt(best) * NEAR_TIMES + NEAR_MORE;
+            let is_near = is_near(base_rtt(path), base_rtt(best));
             let is_tried = is_near && state.trial.is_on() && !state.health.is_out();
             path.id != best.id
                 && !state.is_member
@@ -326,6 +328,10 @@ impl EarliestDelivery {
             .min_by_key(|path| (self.state(path).health.is_out(), delivery_delay(path, bytes)));
         second.map_or(Decision::Send(best.id), |second| copies(best, second))
     }
+}
+
+fn is_near(rtt: Duration, best: Duration) -> bool {
+    rtt <= best * NEAR_TIMES + NEAR_MORE
 }
 
 fn copies(first: &PathView, second: &PathView) -> Decision {

@@ -3,6 +3,7 @@
 mod apps;
 mod bbr;
 mod events;
+mod far;
 mod golden;
 mod guide;
 mod null_cipher;

@@ -37,7 +37,13 @@ impl Trial {
     }
 
     /// Follows the path's latest figures. Returns whether the trial began or ended.
-    pub(super) fn follow(&mut self, path: &PathView, now: Instant, is_member: bool) -> bool {
+    pub(super) fn follow(
+        &mut self,
+        path: &PathView,
+        now: Instant,
+        is_member: bool,
+        is_near: bool,
+    ) -> bool {
         if let Some(over_since) = self.over_since {
             let is_due = !is_member && now.since(over_since) >= TRIED_AGAIN_AFTER;
             if is_due {
@@ -55,8 +61,9 @@ impl Trial {
         if now < self.round_ends {
             return false;
         }
-        // A member that is offered little may stay in slow start, and is to have its turns.
-        let may_end = is_member || !path.is_starting;
+        // A member that is offered little may stay in slow start, and is to have its turns. Over a
+        // far one the windows of the flows that came to it have to grow first.
+        let may_end = (is_member && is_near) || !path.is_starting;
         if self.is_loaded && path.capacity != Rate::ZERO && may_end {
             self.end_loaded_round(path.capacity, now);
         }
@@ -84,11 +91,11 @@ mod tests {
     use super::super::tests::link;
     use super::*;
 
-    /// Whether a trial is over after ten rounds of a path like this.
-    fn is_over(path: PathView, is_member: bool) -> bool {
+    /// Whether a trial is over after forty rounds of a path like this.
+    fn is_over(path: PathView, is_member: bool, is_near: bool) -> bool {
         let mut trial = Trial::default();
-        (0..10).for_each(|round| {
-            trial.follow(&path, Instant::from_millis(200 * round), is_member);
+        (0..40).for_each(|round| {
+            trial.follow(&path, Instant::from_millis(200 * round), is_member, is_near);
         });
         !trial.is_on()
     }
@@ -96,15 +103,23 @@ mod tests {
     #[test]
     fn regression_four_packets_of_copies_end_no_trial() {
         let path = |bytes| link(1, 1, 60).in_flight(bytes).build();
-        assert!(!is_over(path(FREE_BYTES_MIN), false));
-        assert!(is_over(path(FREE_BYTES_MIN + 1), false));
-        assert!(is_over(path(FREE_BYTES_MIN), true), "a member is loaded by its flows");
+        assert!(!is_over(path(FREE_BYTES_MIN), false, true));
+        assert!(is_over(path(FREE_BYTES_MIN + 1), false, true));
+        assert!(is_over(path(FREE_BYTES_MIN), true, true), "a member is loaded by its flows");
     }
 
     #[test]
     fn regression_a_member_that_stays_in_slow_start_is_known_and_has_its_turns() {
         let path = PathView { is_starting: true, ..link(1, 1, 60).in_flight(9000).build() };
-        assert!(is_over(path, true));
-        assert!(!is_over(path, false), "its capacity is what little was sent");
+        assert!(is_over(path, true, true));
+        assert!(!is_over(path, false, true), "its capacity is what little was sent");
+    }
+
+    /// A flow that came from 10 ms has a window of a few packets: over 600 ms that is no rate.
+    #[test]
+    fn regression_what_a_small_window_sends_over_a_far_path_is_not_its_capacity() {
+        let path = PathView { is_starting: true, ..link(1, 1, 600).in_flight(30_000).build() };
+        assert!(!is_over(path, true, false));
+        assert!(is_over(PathView { is_starting: false, ..path }, true, false));
     }
 }

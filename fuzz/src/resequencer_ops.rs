@@ -146,7 +146,9 @@ impl Run {
         match what {
             Inserted::Delivered | Inserted::LateDelivered => assert!(went_on, "{what:?}: {seq}"),
             Inserted::Duplicate => assert!(known && !went_on, "{what:?}: {seq}"),
-            Inserted::Waiting | Inserted::LateDropped => assert!(!went_on, "{what:?}: {seq}"),
+            Inserted::Waiting | Inserted::LateDropped | Inserted::Forgotten => {
+                assert!(!went_on, "{what:?}: {seq}");
+            }
         }
     }
 

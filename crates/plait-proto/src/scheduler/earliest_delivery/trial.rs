@@ -118,7 +118,7 @@ mod tests {
     /// A flow that came from 10 ms has a window of a few packets: over 600 ms that is no rate.
     #[test]
     fn regression_what_a_small_window_sends_over_a_far_path_is_not_its_capacity() {
-        let path = PathView { is_starting: true, ..link(1, 1, 600).in_flight(30_000).build() };
+        let path = PathView { is_starting: true, ..link(1, 1, 600).in_flight(40_000).build() };
         assert!(!is_over(path, true, false));
         assert!(is_over(PathView { is_starting: false, ..path }, true, false));
     }

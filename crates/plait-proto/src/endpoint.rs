@@ -275,20 +275,22 @@ impl Endpoint {
     ) -> Result<(), DropReason> {
         let at = *self.sessions.get(&header.session).ok_or(DropReason::UnknownIndex)?;
         let next = self.peers[at].next_bond.as_ref();
-        if next.is_some_and(|next| next.bond.has_session(header.session))
-            && self.own_bond_stays(now, at)
-        {
+        let is_next = next.is_some_and(|next| next.bond.has_session(header.session));
+        let own_stays = next.is_some() && self.own_bond_stays(now, at);
+        if is_next && own_stays {
             return Err(DropReason::CrossedBond);
         }
         let peer = &mut self.peers[at];
-        if let Some(next) = &mut peer.next_bond
-            && next.bond.has_session(header.session)
-        {
+        if let Some(next) = peer.next_bond.as_mut().filter(|_| is_next) {
             next.bond.handle_datagram(now, header, route, ecn, datagram)?;
             self.adopt_next_bond(now, at);
         } else {
             let bond = peer.used_bond_mut().ok_or(DropReason::UnknownIndex)?;
             bond.handle_datagram(now, header, route, ecn, datagram)?;
+            if own_stays && bond.was_heard() {
+                // The peer uses this one: what still comes under its own was sent before that.
+                self.discard_next_bond(at);
+            }
         }
         self.handle_bond_events(now, at);
         Ok(())
@@ -341,6 +343,7 @@ impl Endpoint {
         let peer = &mut self.peers[at];
         peer.session = None;
         if let Some(named) = peer.bond.take() {
+            peer.gone = Some(named.ends);
             self.events.push_back(Event::BondDown(peer.config.public_key));
             for index in named.bond.session_indices() {
                 self.sessions.remove(&index);
@@ -438,6 +441,13 @@ impl Endpoint {
             peer.session = Some(session);
             peer.handshakes += 1;
             self.open_missing_paths(now, at);
+            return;
+        }
+        if self.peers[at].gone == Some(ends) && !self.faults.has(Fault::OneNameForTwoBonds) {
+            // The peer kept what this side gave up, and would go on in it where this side begins.
+            self.sessions.remove(&established.local);
+            self.peers[at].attempts.wants_another = true;
+            self.initiate(now, at);
             return;
         }
         let setup = self.bond_setup(at);

@@ -37,7 +37,9 @@ pub use plan::{LinkPlan, PACKETS_MAX, Plan};
 pub const TRAFFIC_WITHIN: Duration = Duration::from_secs(10);
 /// After the healing every link has a path that is up within this time.
 pub const PATHS_WITHIN: Duration = Duration::from_secs(30);
-/// Once all is up, everything that is sent in this time arrives.
+/// What waited at the gateways for room while all was broken is gone within this time.
+pub const EMPTY_WITHIN: Duration = Duration::from_secs(10);
+/// Once all is up and empty, everything that is sent in this time arrives.
 const PROOF_TIME: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(100);
 
@@ -114,6 +116,7 @@ pub fn run_plan(plan: &Plan, mut trace: Option<Trace<'_>>) -> Result<Outcome, Vi
     course.run_until(plan.heal_at)?;
     course.heal()?;
     let (traffic_after, paths_after) = recover(&mut course)?;
+    empty(&mut course)?;
     prove(&mut course)?;
     let [up, down] = &course.ledgers;
     Ok(Outcome {
@@ -175,6 +178,19 @@ fn recover(course: &mut Course<'_, '_>) -> Result<(Duration, Duration), Violatio
         }
     }
     Ok((traffic.unwrap_or_default(), paths.unwrap_or_default()))
+}
+
+/// Waits for what waited before: it, and what acknowledges it, fills the links as any load does.
+fn empty(course: &mut Course<'_, '_>) -> Result<(), Violation> {
+    let since = course.now;
+    while course.backlog_packets() > 0 {
+        course.run_until(course.now + STEP)?;
+        if course.now.since(since) > EMPTY_WITHIN {
+            let packets = course.backlog_packets();
+            return course.fail(format!("{packets} packets wait {EMPTY_WITHIN:?} after all is up"));
+        }
+    }
+    course.run_until(course.now + course.wires.delay_max())
 }
 
 /// With all up, everything arrives; only what a short timer gave up may be missing.

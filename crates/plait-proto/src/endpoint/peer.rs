@@ -99,6 +99,8 @@ pub(super) struct Peer {
     pub(super) bond: Option<NamedBond>,
     /// A bond that the peer asked for and has not used yet.
     pub(super) next_bond: Option<NamedBond>,
+    /// The names of the bond that this side gave up last.
+    pub(super) gone: Option<Ends>,
     /// This side's end of the next bond that begins.
     pub(super) own_end: BondIncarnation,
     pub(super) session: Option<SessionAge>,
@@ -135,6 +137,7 @@ impl Peer {
             config,
             bond: None,
             next_bond: None,
+            gone: None,
             own_end,
             session: None,
             attempts: Attempts::default(),

@@ -429,6 +429,13 @@ impl<'p, 't> Course<'p, 't> {
         self.status(at).map_or(0, |status| status.resequencer.late_dropped)
     }
 
+    /// Packets that wait at the gateways for a path with room.
+    pub(super) fn backlog_packets(&mut self) -> u64 {
+        let backlogs =
+            [CUSTOMER, PROVIDER].map(|side| self.status(side).and_then(|status| status.backlog));
+        backlogs.into_iter().flatten().map(|backlog| backlog.packets).sum()
+    }
+
     /// Traffic both ways that was sent after `since` has arrived.
     pub(super) fn flows_since(&self, since: Instant) -> bool {
         self.ledgers.iter().all(|ledger| ledger.delivered_sent_at.is_some_and(|at| at >= since))

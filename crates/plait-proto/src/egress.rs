@@ -98,6 +98,7 @@ struct EpochPath {
 struct ReceivePath {
     received_packets: u64,
     received_bytes: u64,
+    delivered_bytes: u64,
     /// One more than the highest of all the path's numbers.
     next_number: u64,
     ack_due: Option<Instant>,
@@ -119,6 +120,7 @@ impl Default for ReceivePath {
         Self {
             received_packets: 0,
             received_bytes: 0,
+            delivered_bytes: 0,
             next_number: 0,
             ack_due: None,
             last_ack_at: None,
@@ -185,6 +187,8 @@ pub struct ReceiveCounters {
     pub received_packets: u64,
     /// Bytes that arrived, at the IP layer.
     pub received_bytes: u64,
+    /// Inner bytes that came over this path first.
+    pub delivered_bytes: u64,
     /// Data packets counted lost.
     pub lost_packets: u64,
     /// Data packets that arrived after they had been counted lost.
@@ -441,13 +445,20 @@ impl Egress {
                 &[]
             }
         };
+        let inner_bytes = packet.len() as u64;
         let mut out =
             Deliver::new(&mut self.queue, &mut self.delivered_packets, &mut self.delivered_bytes);
         let inserted =
             self.resequencer.insert(now, seq, prefix.prev, path, packet, &mut |packet| {
                 out.deliver(packet);
             });
-        self.watch.record(now, fate(inserted));
+        let fate = fate(inserted);
+        if fate == Fate::Kept
+            && let Some(path) = self.paths.get_mut(path)
+        {
+            path.delivered_bytes += inner_bytes;
+        }
+        self.watch.record(now, fate);
         self.passage.show(now, path, seq.next());
         self.release_passed(now);
         self.attribute_losses();
@@ -666,6 +677,7 @@ impl Egress {
         ReceiveCounters {
             received_packets: received.map_or(0, |path| path.received_packets),
             received_bytes: received.map_or(0, |path| path.received_bytes),
+            delivered_bytes: received.map_or(0, |path| path.delivered_bytes),
             lost_packets: loss.lost,
             late_packets: loss.late,
         }

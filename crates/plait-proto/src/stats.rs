@@ -94,6 +94,9 @@ pub struct PathStatus {
     pub received_packets: u64,
     /// Bytes received at the IP layer, control included.
     pub received_bytes: u64,
+    /// Inner bytes that came over it, each packet counted at the path over which it came first.
+    #[serde(default)]
+    pub delivered_bytes: u64,
     /// Data packets of the peer that this side counted lost on this path.
     pub lost_packets: u64,
     /// Data packets that arrived after they had been counted lost.
@@ -101,6 +104,26 @@ pub struct PathStatus {
     /// Data packets of this side that the peer reported lost on this path.
     pub reported_lost_packets: u64,
 }
+
+impl PathStatus {
+    /// Bytes at the IP layer that the peer spent on this path: those that arrived, and those of lost
+    /// packets, each taken to be as long as one that arrived.
+    fn spent_bytes(&self) -> f64 {
+        let received = self.received_bytes as f64;
+        let lost = self.lost_packets.saturating_sub(self.late_packets) as f64;
+        received + lost * received / (self.received_packets.max(1)) as f64
+    }
+
+    /// What the peer spent on this path for each inner byte that came of it: framing, copies, what
+    /// was sent again or lost, probes and acknowledgements. `None` where too little came to tell.
+    pub fn overhead(&self) -> Option<f64> {
+        let delivered = self.delivered_bytes;
+        (delivered >= OVERHEAD_TOLD_FROM).then(|| self.spent_bytes() / delivered as f64)
+    }
+}
+
+/// With fewer inner bytes than these, acknowledgements and probes are most of what is sent.
+const OVERHEAD_TOLD_FROM: u64 = 1_000_000;
 
 /// The queue at the ingress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -186,6 +209,13 @@ pub struct PeerStatus {
 }
 
 impl PeerStatus {
+    /// As [`PathStatus::overhead`], of all paths together.
+    pub fn overhead(&self) -> Option<f64> {
+        let delivered: u64 = self.paths.iter().map(|path| path.delivered_bytes).sum();
+        let spent: f64 = self.paths.iter().map(PathStatus::spent_bytes).sum();
+        (delivered >= OVERHEAD_TOLD_FROM).then(|| spent / delivered as f64)
+    }
+
     /// A peer without a bond.
     pub(crate) fn down(public_key: String, connecting: bool) -> Self {
         Self {

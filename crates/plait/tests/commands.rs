@@ -200,6 +200,7 @@ fn path(name: &str, state: PathState, reason: &str) -> PathStatus {
         sent_bytes: 0,
         received_packets: 0,
         received_bytes: 0,
+        delivered_bytes: 0,
         lost_packets: 0,
         late_packets: 0,
         reported_lost_packets: 0,
@@ -294,6 +295,28 @@ drops
 "
     );
     assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn status_counts_what_was_lost_and_came_twice_as_overhead() {
+    let lossy = |delivered_bytes| {
+        let mut peer = peer("up");
+        peer.paths.truncate(1);
+        let came = PathStatus {
+            received_packets: 900,
+            received_bytes: 2_160_000,
+            ..peer.paths[0].clone()
+        };
+        peer.paths[0] = PathStatus { delivered_bytes, lost_packets: 110, late_packets: 10, ..came };
+        answer(vec![peer])
+    };
+    let answers = [2_000_000, 999_999].map(lossy);
+    let told = "  received 1.200 bytes for each inner byte delivered (dsl 1.200)\n";
+    let names = ["overhead.sock", "little.sock"];
+    let outputs =
+        [0, 1].map(|at| Gateway::answering(names[at], vec![answers[at].clone()]).status(&[]));
+    let tells = outputs.map(|output| text(&output.stdout).contains(told));
+    assert_eq!(tells, [true, false], "with little, acknowledgements are most of it");
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(super) enum Reduce {
         low: f64,
     },
     Lowest,
+    Highest,
     /// The tenth percentile.
     TenthPercentile,
     Median,
@@ -35,9 +36,10 @@ pub(super) enum Reduce {
 }
 
 impl Reduce {
-    pub(super) const CHOICES: [(&'static str, Self); 5] = [
+    pub(super) const CHOICES: [(&'static str, Self); 6] = [
         ("count", Self::Count),
         ("lowest", Self::Lowest),
+        ("highest", Self::Highest),
         ("tenth-percentile", Self::TenthPercentile),
         ("median", Self::Median),
         ("mean", Self::Mean),
@@ -51,6 +53,7 @@ impl Reduce {
                 good as f64 / values.len() as f64
             }
             Self::Lowest => samples.low(),
+            Self::Highest => samples.high(),
             Self::TenthPercentile => samples.quantile(0.1),
             Self::Median => samples.middle(Middle::Median),
             Self::Mean => samples.middle(Middle::Mean),
@@ -76,11 +79,13 @@ fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
         }
     }
     let values: Vec<f64> = named.iter().map(|(value, _)| *value).collect();
-    let lowest = named.iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |(_, name)| name);
-    let name = match check.reduce {
-        Reduce::Lowest => format!("{}, of {}: {lowest}", check.name, values.len()),
-        _ => format!("{}, of {}", check.name, values.len()),
+    let extreme = match check.reduce {
+        Reduce::Lowest => named.iter().min_by(|a, b| a.0.total_cmp(&b.0)),
+        Reduce::Highest => named.iter().max_by(|a, b| a.0.total_cmp(&b.0)),
+        _ => None,
     };
+    let of_rung = extreme.map_or(String::new(), |(_, rung)| format!(": {rung}"));
+    let name = format!("{}, of {}{of_rung}", check.name, values.len());
     let unit = if check.reduce == Reduce::Count { "" } else { "ratio" };
     let figure = match check.reduce.of(&values) {
         Some(value) => Figure::number(name, value, unit),
@@ -139,6 +144,7 @@ mod tests {
         let of = |reduce: Reduce| reduce.of(&values).unwrap();
         assert_eq!(of(Reduce::Share { low: 0.9 }), 0.15);
         assert_eq!(of(Reduce::Lowest), 0.05);
+        assert_eq!(of(Reduce::Highest), 1.0);
         assert_eq!(of(Reduce::TenthPercentile), 0.1);
         assert_eq!(of(Reduce::Median), 0.525);
         assert_eq!(of(Reduce::Count), 20.0);

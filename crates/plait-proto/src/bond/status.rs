@@ -66,6 +66,7 @@ impl Bond {
                     sent_bytes: path.sent_bytes,
                     received_packets: received.received_packets,
                     received_bytes: received.received_bytes,
+                    delivered_bytes: received.delivered_bytes,
                     lost_packets: received.lost_packets,
                     late_packets: received.late_packets,
                     reported_lost_packets: path.reported_lost_packets,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::dida::DidaStats;
 use plait_proto::resequencer::{ResequencerStats, WAITING_BUCKETS_MS};
+use plait_proto::stats::{PathStatus, PeerStatus};
 
 use super::{Testbed, mbit, own_time};
 use crate::app::{Observation, Tally, Transfer};
@@ -22,10 +23,21 @@ pub(super) struct Snapshot {
     lost_packets: u64,
     late_packets: u64,
     resequencer: ResequencerStats,
+    spent: Spent,
+}
+
+/// What the bond spent this way, and what came of it, by the names of its links.
+#[derive(Clone, Debug, Default)]
+struct Spent {
+    /// Bytes at the IP layer that were sent.
+    sent: BTreeMap<String, u64>,
+    /// Inner bytes that were delivered.
+    delivered: BTreeMap<String, u64>,
 }
 
 impl Snapshot {
     pub(super) fn take(scenario: &Scenario, way: Way, testbed: &mut impl Testbed) -> Self {
+        let sender = testbed.bond_sender(way);
         let status = testbed.bond_receiver(way);
         let paths = || status.iter().flat_map(|status| &status.paths);
         Self {
@@ -33,6 +45,10 @@ impl Snapshot {
             lost_packets: paths().map(|path| path.lost_packets).sum(),
             late_packets: paths().map(|path| path.late_packets).sum(),
             resequencer: status.as_ref().map(|s| s.resequencer).unwrap_or_default(),
+            spent: Spent {
+                sent: by_link(sender.as_ref(), |path| path.sent_bytes),
+                delivered: by_link(status.as_ref(), |path| path.delivered_bytes),
+            },
         }
     }
 }
@@ -67,6 +83,7 @@ pub(super) fn compute(
         if let Some(wait) = wait_p95_ms(&before.resequencer, &after.resequencer) {
             metrics.insert("wait_p95_ms".into(), wait);
         }
+        of_overhead(&mut metrics, &before.spent, &after.spent);
         of_aggregation(&mut metrics, scenario, way, testbed);
     }
     metrics
@@ -170,6 +187,36 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
     }
     if let Some(jain) = jain_index(&shares) {
         metrics.insert("jain_index".into(), jain);
+    }
+}
+
+/// A link may have had several paths.
+fn by_link(status: Option<&PeerStatus>, count: fn(&PathStatus) -> u64) -> BTreeMap<String, u64> {
+    let mut links = BTreeMap::new();
+    for path in status.iter().flat_map(|status| &status.paths) {
+        *links.entry(path.name.clone()).or_default() += count(path);
+    }
+    links
+}
+
+/// Bytes at the IP layer that the bond sent for each inner byte that was delivered.
+fn of_overhead(metrics: &mut Metrics, before: &Spent, after: &Spent) {
+    let grown = |after: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, link: &str| {
+        let count = |counts: &BTreeMap<String, u64>| counts.get(link).copied().unwrap_or(0);
+        count(after).saturating_sub(count(before))
+    };
+    let (mut sent_in_all, mut delivered_in_all) = (0, 0);
+    for link in after.sent.keys() {
+        let sent = grown(&after.sent, &before.sent, link);
+        let delivered = grown(&after.delivered, &before.delivered, link);
+        sent_in_all += sent;
+        delivered_in_all += delivered;
+        if delivered > 0 {
+            metrics.insert(format!("path_overhead.{link}"), sent as f64 / delivered as f64);
+        }
+    }
+    if delivered_in_all > 0 {
+        metrics.insert("overhead".into(), sent_in_all as f64 / delivered_in_all as f64);
     }
 }
 

@@ -38,6 +38,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("probe_rtt_ms", Of::Run),
     ("jain_index", Of::Run),
     ("wait_p95_ms", Of::Run),
+    ("overhead", Of::Run),
     ("held_acks", Of::Run),
     ("discarded_acks", Of::Run),
     ("released_acks", Of::Run),
@@ -68,6 +69,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("link_share_percent", Of::Link),
     ("bond_share_percent", Of::Link),
     ("bond_path_percent", Of::Link),
+    ("path_overhead", Of::Link),
 ];
 
 /// The series that a run can capture.

@@ -138,6 +138,9 @@ fn peer_text(peer: &PeerStatus, contact: Option<&ContactStatus>, style: Style) -
         peer.inner_delivered_packets,
         bytes(peer.inner_delivered_bytes)
     ));
+    if let Some(line) = overhead_line(peer) {
+        text.push_str(&format!("  {line}\n"));
+    }
     for line in contact_lines(peer, contact) {
         text.push_str(&format!("  {line}\n"));
     }
@@ -148,6 +151,18 @@ fn peer_text(peer: &PeerStatus, contact: Option<&ContactStatus>, style: Style) -
     }
     text.push_str(&resequencer_text(&peer.resequencer));
     text
+}
+
+/// What the peer spends for what arrives here. What this side spends the peer tells.
+fn overhead_line(peer: &PeerStatus) -> Option<String> {
+    let of_paths = peer
+        .paths
+        .iter()
+        .filter_map(|path| path.overhead().map(|overhead| format!("{} {overhead:.3}", path.name)));
+    let of_paths: Vec<String> = of_paths.collect();
+    let paths = of_paths.join(", ");
+    let overhead = peer.overhead()?;
+    Some(format!("received {overhead:.3} bytes for each inner byte delivered ({paths})"))
 }
 
 fn measurement_text(measurement: &MeasurementStatus) -> String {

@@ -37,6 +37,7 @@ pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> 
         sent_bytes,
         received_packets: 0,
         received_bytes,
+        delivered_bytes: received_bytes / 17 * 16,
         lost_packets: 0,
         late_packets: 0,
         reported_lost_packets: 0,

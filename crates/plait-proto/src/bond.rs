@@ -405,7 +405,8 @@ impl Bond {
         self.ingress.set_state(now, id, state);
         // A lossy path may well bring what the peer sends.
         self.egress.set_live(now, id, matches!(state, PathState::Up | PathState::Lossy));
-        let is_repaired = self.ingress.path(id).is_some_and(|path| path.congestion.is_some());
+        let path = self.ingress.path(id).filter(|path| path.congestion.is_some());
+        let repaired = path.map(|path| path.rtt.smoothed().unwrap_or_default());
         let Some(control) = self.paths.get_mut(id) else { return };
         match state {
             PathState::Up => {
@@ -414,7 +415,7 @@ impl Bond {
                 self.events.push_back(BondEvent::PathUp(id));
             }
             PathState::Silent => {
-                control.silence.begin(now, is_repaired);
+                control.silence.begin(now, repaired);
                 self.events.push_back(BondEvent::PathSilent(id));
             }
             PathState::Lossy => {

@@ -20,7 +20,7 @@ mod round_robin;
 mod smooth_wrr;
 mod stall;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use adaptive_wrr::{AdaptiveWrr, AdaptiveWrrConfig, DwdMode, WeightRounding};
 pub use blest::{Blest, BlestConfig};

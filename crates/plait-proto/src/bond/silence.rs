@@ -29,6 +29,9 @@ const HOLD_MAX: Duration = Duration::from_secs(5);
 /// Where what is lost is sent again: a run of losses silences a path that little is sent on, and a
 /// rare probe finds the run's end late. A path trusted too soon costs a repair.
 const PROBE_INTERVAL_REPAIRED_MAX: Duration = Duration::from_millis(50);
+/// The first probes of such a path come this quickly, if that is no more than sixteen a round trip.
+const PROBE_INTERVAL_REPAIRED_MIN: Duration = Duration::from_millis(10);
+const QUICK_PROBES: u32 = 32;
 const HOLD_REPAIRED_MAX: Duration = Duration::from_millis(200);
 
 /// How long data may stay without an answer before a probe asks.
@@ -70,14 +73,17 @@ pub(super) struct Silence {
     answered_since: Option<Instant>,
     last_answer_at: Option<Instant>,
     probes: u32,
-    /// What is lost on the path is sent again over another.
-    is_repaired: bool,
+    /// What is lost on the path is sent again over another: the first probes come so far apart.
+    repaired: Option<Duration>,
 }
 
 impl Silence {
-    /// The path went silent; what is lost on it is sent again or not.
-    pub(super) fn begin(&mut self, now: Instant, is_repaired: bool) {
-        self.is_repaired = is_repaired;
+    /// The path went silent. `repaired` is its round trip, if what is lost on it is sent again.
+    pub(super) fn begin(&mut self, now: Instant, repaired: Option<Duration>) {
+        let interval = |rtt: Duration| {
+            (rtt / 16).clamp(PROBE_INTERVAL_REPAIRED_MIN, PROBE_INTERVAL_REPAIRED_MAX)
+        };
+        self.repaired = repaired.map(interval);
         let again = self.began_at.is_some_and(|before| now < before + DAMPING_TIME);
         self.repeated = if again { self.repeated + 1 } else { 0 };
         self.began_at = Some(now);
@@ -90,7 +96,7 @@ impl Silence {
         if self.repeated == 0 {
             Duration::ZERO
         } else {
-            let longest = if self.is_repaired { HOLD_REPAIRED_MAX } else { HOLD_MAX };
+            let longest = if self.repaired.is_some() { HOLD_REPAIRED_MAX } else { HOLD_MAX };
             (HOLD_FIRST * (1 << (self.repeated - 1).min(8))).min(longest)
         }
     }
@@ -111,10 +117,11 @@ impl Silence {
             return PROBE_INTERVAL_RETURN;
         }
         let doubled = PROBE_INTERVAL_FIRST * (1 << self.probes.min(16));
-        doubled.min(match (active, self.is_repaired) {
+        doubled.min(match (active, self.repaired) {
             (false, _) => longest,
-            (true, true) => PROBE_INTERVAL_REPAIRED_MAX,
-            (true, false) => PROBE_INTERVAL_ACTIVE_MAX,
+            (true, Some(quick)) if self.probes < QUICK_PROBES => quick,
+            (true, Some(_)) => PROBE_INTERVAL_REPAIRED_MAX,
+            (true, None) => PROBE_INTERVAL_ACTIVE_MAX,
         })
     }
 
@@ -144,7 +151,7 @@ mod tests {
     #[test]
     fn the_first_silence_ends_with_the_first_answer() {
         let mut silence = Silence::default();
-        silence.begin(ms(1000), false);
+        silence.begin(ms(1000), None);
         assert!(silence.answered(ms(1400)));
     }
 
@@ -152,16 +159,16 @@ mod tests {
     #[test]
     fn a_path_that_flaps_is_held_longer_each_time() {
         let mut silence = Silence::default();
-        silence.begin(ms(1000), false);
+        silence.begin(ms(1000), None);
         assert!(silence.answered(ms(1400)));
-        silence.begin(ms(2000), false);
+        silence.begin(ms(2000), None);
         assert!(!silence.answered(ms(2100)));
         assert!(!silence.answered(ms(2250)));
         assert!(silence.answered(ms(2300)));
-        silence.begin(ms(3000), false);
+        silence.begin(ms(3000), None);
         let held = (0..).map(|n| 3100 + 100 * n).find(|n| silence.answered(ms(*n)));
         assert_eq!(held, Some(3500));
-        silence.begin(ms(60_000), false);
+        silence.begin(ms(60_000), None);
         assert!(silence.answered(ms(60_100)), "long ago is forgotten");
     }
 
@@ -169,8 +176,8 @@ mod tests {
     #[test]
     fn a_missed_answer_begins_the_hold_anew() {
         let mut silence = Silence::default();
-        silence.begin(ms(0), false);
-        silence.begin(ms(100), false);
+        silence.begin(ms(0), None);
+        silence.begin(ms(100), None);
         assert!(!silence.answered(ms(200)));
         assert!(!silence.answered(ms(900)), "nothing for 700 ms");
         assert!(!silence.answered(ms(1000)));
@@ -181,7 +188,7 @@ mod tests {
     #[test]
     fn probes_of_a_silent_path_grow_rare_and_rarer_without_traffic() {
         let mut silence = Silence::default();
-        silence.begin(ms(0), false);
+        silence.begin(ms(0), None);
         let longest = Duration::from_secs(25);
         assert_eq!(silence.probe_interval(true, longest), PROBE_INTERVAL_FIRST);
         for n in 0..20 {
@@ -195,12 +202,13 @@ mod tests {
     fn a_path_whose_losses_are_repaired_is_probed_and_trusted_soon() {
         let mut silence = Silence::default();
         for n in 0..10 {
-            silence.begin(ms(1000 * n), true);
-        }
-        for n in 0..20 {
-            silence.probed(ms(9000 + n));
+            silence.begin(ms(1000 * n), Some(Duration::from_millis(320)));
         }
         let longest = Duration::from_secs(25);
+        assert_eq!(silence.probe_interval(true, longest), Duration::from_millis(20));
+        for n in 0..40 {
+            silence.probed(ms(9000 + n));
+        }
         assert_eq!(silence.probe_interval(true, longest), PROBE_INTERVAL_REPAIRED_MAX);
         assert_eq!(silence.probe_interval(false, longest), longest);
         assert!(!silence.answered(ms(9100)));

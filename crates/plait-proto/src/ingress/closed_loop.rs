@@ -75,7 +75,7 @@ impl ClosedLoop {
 
     /// The queue's patience follows the slowest path in use.
     pub(super) fn follow(&mut self, view: &[PathView]) {
-        if let Some(rtt) = view.iter().filter_map(inner_rtt).max() {
+        if let Some(rtt) = view.iter().filter_map(patience).max() {
             self.backlog.follow_rtt(rtt);
         }
     }
@@ -108,6 +108,12 @@ impl ClosedLoop {
             }
         }
     }
+}
+
+/// The longest round trip of an inner flow that is to be expected over a path (RFC 6298 §2 counts
+/// four deviations): what stands in the queue while a path grants nothing is no standing queue.
+fn patience(path: &PathView) -> Option<Duration> {
+    inner_rtt(path).map(|rtt| rtt + path.rtt_variation.unwrap_or_default() * 4)
 }
 
 /// The round trip of an inner flow over a path. Where packets are lost it waits for the repair,
@@ -324,5 +330,22 @@ impl Ingress {
             repaired_packets: closed.repaired_packets,
             copied_bytes: closed.copied_bytes,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::testing::path;
+
+    /// A cell that grants nothing for up to 100 ms: its queue stands for longer than 100 ms and is none.
+    #[test]
+    fn regression_the_queue_has_patience_with_a_path_whose_round_trip_varies() {
+        let varies = |millis| {
+            let rtt_variation = Some(Duration::from_millis(millis));
+            patience(&PathView { rtt_variation, ..path(0).srtt_ms(80).build() })
+        };
+        assert_eq!(varies(0), Some(Duration::from_millis(80)));
+        assert_eq!(varies(25), Some(Duration::from_millis(180)));
     }
 }

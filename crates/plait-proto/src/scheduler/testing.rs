@@ -7,10 +7,10 @@ use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
 /// A path that is usable and about which nothing is known yet.
-pub(super) struct PathBuilder(PathView);
+pub(crate) struct PathBuilder(PathView);
 
 /// Starts a path with this id, which is also its place in the configuration.
-pub(super) fn path(id: u8) -> PathBuilder {
+pub(crate) fn path(id: u8) -> PathBuilder {
     PathBuilder(PathView {
         id: PathId(id),
         price: 0,
@@ -32,35 +32,35 @@ pub(super) fn path(id: u8) -> PathBuilder {
 }
 
 impl PathBuilder {
-    pub(super) fn weight(mut self, weight: u16) -> Self {
+    pub(crate) fn weight(mut self, weight: u16) -> Self {
         self.0.weight = weight;
         self
     }
 
     /// All round-trip times alike: no queue.
-    pub(super) fn rtt_ms(mut self, ms: u64) -> Self {
+    pub(crate) fn rtt_ms(mut self, ms: u64) -> Self {
         let rtt = Some(Duration::from_millis(ms));
         (self.0.srtt, self.0.latest_rtt, self.0.min_rtt) = (rtt, rtt, rtt);
         self
     }
 
-    pub(super) fn srtt_ms(mut self, ms: u64) -> Self {
+    pub(crate) fn srtt_ms(mut self, ms: u64) -> Self {
         self.0.srtt = Some(Duration::from_millis(ms));
         self
     }
 
-    pub(super) fn rate_mbit(mut self, mbit: u64) -> Self {
+    pub(crate) fn rate_mbit(mut self, mbit: u64) -> Self {
         self.0.delivery_rate = Rate::from_mbit(mbit);
         self
     }
 
-    pub(super) fn in_flight(mut self, bytes: u64) -> Self {
+    pub(crate) fn in_flight(mut self, bytes: u64) -> Self {
         self.0.in_flight_bytes = bytes;
         self
     }
 
     /// The path carries so much, and its controller allows so many bytes in flight.
-    pub(super) fn closed(mut self, mbit: u64, window_bytes: u64) -> Self {
+    pub(crate) fn closed(mut self, mbit: u64, window_bytes: u64) -> Self {
         self.0.delivery_rate = Rate::from_mbit(mbit);
         self.0.capacity = Rate::from_mbit(mbit);
         self.0.window_bytes = Some(window_bytes);
@@ -68,71 +68,71 @@ impl PathBuilder {
     }
 
     /// The window is full.
-    pub(super) fn full(mut self) -> Self {
+    pub(crate) fn full(mut self) -> Self {
         self.0.in_flight_bytes = self.0.window_bytes.expect("a closed-loop path has a window");
         self
     }
 
     /// When the pacer lets the next packet go, from time zero.
-    pub(super) fn ready_in_us(mut self, us: u64) -> Self {
+    pub(crate) fn ready_in_us(mut self, us: u64) -> Self {
         self.0.ready_at = Instant::ZERO + Duration::from_micros(us);
         self
     }
 
-    pub(super) fn variation_ms(mut self, ms: u64) -> Self {
+    pub(crate) fn variation_ms(mut self, ms: u64) -> Self {
         self.0.rtt_variation = Some(Duration::from_millis(ms));
         self
     }
 
-    pub(super) fn latest_rtt_ms(mut self, ms: u64) -> Self {
+    pub(crate) fn latest_rtt_ms(mut self, ms: u64) -> Self {
         self.0.latest_rtt = Some(Duration::from_millis(ms));
         self
     }
 
-    pub(super) fn price(mut self, price: u8) -> Self {
+    pub(crate) fn price(mut self, price: u8) -> Self {
         self.0.price = price;
         self
     }
 
-    pub(super) fn loss_permille(mut self, permille: u16) -> Self {
+    pub(crate) fn loss_permille(mut self, permille: u16) -> Self {
         self.0.loss_permille = permille;
         self
     }
 
-    pub(super) fn build(self) -> PathView {
+    pub(crate) fn build(self) -> PathView {
         self.0
     }
 }
 
 /// Plain paths with the ids 0 to `count`.
-pub(super) fn plain_paths(count: u8) -> Vec<PathView> {
+pub(crate) fn plain_paths(count: u8) -> Vec<PathView> {
     (0..count).map(|id| path(id).build()).collect()
 }
 
 /// A view at time zero.
-pub(super) fn view(paths: &[PathView]) -> View<'_> {
+pub(crate) fn view(paths: &[PathView]) -> View<'_> {
     View { now: Instant::ZERO, paths }
 }
 
 /// One flow with a congestion controller.
-pub(super) const ONE_FLOW: BulkLoad =
+pub(crate) const ONE_FLOW: BulkLoad =
     BulkLoad { flows: 1, is_unresponsive: false, is_fresh: false };
 
 /// A full-sized packet.
-pub(super) const PACKET: PacketInfo =
+pub(crate) const PACKET: PacketInfo =
     PacketInfo { bytes: 1500, class: FlowClass::Bulk, queued_bytes: 0, load: ONE_FLOW };
 
 /// A full-sized bulk packet with so many bytes behind it.
-pub(super) fn bulk(queued_bytes: u64) -> PacketInfo {
+pub(crate) fn bulk(queued_bytes: u64) -> PacketInfo {
     PacketInfo { queued_bytes, ..PACKET }
 }
 
 /// A full-sized packet of an interactive flow.
-pub(super) const INTERACTIVE: PacketInfo =
+pub(crate) const INTERACTIVE: PacketInfo =
     PacketInfo { bytes: 1500, class: FlowClass::Interactive, queued_bytes: 0, load: ONE_FLOW };
 
 /// A decision in words, as tables hold it: `0`, `0+1`, `wait 200` in microseconds, `blocked`.
-pub(super) fn words(decision: Decision) -> String {
+pub(crate) fn words(decision: Decision) -> String {
     match decision {
         Decision::Send(path) => path.0.to_string(),
         Decision::Copies(paths) => {
@@ -144,7 +144,7 @@ pub(super) fn words(decision: Decision) -> String {
 }
 
 /// A decision at time zero, in words.
-pub(super) fn decide(
+pub(crate) fn decide(
     scheduler: &mut dyn Scheduler,
     paths: &[PathView],
     packet: PacketInfo,
@@ -154,7 +154,7 @@ pub(super) fn decide(
 
 /// Fills the last column of a table again and compares: the first line names the columns, each
 /// other line has numbers up to a `|` and then the expected result.
-pub(super) fn check_table(table: &str, result: impl Fn(&[f64]) -> String) {
+pub(crate) fn check_table(table: &str, result: impl Fn(&[f64]) -> String) {
     let mut lines = table.trim().lines();
     let names = lines.next().expect("a table has a line of names");
     for line in lines {
@@ -168,7 +168,7 @@ pub(super) fn check_table(table: &str, result: impl Fn(&[f64]) -> String) {
 }
 
 /// The path of the next packet.
-pub(super) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> u8 {
+pub(crate) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> u8 {
     match scheduler.pick(&view(paths), &PACKET) {
         Decision::Send(path) => path.0,
         other => panic!("expected one path, got {other:?}"),
@@ -176,11 +176,11 @@ pub(super) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> u8 {
 }
 
 /// The paths of the next `count` packets.
-pub(super) fn picks(scheduler: &mut dyn Scheduler, paths: &[PathView], count: usize) -> Vec<u8> {
+pub(crate) fn picks(scheduler: &mut dyn Scheduler, paths: &[PathView], count: usize) -> Vec<u8> {
     (0..count).map(|_| pick(scheduler, paths)).collect()
 }
 
 /// How often each of the first `N` ids occurs.
-pub(super) fn tally<const N: usize>(picks: &[u8]) -> [usize; N] {
+pub(crate) fn tally<const N: usize>(picks: &[u8]) -> [usize; N] {
     core::array::from_fn(|id| picks.iter().filter(|&&pick| usize::from(pick) == id).count())
 }

@@ -25,6 +25,7 @@ pub(crate) use plait_sim::world::Way;
 use plait_sim::world::link_config::Course;
 
 use crate::addresses::PROVIDER_V4;
+use crate::machine::keep_awake;
 
 mod lateness;
 mod nat;
@@ -153,6 +154,7 @@ impl Emulator {
             "{} links in one emulator; it takes {WAIT_MAX}",
             strands.len()
         );
+        keep_awake();
         let through: Vec<_> = strands.iter().map(|strand| strand.through).collect();
         let (mut ends, mut up, mut down) = (Vec::new(), Vec::new(), Vec::new());
         for strand in strands {

@@ -4,8 +4,10 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+mod awake;
 mod watch;
 
+pub(crate) use awake::keep_awake;
 pub(crate) use watch::{CpuTime, Interruption, Watch};
 
 /// The machine under the lab.

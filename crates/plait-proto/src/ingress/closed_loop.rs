@@ -338,7 +338,7 @@ mod tests {
     use super::*;
     use crate::scheduler::testing::path;
 
-    /// A cell that grants nothing for up to 100 ms: its queue stands for longer than 100 ms and is none.
+    /// Behind a cell that grants nothing for up to 100 ms a queue stands for longer, and is none.
     #[test]
     fn regression_the_queue_has_patience_with_a_path_whose_round_trip_varies() {
         let varies = |millis| {

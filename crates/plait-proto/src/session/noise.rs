@@ -8,7 +8,7 @@
 use core::cell::RefCell;
 use core::hint::black_box;
 
-use curve25519_dalek::MontgomeryPoint;
+use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
@@ -156,7 +156,17 @@ impl Noise {
 
 /// The public key of a private key.
 pub(super) fn public_key(private: &[u8; 32]) -> [u8; 32] {
-    on_wiped_stack::<STACK_BYTES, _>(|| MontgomeryPoint::mul_base_clamped(*private).to_bytes())
+    on_wiped_stack::<STACK_BYTES, _>(|| public_of(&x25519_key(private)))
+}
+
+fn x25519_key(private: &[u8; 32]) -> agreement::PrivateKey {
+    agreement::PrivateKey::from_private_key(&X25519, private)
+        .expect("any 32 bytes are a private key of X25519 (RFC 7748, section 5)")
+}
+
+fn public_of(key: &agreement::PrivateKey) -> [u8; 32] {
+    let public = key.compute_public_key().expect("each private key has a public one");
+    public.as_ref().try_into().expect("a public key of X25519 has 32 bytes")
 }
 
 /// snow's primitives, wiped, with the owner's randomness in place of the operating system's.
@@ -205,11 +215,21 @@ impl Random for NoiseRng {
     }
 }
 
-/// X25519 (RFC 7748).
+/// X25519 (RFC 7748), by the library that seals datagrams: `docs/decisions/0015-x25519.md`.
 #[derive(Default)]
 struct Dh25519 {
     private: Zeroizing<[u8; 32]>,
+    /// The same as the library keeps it, which wipes it itself. None before a key is set.
+    key: Option<agreement::PrivateKey>,
     public: [u8; 32],
+}
+
+impl Dh25519 {
+    fn take_key(&mut self) {
+        let key = x25519_key(&self.private);
+        self.public = public_of(&key);
+        self.key = Some(key);
+    }
 }
 
 impl Dh for Dh25519 {
@@ -227,7 +247,7 @@ impl Dh for Dh25519 {
 
     fn set(&mut self, private: &[u8]) {
         self.private.copy_from_slice(private);
-        self.public = public_key(&self.private);
+        self.take_key();
     }
 
     fn generate(&mut self, rng: &mut dyn Random) -> Result<(), snow::Error> {
@@ -235,7 +255,7 @@ impl Dh for Dh25519 {
         #[cfg(test)]
         tests::fix_ephemeral(&mut self.private);
         tests_see(&*self.private);
-        self.public = public_key(&self.private);
+        self.take_key();
         Ok(())
     }
 
@@ -247,12 +267,19 @@ impl Dh for Dh25519 {
         &*self.private
     }
 
+    /// # Errors
+    ///
+    /// `Dh` for a public key of small order, whose product with every private key is zero
+    /// (RFC 7748, section 6.1), and before a private key is set.
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
+        let key = self.key.as_ref().ok_or(snow::Error::Dh)?;
         let public = public.first_chunk::<32>().ok_or(snow::Error::Dh)?;
-        let shared = Zeroizing::new(MontgomeryPoint(*public).mul_clamped(*self.private).to_bytes());
-        tests_see(&*shared);
-        out[..32].copy_from_slice(&*shared);
-        Ok(())
+        let public = UnparsedPublicKey::new(&X25519, public);
+        agreement::agree(key, public, snow::Error::Dh, |shared| {
+            tests_see(shared);
+            out[..32].copy_from_slice(shared);
+            Ok(())
+        })
     }
 }
 

@@ -105,3 +105,17 @@ fn regression_a_finished_handshake_leaves_no_secret_in_memory() {
     drop(session);
     assert_eq!(found_in_memory(&secrets), 0, "with the session, all is gone");
 }
+
+/// RFC 7748, section 6.1: all products of these points are zero, whatever the private key.
+#[test]
+fn a_public_key_of_small_order_is_refused() {
+    let mut dh = Dh25519::default();
+    dh.set(&[7; 32]);
+    let mut shared = [0; 32];
+    for small in [0, 1] {
+        let mut public = [0; 32];
+        public[0] = small;
+        assert!(matches!(dh.dh(&public, &mut shared), Err(snow::Error::Dh)), "order of {small}");
+    }
+    assert!(dh.dh(&public_key(&[9; 32]), &mut shared).is_ok());
+}

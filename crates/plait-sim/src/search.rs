@@ -3,10 +3,11 @@
 //!
 //! A state is the list of actions that leads to it, replayed from the start: the core cannot be
 //! copied. Two states with one [fingerprint](World::fingerprint) count as one. The search itself,
-//! breadth first, is the caller's; this is what it asks: [`Setup::replay`], [`World::enabled`],
-//! [`World::apply`], [`World::fingerprint`] and, from every state, [`World::heal`].
+//! breadth first, is the caller's; this is what it asks: [`Branches::enabled`], [`Branches::look`],
+//! which gives a fingerprint, and, of every state that is new, [`World::heal`].
 
 mod action;
+mod branches;
 mod fingerprint;
 mod gateway;
 mod network;
@@ -16,5 +17,6 @@ mod tests;
 mod world;
 
 pub use action::{Action, NotAnAction, sentence};
+pub use branches::Branches;
 pub use setup::Setup;
 pub use world::{Violation, World};

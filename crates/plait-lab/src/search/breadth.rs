@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use plait_proto::faults::Faults;
-use plait_sim::search::{Action, Setup, World, sentence};
+use plait_sim::search::{Action, Branches, Setup, sentence};
 use serde::Serialize;
 
 use crate::run::pool;
@@ -189,48 +189,15 @@ impl Search<'_> {
         let mut all = Vec::new();
         for state in states {
             let actions = self.actions(*state);
-            let mut world = Some(self.setup.replay(self.put_back, &actions));
-            let enabled = world.as_ref().map(|world| {
-                world.enabled(self.bounds.faults - world.faults().min(self.bounds.faults))
-            });
-            for action in enabled.into_iter().flatten() {
-                let world = world.take();
-                let next = self.successor(&actions, world, action, |fingerprint| {
+            let mut branches = Branches::new(self.setup, self.put_back, &actions);
+            for action in branches.enabled(self.bounds.faults) {
+                let next = successor(&mut branches, action, |fingerprint| {
                     !known.contains(&fingerprint) && met.insert(fingerprint)
                 });
                 all.push((*state, next));
             }
         }
         all
-    }
-
-    /// The state after an action, watched if it is new. What the core says when it gives up is a
-    /// violation like another.
-    fn successor(
-        &self,
-        actions: &[Action],
-        world: Option<World>,
-        action: Action,
-        mut is_new: impl FnMut(u64) -> bool,
-    ) -> Next {
-        let mut fingerprint = 0;
-        let mut healed = false;
-        let run = AssertUnwindSafe(|| {
-            let mut world = world.unwrap_or_else(|| self.setup.replay(self.put_back, actions));
-            world.apply(action);
-            fingerprint = world.fingerprint();
-            if !is_new(fingerprint) {
-                return None;
-            }
-            healed = true;
-            world.heal().err().map(|violation| violation.to_string())
-        });
-        let violation = catch_unwind(run).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied());
-            Some(format!("panic: {}", text.unwrap_or("without a word")))
-        });
-        Next { action, fingerprint, healed, violation }
     }
 
     fn found(&self, before: u32, action: Action, violation: String) -> Found {
@@ -240,6 +207,32 @@ impl Search<'_> {
         let command = format!("plait-lab search --setup {setup} --replay {actions:?}");
         Found { setup, actions, violation, command }
     }
+}
+
+/// The state after an action, watched if it is new. What the core says when it gives up is a
+/// violation like another.
+fn successor(
+    branches: &mut Branches<'_>,
+    action: Action,
+    mut is_new: impl FnMut(u64) -> bool,
+) -> Next {
+    let mut fingerprint = 0;
+    let mut healed = false;
+    let run = AssertUnwindSafe(|| {
+        fingerprint = branches.look(action);
+        if !is_new(fingerprint) {
+            return None;
+        }
+        healed = true;
+        let mut world = branches.take().expect("what was looked at is there");
+        world.heal().err().map(|violation| violation.to_string())
+    });
+    let violation = catch_unwind(run).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied());
+        Some(format!("panic: {}", text.unwrap_or("without a word")))
+    });
+    Next { action, fingerprint, healed, violation }
 }
 
 /// A time so many minutes from now.

@@ -97,6 +97,27 @@ impl Action {
         }
     }
 
+    /// Whether it changes what is between the gateways and nothing of theirs.
+    pub const fn is_on_network(self) -> bool {
+        match self {
+            Self::Drop(_)
+            | Self::Duplicate(_)
+            | Self::Delay(_)
+            | Self::Cut(_)
+            | Self::CutBoth
+            | Self::Mend
+            | Self::Move => true,
+            Self::Step
+            | Self::Overtake
+            | Self::Wait(_)
+            | Self::Send(_)
+            | Self::Restart(_)
+            | Self::Clone
+            | Self::CloneGone
+            | Self::CloneLeaves => false,
+        }
+    }
+
     pub(super) const fn wait(ms: u32) -> Duration {
         Duration::from_millis(ms as u64)
     }

@@ -63,7 +63,7 @@ impl Flying {
 }
 
 /// What is on its way, in no order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Network {
     pub(super) flying: Vec<Flying>,
     /// Nothing arrives at the customer, or at the provider.

@@ -2,7 +2,7 @@
 
 use plait_proto::faults::Faults;
 
-use super::{Action, Setup, World, sentence};
+use super::{Action, Branches, Setup, World, sentence};
 
 fn replay(setup: &str, actions: &str) -> World {
     let actions: Vec<Action> =
@@ -34,4 +34,33 @@ fn a_replay_is_the_same_each_time() {
     let prints = [1, 2].map(|_| replay("clone", actions).fingerprint());
     assert_eq!(prints[0], prints[1]);
     assert_ne!(prints[0], replay("clone", "clone step").fingerprint());
+}
+
+/// Looks at all branches of a state, taking some, and compares each with its own replay.
+#[test]
+fn branches_that_share_replays_are_those_that_do_not() {
+    for (setup, actions) in [
+        ("clone", "clone step step step drop-provider"),
+        ("metered", "wait-2500 cut-customer send-provider"),
+        ("mutual", "step"),
+        ("beginning", "step duplicate-provider wait-300"),
+    ] {
+        let setup = Setup::named(setup).expect("a setup");
+        let before: Vec<Action> =
+            actions.split_whitespace().map(|word| word.parse().expect("an action")).collect();
+        for take_every in 1..=4 {
+            let mut branches = Branches::new(setup, Faults::default(), &before);
+            for (place, action) in branches.enabled(3).into_iter().enumerate() {
+                let mut alone = setup.replay(Faults::default(), &before);
+                alone.apply(action);
+                assert_eq!(branches.look(action), alone.fingerprint(), "{} {action}", setup.name);
+                if place % take_every == 0 {
+                    let taken = branches.take().expect("it was looked at");
+                    assert_eq!(taken.now(), alone.now());
+                    assert_eq!(taken.on_the_way(), alone.on_the_way(), "{} {action}", setup.name);
+                    assert_eq!(taken.faults(), alone.faults());
+                }
+            }
+        }
+    }
 }

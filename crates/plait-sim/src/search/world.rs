@@ -83,6 +83,13 @@ pub struct World {
     pub(super) was_stuck: bool,
 }
 
+/// What an action on the network alone can change, as it was before.
+#[derive(Debug)]
+pub struct Saved {
+    network: Network,
+    faults: u32,
+}
+
 const SIDES: [Side; 3] = [Side::Customer, Side::Provider, Side::Clone];
 
 impl World {
@@ -123,6 +130,16 @@ impl World {
     /// The virtual time since the start.
     pub fn now(&self) -> Instant {
         self.now
+    }
+
+    /// What [`World::restore`] needs after actions that are [on the network](Action::is_on_network).
+    pub fn save(&self) -> Saved {
+        Saved { network: self.network.clone(), faults: self.faults }
+    }
+
+    /// Undoes actions on the network.
+    pub fn restore(&mut self, saved: Saved) {
+        (self.network, self.faults) = (saved.network, saved.faults);
     }
 
     /// What can happen next while there may be `faults` more.
@@ -249,7 +266,8 @@ impl World {
         self.now = end;
     }
 
-    pub(super) fn run_for(&mut self, time: Duration) {
+    /// Lets time pass, in parts as well as at once.
+    pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         for _ in 0..EVENTS_MAX {
             if self.next_event(end).is_none() {

@@ -1,0 +1,130 @@
+//! What each action makes of one state, with few replays.
+//!
+//! A state cannot be copied, so each action would need a replay of its own. Two kinds of actions can
+//! share one: what happens on the network alone is undone, and a longer wait goes on where a shorter
+//! one ended.
+
+use core::time::Duration;
+
+use plait_proto::faults::Faults;
+
+use super::action::Action;
+use super::setup::Setup;
+use super::world::{Saved, World};
+
+/// The states one action after a state.
+#[derive(Debug)]
+pub struct Branches<'a> {
+    setup: Setup,
+    put_back: Faults,
+    actions: &'a [Action],
+    /// The state itself.
+    here: Option<Box<World>>,
+    /// The state after so much time in which nothing else happened.
+    later: Option<(Box<World>, Duration)>,
+    shown: Shown,
+    /// Actions on the network that are still to be looked at, and need the state itself.
+    on_network_left: usize,
+}
+
+/// Where the world is that was looked at last.
+#[derive(Debug)]
+enum Shown {
+    Nowhere,
+    Here(Saved),
+    Later,
+    Apart(Box<World>),
+}
+
+impl<'a> Branches<'a> {
+    /// The branches of the state to which these actions lead.
+    pub fn new(setup: Setup, put_back: Faults, actions: &'a [Action]) -> Self {
+        Self {
+            setup,
+            put_back,
+            actions,
+            here: None,
+            later: None,
+            shown: Shown::Nowhere,
+            on_network_left: 0,
+        }
+    }
+
+    /// What can happen next while there may be `faults` in all.
+    pub fn enabled(&mut self, faults: u32) -> Vec<Action> {
+        let here = self.here.take().unwrap_or_else(|| self.replay());
+        let enabled = here.enabled(faults.saturating_sub(here.faults()));
+        self.here = Some(here);
+        self.on_network_left = enabled.iter().filter(|action| action.is_on_network()).count();
+        enabled
+    }
+
+    /// The fingerprint of the state after one of the enabled actions.
+    pub fn look(&mut self, action: Action) -> u64 {
+        if let (Shown::Here(saved), Some(here)) =
+            (core::mem::replace(&mut self.shown, Shown::Nowhere), &mut self.here)
+        {
+            here.restore(saved);
+        }
+        match action {
+            Action::Step => {
+                let mut world = self.apart();
+                let began = world.now();
+                world.apply(action);
+                let passed = world.now().since(began);
+                self.show_later(world, passed)
+            }
+            Action::Wait(ms) => {
+                let wait = Action::wait(ms);
+                let shorter = self.later.take().filter(|(_, passed)| *passed <= wait);
+                let (mut world, passed) = shorter.unwrap_or_else(|| (self.apart(), Duration::ZERO));
+                world.run_for(wait - passed);
+                self.show_later(world, wait)
+            }
+            _ if action.is_on_network() => {
+                let mut here = self.here.take().unwrap_or_else(|| self.replay());
+                self.on_network_left = self.on_network_left.saturating_sub(1);
+                let saved = here.save();
+                here.apply(action);
+                let fingerprint = here.fingerprint();
+                self.here = Some(here);
+                self.shown = Shown::Here(saved);
+                fingerprint
+            }
+            _ => {
+                let mut world = self.apart();
+                world.apply(action);
+                let fingerprint = world.fingerprint();
+                self.shown = Shown::Apart(world);
+                fingerprint
+            }
+        }
+    }
+
+    /// The state that was looked at last, to be used up.
+    pub fn take(&mut self) -> Option<Box<World>> {
+        match core::mem::replace(&mut self.shown, Shown::Nowhere) {
+            Shown::Nowhere => None,
+            Shown::Here(_) => self.here.take(),
+            Shown::Later => self.later.take().map(|(world, _)| world),
+            Shown::Apart(world) => Some(world),
+        }
+    }
+
+    fn show_later(&mut self, world: Box<World>, passed: Duration) -> u64 {
+        let fingerprint = world.fingerprint();
+        self.later = Some((world, passed));
+        self.shown = Shown::Later;
+        fingerprint
+    }
+
+    /// The state in a world that may be used up.
+    fn apart(&mut self) -> Box<World> {
+        let not_needed = if self.on_network_left == 0 { self.here.take() } else { None };
+        not_needed.unwrap_or_else(|| self.replay())
+    }
+
+    fn replay(&self) -> Box<World> {
+        Box::new(self.setup.replay(self.put_back, self.actions))
+    }
+}

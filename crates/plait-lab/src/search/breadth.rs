@@ -49,7 +49,7 @@ pub(crate) struct Searched {
     pub(crate) states: u64,
     /// Of them, different by their fingerprints.
     pub(crate) distinct: u64,
-    /// Of them, watched until they had healed.
+    /// Watched until they had healed. States that heal as the one before are not watched again.
     pub(crate) healed: u64,
     /// Distinct states that sequences of one action, of two and so on came to first.
     pub(crate) levels: Vec<u64>,
@@ -110,7 +110,13 @@ pub(crate) fn search(
     let mut search = Search { setup, put_back, bounds, nodes: Vec::new(), searched };
     // The state before every action is no node: its number is one that no node has.
     let mut level = vec![u32::MAX];
-    let mut seen = HashSet::from([setup.replay(put_back, &[]).fingerprint()]);
+    let mut start = setup.replay(put_back, &[]);
+    let mut seen = HashSet::from([start.fingerprint()]);
+    if let Err(violation) = start.heal() {
+        search.searched.found.push(search.found(&[], violation.to_string()));
+        level.clear();
+    }
+    search.searched.healed = 1;
     while search.searched.depth < bounds.depth && !level.is_empty() {
         let stop = search.go_deeper(&mut level, &mut seen, &mut tell);
         match stop {
@@ -150,7 +156,8 @@ impl Search<'_> {
                 }
                 searched.distinct += 1;
                 if let Some(violation) = next.violation {
-                    searched.found.push(this.found(before, next.action, violation));
+                    let actions = [this.actions(before), vec![next.action]].concat();
+                    searched.found.push(this.found(&actions, violation));
                     if searched.found.len() >= this.bounds.violations {
                         return Err(Stop::Enough);
                     }
@@ -200,10 +207,8 @@ impl Search<'_> {
         all
     }
 
-    fn found(&self, before: u32, action: Action, violation: String) -> Found {
-        let mut actions = self.actions(before);
-        actions.push(action);
-        let (setup, actions) = (self.setup.name, sentence(&actions));
+    fn found(&self, actions: &[Action], violation: String) -> Found {
+        let (setup, actions) = (self.setup.name, sentence(actions));
         let command = format!("plait-lab search --setup {setup} --replay {actions:?}");
         Found { setup, actions, violation, command }
     }
@@ -220,7 +225,8 @@ fn successor(
     let mut healed = false;
     let run = AssertUnwindSafe(|| {
         fingerprint = branches.look(action);
-        if !is_new(fingerprint) {
+        // The state before was watched when it was new.
+        if !is_new(fingerprint) || action.is_undone_by_healing() {
             return None;
         }
         healed = true;

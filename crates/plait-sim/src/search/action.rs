@@ -118,6 +118,12 @@ impl Action {
         }
     }
 
+    /// Whether it changes only what [`World::heal`](super::World::heal) sets first: the state after
+    /// it heals as the state before.
+    pub const fn is_undone_by_healing(self) -> bool {
+        matches!(self, Self::Cut(_) | Self::CutBoth | Self::Mend | Self::CloneGone)
+    }
+
     pub(super) const fn wait(ms: u32) -> Duration {
         Duration::from_millis(ms as u64)
     }

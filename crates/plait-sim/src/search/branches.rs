@@ -1,8 +1,8 @@
 //! What each action makes of one state, with few replays.
 //!
-//! A state cannot be copied, so each action would need a replay of its own. Two kinds of actions can
-//! share one: what happens on the network alone is undone, and a longer wait goes on where a shorter
-//! one ended.
+//! A state cannot be copied, so each action would need a replay of its own. Two kinds of actions
+//! can share one: what happens on the network alone is undone, and a longer wait goes on where a
+//! shorter one ended.
 
 use core::time::Duration;
 

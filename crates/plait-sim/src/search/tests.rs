@@ -64,3 +64,26 @@ fn branches_that_share_replays_are_those_that_do_not() {
         }
     }
 }
+
+/// What is as before once all faults have ended needs no second look.
+#[test]
+fn healing_undoes_cuts_and_clones_that_are_gone() {
+    for (setup, actions) in [
+        ("bond", "send-customer step"),
+        ("clone", "restart-customer clone step cut-provider send-provider"),
+        ("links", "cut-customer wait-2500"),
+    ] {
+        let setup = Setup::named(setup).expect("a setup");
+        let before: Vec<Action> =
+            actions.split_whitespace().map(|word| word.parse().expect("an action")).collect();
+        let healed = |more: &[Action]| {
+            let mut world = setup.replay(Faults::default(), &[&before, more].concat());
+            let result = world.heal();
+            (result, world.now(), world.status(), world.on_the_way())
+        };
+        let alone = healed(&[]);
+        for action in Action::all().filter(|action| action.is_undone_by_healing()) {
+            assert_eq!(healed(&[action]), alone, "{} {action}", setup.name);
+        }
+    }
+}

@@ -132,7 +132,7 @@ impl World {
         self.now
     }
 
-    /// What [`World::restore`] needs after actions that are [on the network](Action::is_on_network).
+    /// What [`World::restore`] needs after actions [on the network](Action::is_on_network).
     pub fn save(&self) -> Saved {
         Saved { network: self.network.clone(), faults: self.faults }
     }

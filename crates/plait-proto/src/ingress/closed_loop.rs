@@ -297,17 +297,19 @@ impl Ingress {
         if closed.overdue_at.is_some_and(|at| at > now) {
             return;
         }
-        let up = self.paths.values().filter(|path| path.state == PathState::Up).count();
         closed.overdue_at = None;
+        // Without another path there is nothing to do and nothing to wake up for. A second one
+        // comes up with feedback.
+        let up = self.paths.values().filter(|path| path.state == PathState::Up).count();
+        if up < 2 {
+            return;
+        }
         for path in self.paths.values_mut() {
             let Some(min_rtt) = path.rtt.min().filter(|_| path.sent.in_flight_bytes() > 0) else {
                 continue;
             };
             let patience = min_rtt * 2 + OVERDUE_MARGIN;
             closed.overdue_at = earlier(closed.overdue_at, Some(now + patience / 4));
-            if up < 2 {
-                continue;
-            }
             let limit = now.saturating_sub(patience);
             let packets = path.sent.take_overdue(limit, closed.spare_bytes);
             for packet in &packets {

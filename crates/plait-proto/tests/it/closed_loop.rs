@@ -41,6 +41,25 @@ fn regression_copies_that_are_lost_do_not_multiply() {
     assert!((4..=12).contains(&sent), "{sent}: four times over three paths");
 }
 
+/// With packets out over its only path, which answers no more, a gateway looked every 16 ms for
+/// another path to send them over.
+#[test]
+fn regression_a_gateway_sleeps_while_its_only_link_is_dead() {
+    let algorithm = Algorithm::EarliestDelivery;
+    let mut pair = Pair::connected(Setup { links: 1, ..setup(algorithm, congestion::Algorithm::Bbr) });
+    stream(&mut pair, 50, 1);
+    pair.links[0].up = false;
+    pair.send(CUSTOMER, &[packet(CUSTOMER, 1, 50)]);
+    pair.run_for(Duration::from_secs(10));
+    let end = pair.now + Duration::from_secs(60);
+    let mut wakes = 0;
+    while let Some(due) = pair.sides[CUSTOMER].poll_timeout(pair.now).filter(|due| *due <= end) {
+        pair.run_for(due.since(pair.now.min(due)));
+        wakes += 1;
+    }
+    assert!(wakes <= 120, "{wakes} times in a minute");
+}
+
 #[test]
 fn every_scheduler_and_controller_delivers_everything_in_order() {
     for algorithm in Algorithm::ALL {

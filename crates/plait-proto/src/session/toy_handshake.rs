@@ -7,6 +7,7 @@
 use snow::types::{Cipher, Dh, Hash, Random};
 
 use super::keys::{PrivateKey, PublicKey};
+use crate::wire::handshake::MAC_BYTES;
 use crate::wire::sealed::TAG_BYTES;
 
 /// A Mersenne prime: multiples of [`GENERATOR`] modulo it stand for points of the curve.
@@ -162,10 +163,20 @@ impl Hash for ToyHash {
         second: &mut [u8],
         third: &mut [u8],
     ) {
-        for (place, out) in [first, second, third].into_iter().take(outputs).enumerate() {
-            Self::of(&[chaining_key, input, &[place as u8]]).write(&mut out[..KEY_BYTES]);
+        let both = Self::of(&[chaining_key, input]);
+        for (place, out) in (1_u64..).zip([first, second, third]).take(outputs) {
+            let mut own = both;
+            own.word(place);
+            own.write(&mut out[..KEY_BYTES]);
         }
     }
+}
+
+/// Takes the place of keyed BLAKE2s.
+pub(super) fn mac1(to: &PublicKey, message: &[u8]) -> [u8; MAC_BYTES] {
+    let mut mac = [0; MAC_BYTES];
+    ToyHash::of(&[to.as_bytes(), message]).write(&mut mac);
+    mac
 }
 
 /// Takes the place of ChaCha20-Poly1305: the text as it is, then a tag.

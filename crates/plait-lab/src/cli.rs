@@ -190,6 +190,13 @@ pub(crate) struct RunArgs {
     /// open/SCHEDULER; several are compared side by side.
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<Policy>,
+    /// Of a set, the number from which its drawn scenarios are counted on [default: of the day, as
+    /// in 2026013100].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=DRAW_MAX))]
+    pub(crate) draw_from: Option<u64>,
+    /// Of a set, where drawn scenarios that break the promise are kept as files.
+    #[arg(long, value_name = "FOLDER", default_value = "drawn")]
+    pub(crate) keep: PathBuf,
     /// Only the K-th of N parts of a set's scenarios or a scenario's cells, without a verdict: the
     /// parts meet again in --resume.
     #[arg(long, value_name = "K/N")]
@@ -213,6 +220,8 @@ impl RunArgs {
             only: None,
             quick: false,
             policies: Vec::new(),
+            draw_from: None,
+            keep: PathBuf::from("drawn"),
             shard: None,
             resume: Vec::new(),
             experiment: ExperimentArgs::of(name),
@@ -252,6 +261,7 @@ impl RunArgs {
         words.extend(self.policies.iter().map(|policy| format!("--policy {policy}")));
         words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
         words.extend(self.experiment.settings.iter().map(|setting| format!("--set '{setting}'")));
+        words.extend(self.draw_from.map(|number| format!("--draw-from {number}")));
         words.extend(self.only.as_ref().map(|only| format!("--only {only}")));
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.join(" ")
@@ -264,6 +274,7 @@ impl RunArgs {
             ("--only", self.only.is_some()),
             ("--quick", self.quick),
             ("--policy", !self.policies.is_empty()),
+            ("--draw-from", self.draw_from.is_some()),
         ];
         for (option, is_given) in given {
             anyhow::ensure!(
@@ -276,6 +287,9 @@ impl RunArgs {
         Ok(())
     }
 }
+
+/// The last number that leaves room for a member's draws.
+const DRAW_MAX: u64 = 4_294_967_000;
 
 /// One of several parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -86,7 +86,9 @@ impl Catalogue {
             bail!("{}", self.unknown(name)?);
         }
         let loaded = load_file(&file, settings)?;
+        // What a number drew is called after it.
         let inside = &loaded.experiment.scenario.name;
+        let inside = inside.split_once('@').map_or(inside.as_str(), |(inside, _)| inside);
         ensure!(
             inside == name,
             "{}: name: \"{inside}\" is not the file's own; write name = \"{name}\", or rename the \
@@ -94,6 +96,12 @@ impl Catalogue {
             file.display()
         );
         Ok(loaded)
+    }
+
+    /// The scenario of this name with settings, as a text of its own.
+    pub(crate) fn text(&self, name: &str, settings: &[String]) -> Result<String> {
+        let file = self.folder.join(format!("{name}.toml"));
+        Ok(Experiment::text(&file, settings, &|file| fs::read_to_string(file))?)
     }
 
     fn unknown(&self, name: &str) -> Result<String> {

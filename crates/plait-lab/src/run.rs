@@ -110,6 +110,11 @@ impl Plan {
         &self.experiment.scenario.name
     }
 
+    /// The scenario as a text of its own.
+    pub(crate) fn text(&self, catalogue: &Catalogue) -> Result<String> {
+        catalogue.text(&self.args.experiment.name, &self.args.experiment.settings)
+    }
+
     pub(crate) fn scenario(&self) -> &Scenario {
         &self.experiment.scenario
     }

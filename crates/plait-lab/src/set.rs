@@ -6,6 +6,7 @@
 //! - [`mod@check`], [`sum`]: what all of them come to.
 //! - [`words`], [`page`]: the tables that people read, and the page.
 
+use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -130,7 +131,11 @@ impl Set {
 
     /// Runs the set and prints what it comes to; the verdict is that of its checks.
     pub(crate) fn run(&self, args: &RunArgs, output: &Output) -> Result<Verdict> {
+        let args = &self.with_number(args);
         let plans = self.plans(args)?;
+        if let Some(number) = args.draw_from {
+            output::note(format!("drawn from {number}; --draw-from {number} draws the same again"));
+        }
         if args.list {
             return self.list(&plans, output);
         }
@@ -160,6 +165,7 @@ impl Set {
         let climbed = Climbed::new(&plans, &results);
         let more = climbed.more(args.on, &plans, started);
         climbed.tell_all(args.on, &plans.policies, &more, output)?;
+        self.keep_broken(args, &plans, &climbed)?;
         let figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
         words::checks(&figures).into_iter().try_for_each(|line| output.line(line))?;
         let summary = Summary::new(&self.manifest.name, &figures, more);
@@ -193,8 +199,8 @@ impl Set {
 
     /// What the set's checks find, with the default policy on the simulator.
     pub(crate) fn figures(name: &str, is_quick: bool) -> Result<Vec<Figure>> {
-        let args = RunArgs { quick: is_quick, ..RunArgs::of(name, On::Sim) };
         let set = Self::named(name)?;
+        let args = set.with_number(&RunArgs { quick: is_quick, ..RunArgs::of(name, On::Sim) });
         let plans = set.plans(&args)?;
         let started = Instant::now();
         let engine = Engine { name, on: args.on, plans: &plans.all, shard: None, leaves_out: true };
@@ -203,6 +209,7 @@ impl Set {
         let results: Vec<Results> = evaluated.collect();
         let climbed = Climbed::new(&plans, &results);
         let mut figures = check::figures(&set.manifest.checks, &plans.rungs, &results);
+        figures.extend(args.draw_from.map(|number| Figure::count("drawn from", number)));
         let own: Vec<&Score> = climbed.scores.iter().flatten().collect();
         figures.push(Figure::count("scenarios", own.len() as u64));
         for (score, what) in broken(&own) {
@@ -242,7 +249,17 @@ impl Set {
         let only = args.only.as_deref().unwrap_or("");
         let mut named = self.manifest.scenarios(&self.catalogue)?;
         named.retain(|(name, _)| name.contains(only));
+        // What a promise checks on both back-ends is run on the one that is asked for.
+        let on_both = named.clone();
+        let has_twin = |name: &str| on_both.iter().filter(|(known, _)| known == name).count() > 1;
+        named.retain(|(name, member)| member.on == args.on || !has_twin(name));
         let step = if args.quick { self.manifest.quick_every } else { 1 };
+        let number = args.draw_from.unwrap_or(1);
+        let mut drawn = Vec::new();
+        for (name, member) in named {
+            let all = member.drawn_from(number).into_iter();
+            drawn.extend(all.map(|settings| (name.clone(), member, settings)));
+        }
         let mut plans = Plans {
             policies: args.policies(),
             all: Vec::new(),
@@ -251,8 +268,9 @@ impl Set {
             seeds: seeds(None),
         };
         for policy in args.policies() {
-            for (name, member) in named.iter().step_by(step) {
-                let settings = [member.settings(args.quick), policy.settings()].concat();
+            for (name, member, drawn) in drawn.iter().step_by(step) {
+                let settings =
+                    [drawn.clone(), member.settings(args.quick), policy.settings()].concat();
                 let own = args.for_member(name, seeds(Some(member)), settings);
                 plans.add(Plan::read(&own)?, args.on);
             }
@@ -273,6 +291,32 @@ impl Set {
             output::note(line);
         }
         Ok(plans)
+    }
+
+    /// The number from which links are drawn, that of the day if none is given.
+    fn with_number(&self, args: &RunArgs) -> RunArgs {
+        let of_the_day = || jiff::Zoned::now().strftime("%Y%m%d00").to_string().parse().ok();
+        let draws = self.manifest.draws();
+        let draw_from = args.draw_from.or_else(|| if draws { of_the_day() } else { None });
+        RunArgs { draw_from, ..args.clone() }
+    }
+
+    /// Writes what was drawn and breaks the promise into files, so that it can be run again and
+    /// become a rung.
+    fn keep_broken(&self, args: &RunArgs, plans: &Plans, climbed: &Climbed) -> Result<()> {
+        let own: Vec<&Score> = climbed.scores.iter().filter_map(|scores| scores.first()).collect();
+        for (score, what) in broken(&own) {
+            let is_its = |plan: &&Plan| Rung::of(plan.scenario()).rung == score.rung;
+            let drawn = score.rung.contains('@').then(|| plans.all.iter().find(is_its));
+            let Some(plan) = drawn.flatten() else { continue };
+            let text = plan.text(&self.catalogue)?;
+            let file = args.keep.join(format!("{}.toml", score.rung.replace('/', "-")));
+            fs::create_dir_all(&args.keep)
+                .and_then(|()| fs::write(&file, format!("# {what}\n{text}")))
+                .with_context(|| format!("{}: a drawn rung cannot be kept", file.display()))?;
+            output::note(format!("{}: {what}; kept as {}", score.rung, file.display()));
+        }
+        Ok(())
     }
 
     fn list(&self, plans: &Plans, output: &Output) -> Result<Verdict> {

@@ -34,7 +34,7 @@ use crate::path::map::PathMap;
 use crate::path::{Route, SendPath};
 use crate::rng::Rng;
 use crate::scheduler::{
-    BulkLoad, Decision, FlowClass, PacketInfo, PathSet, PathView, Scheduler, View,
+    BulkLoad, Decision, FlowClass, PacketInfo, Part, PathSet, PathView, Scheduler, View,
 };
 use crate::seq::{BondSeq, PathId};
 use crate::session::{Cipher, DirectionSecret};
@@ -635,6 +635,12 @@ impl Ingress {
     pub fn weights(&mut self, now: Instant) -> Vec<(PathId, u32)> {
         self.refresh_view();
         self.scheduler.weights(&View { now, paths: &self.view })
+    }
+
+    /// What the scheduler makes of a path that is up; the view is as fresh as that of
+    /// [`Ingress::weights`].
+    pub fn part(&self, now: Instant, path: PathId) -> Option<Part> {
+        self.scheduler.part(&View { now, paths: &self.view }, path)
     }
 }
 

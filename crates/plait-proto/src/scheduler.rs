@@ -13,6 +13,7 @@ mod ecf;
 mod fixed;
 mod inverse_rtt;
 mod min_rtt;
+mod part;
 #[cfg(test)]
 mod random_views;
 mod redundant;
@@ -31,6 +32,7 @@ pub use ecf::{Ecf, EcfConfig};
 pub use fixed::Fixed;
 pub use inverse_rtt::InverseRtt;
 pub use min_rtt::MinRtt;
+pub use part::Part;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
 
@@ -223,5 +225,11 @@ pub trait Scheduler: core::fmt::Debug + Send {
     /// The weight of each path of the view, for status; empty when the algorithm has none.
     fn weights(&self, _view: &View<'_>) -> Vec<(PathId, u32)> {
         Vec::new()
+    }
+
+    /// What it makes of a path of the view for bulk traffic, for status; `None` when there was no
+    /// traffic yet, or the algorithm leaves no path out.
+    fn part(&self, _view: &View<'_>, _path: PathId) -> Option<Part> {
+        None
     }
 }

@@ -108,7 +108,7 @@ pub struct PathStatus {
 impl PathStatus {
     /// Bytes at the IP layer that the peer spent on this path: those that arrived, and those of
     /// lost packets, each taken to be as long as one that arrived.
-    fn spent_bytes(&self) -> f64 {
+    pub fn spent_bytes(&self) -> f64 {
         let received = self.received_bytes as f64;
         let lost = self.lost_packets.saturating_sub(self.late_packets) as f64;
         received + lost * received / (self.received_packets.max(1)) as f64

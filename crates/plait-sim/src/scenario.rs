@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plait_proto::time::Duration;
-use plait_toml::{Bounds, Place, Problem, Problems, Section, Table};
+use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
 use toml::Value as Toml;
 
 use crate::prng::Prng;
@@ -20,6 +20,7 @@ pub mod app;
 pub mod bond;
 pub mod carrier;
 pub mod check;
+mod draw;
 mod error;
 pub mod event;
 pub mod figure;
@@ -177,25 +178,15 @@ impl Experiment {
         settings: &[impl AsRef<str>],
         read: &ReadFile<'_>,
     ) -> Result<Self, ScenarioErrors> {
-        let text = read(file).map_err(|cause| {
-            let problem = error::unreadable(file, &cause.to_string());
-            ScenarioError::new(Place::File(file.into()), "", problem)
-        })?;
-        let mut root = plait_toml::tree::parse(file, &text)?;
         let problems = Problems::default();
         let cache = Cache::default();
         let folder = file.parent().unwrap_or(Path::new(""));
         let files = Reader { read, cache: &cache, problems: &problems, folder };
-        root = like::resolve(root, &files);
+        let mut root = resolve(file, settings, &files)?;
         // The list of carriers becomes an axis, which other settings may narrow.
-        let lists = |setting: &str| setting.split('=').next().map(str::trim) == Some(carrier::LIST);
-        let settings = || settings.iter().map(AsRef::as_ref);
-        for setting in settings().filter(|setting| lists(setting)) {
-            apply(&mut root, setting, &problems);
-        }
         carrier::spread(&mut root, &problems);
         let declared = declared_values(&root);
-        for setting in settings().filter(|setting| !lists(setting)) {
+        for setting in settings.iter().map(AsRef::as_ref).filter(|setting| !comes_first(setting)) {
             apply(&mut root, setting, &problems);
         }
         let whole = Place::Line(file.into(), 1);
@@ -208,6 +199,53 @@ impl Experiment {
         };
         problems.finish(loaded.map(|(scenario, _)| Self { scenario, cells }))
     }
+
+    /// The scenario as a text of its own: what it is like, the settings and what is drawn stand in
+    /// their places. Files that it names keep their names.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, and settings that lead nowhere.
+    pub fn text(
+        file: &Path,
+        settings: &[impl AsRef<str>],
+        read: &ReadFile<'_>,
+    ) -> Result<String, ScenarioErrors> {
+        let problems = Problems::default();
+        let cache = Cache::default();
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let files = Reader { read, cache: &cache, problems: &problems, folder };
+        let mut root = resolve(file, settings, &files)?;
+        for setting in settings.iter().map(AsRef::as_ref).filter(|setting| !comes_first(setting)) {
+            apply(&mut root, setting, &problems);
+        }
+        let whole = Node { place: Place::Line(file.into(), 1), value: Value::Table(root) };
+        let text = toml::to_string(&whole.to_toml()).expect("what was read can be written");
+        problems.finish(Some(text))
+    }
+}
+
+/// Whether a setting has to be known before the others mean anything.
+fn comes_first(setting: &str) -> bool {
+    [carrier::LIST, draw::NUMBER].contains(&setting.split('=').next().unwrap_or("").trim())
+}
+
+/// The file's tree with what it is like, those settings that come first, and what is drawn.
+fn resolve(
+    file: &Path,
+    settings: &[impl AsRef<str>],
+    files: &Reader<'_>,
+) -> Result<Table, ScenarioErrors> {
+    let text = (files.read)(file).map_err(|cause| {
+        let problem = error::unreadable(file, &cause.to_string());
+        ScenarioError::new(Place::File(file.into()), "", problem)
+    })?;
+    let mut root = like::resolve(plait_toml::tree::parse(file, &text)?, files);
+    for setting in settings.iter().map(AsRef::as_ref).filter(|setting| comes_first(setting)) {
+        apply(&mut root, setting, files.problems());
+    }
+    draw::apply(&mut root, files.problems());
+    Ok(root)
 }
 
 /// The values of each axis as the file has them, by the axis' name.

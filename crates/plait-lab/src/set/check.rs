@@ -13,6 +13,8 @@ pub(super) struct SetCheck {
     pub(super) reduce: Reduce,
     /// Only scenarios in which the sum of the links is promised.
     pub(super) steady_only: bool,
+    /// Only scenarios that a number drew, or only those that stand in a file.
+    pub(super) drawn: Option<bool>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
     pub(super) source: String,
@@ -70,7 +72,8 @@ pub(super) fn figures(checks: &[SetCheck], rungs: &[Rung], results: &[Results]) 
 fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
     let mut named = Vec::new();
     for (results, rung) in results.iter().zip(rungs.iter().cycle()) {
-        if check.steady_only && !rung.steady {
+        let is_drawn = rung.rung.contains('@');
+        if check.steady_only && !rung.steady || check.drawn.is_some_and(|drawn| drawn != is_drawn) {
             continue;
         }
         let of_bond = results.runs.iter().filter_map(|run| run.metrics.get(&check.metric).copied());

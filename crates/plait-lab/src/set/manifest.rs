@@ -34,6 +34,8 @@ pub(super) struct Member {
     /// The promise that they check and the back-end on which, for `plait-lab verify`.
     pub(super) promise: Option<String>,
     pub(super) on: On,
+    /// How many links each scenario draws; 0 for one that draws none.
+    draws: u64,
     /// Seeds of a run, if not the set's, and of a quick one.
     seeds: Option<u64>,
     quick_seeds: u64,
@@ -46,6 +48,14 @@ impl Member {
     pub(super) fn settings(&self, is_quick: bool) -> Vec<String> {
         let quick = if is_quick { self.quick.as_slice() } else { &[] };
         [&self.settings, quick].concat()
+    }
+
+    /// What each run of a scenario sets to draw its links, counted on from a number.
+    pub(super) fn drawn_from(&self, number: u64) -> Vec<Vec<String>> {
+        match self.draws {
+            0 => vec![Vec::new()],
+            draws => (0..draws).map(|at| vec![format!("draw.number={}", number + at)]).collect(),
+        }
     }
 }
 
@@ -105,6 +115,11 @@ impl Manifest {
         member.and_then(|member| member.seeds).unwrap_or(own)
     }
 
+    /// Whether what is run depends on a number.
+    pub(super) fn draws(&self) -> bool {
+        self.members.iter().any(|member| member.draws > 0)
+    }
+
     /// The scenarios by name.
     ///
     /// # Errors
@@ -126,7 +141,10 @@ impl Manifest {
                         catalogue.folder().display()
                     );
                 }
-                let twice = chosen.iter().find(|one| all.iter().any(|(known, _)| known == **one));
+                let is_known = |one: &str| {
+                    all.iter().any(|(known, other)| known == one && other.on == member.on)
+                };
+                let twice = chosen.iter().find(|one| is_known(one));
                 if let Some(twice) = twice {
                     bail!("{place}: scenarios: {twice} is in {} twice", self.file.display());
                 }
@@ -159,12 +177,13 @@ fn read_member(mut section: Section<'_>) -> Member {
     let names = section.texts("scenarios");
     let promise = section.text("promise");
     let on = section.choice("on", &[("sim", On::Sim), ("netns", On::Netns)]).unwrap_or(On::Sim);
+    let draws = section.integer("draws", (1, 99), "").unwrap_or(0);
     let seeds = section.integer("seeds", (1, 1000), "");
     let quick_seeds = section.integer("quick_seeds", (1, 1000), "").unwrap_or(1);
     let [settings, quick] = ["settings", "quick"]
         .map(|key| section.texts(key).into_iter().map(|(setting, _)| setting).collect());
     section.finish();
-    Member { names, promise, on, seeds, quick_seeds, settings, quick }
+    Member { names, promise, on, draws, seeds, quick_seeds, settings, quick }
 }
 
 fn read_check(mut section: Section<'_>) -> Option<SetCheck> {
@@ -189,10 +208,11 @@ fn read_check(mut section: Section<'_>) -> Option<SetCheck> {
     };
     section.know(&["of"]);
     let steady_only = section.boolean("steady").unwrap_or(false);
+    let drawn = section.boolean("drawn");
     let (low, high) = (section.number("low", ratio), section.number("high", ratio));
     let source = section.text("source").unwrap_or_default();
     section.finish();
-    Some(SetCheck { name: name?, metric: metric?, reduce, steady_only, low, high, source })
+    Some(SetCheck { name: name?, metric: metric?, reduce, steady_only, drawn, low, high, source })
 }
 
 #[cfg(test)]

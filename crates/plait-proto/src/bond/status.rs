@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::Bond;
 use super::path_mtu::remark;
+use crate::path::SendPath;
 use crate::path::congestion::PathCongestion;
 use crate::seq::PathId;
 use crate::stats::{PathState, PathStatus, PeerStatus};
@@ -42,7 +43,7 @@ impl Bond {
                     id: path.id.0,
                     name: path.info.name.clone(),
                     state: path.state,
-                    reason: state_reason(path.state, path.route.remote) + &remark(path),
+                    reason: self.reason(now, path),
                     remote: path.route.remote.to_string(),
                     price: path.info.price,
                     weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
@@ -112,6 +113,15 @@ impl Bond {
         };
         let own = self.egress.discards(now).map(|own| words("this end throws", own));
         own.or_else(|| told.map(|(_, peers)| words("the peer throws", peers)))
+    }
+}
+
+impl Bond {
+    /// Why a path is in its state, what the scheduler makes of it, and what is odd about it.
+    fn reason(&self, now: Instant, path: &SendPath) -> String {
+        let part = self.ingress.part(now, path.id).filter(|_| path.state == PathState::Up);
+        let part = part.map_or_else(String::new, |part| format!(", {part}"));
+        state_reason(path.state, path.route.remote) + &part + &remark(path)
     }
 }
 

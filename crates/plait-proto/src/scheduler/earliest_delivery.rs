@@ -9,8 +9,8 @@ use super::delivery::{
 };
 use super::stall::Stalls;
 use super::{
-    COPIES_LOSS_PERMILLE, Decision, FlowClass, PacketInfo, PathId, PathSet, PathView, Scheduler,
-    View,
+    COPIES_LOSS_PERMILLE, Decision, FlowClass, PacketInfo, Part, PathId, PathSet, PathView,
+    Scheduler, View,
 };
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -385,6 +385,19 @@ impl Scheduler for EarliestDelivery {
 
     fn on_run(&mut self, view: &View<'_>, path: PathId) {
         self.count(view, path, self.spread.run_bytes);
+    }
+
+    fn part(&self, view: &View<'_>, path: PathId) -> Option<Part> {
+        let path = view.paths.iter().find(|candidate| candidate.id == path)?;
+        let state = self.paths.get(path.id).filter(|_| self.members.were_chosen())?;
+        Some(match state.health {
+            Health::Out => Part::Bad,
+            _ if self.stalls.is_stalled(path, view.now) => Part::Stalled,
+            Health::Recovering { .. } => Part::Recovering,
+            _ if state.trial.is_on() => Part::Tried,
+            _ if state.is_member => Part::Carries,
+            _ => members::too_far(path, state),
+        })
     }
 
     fn on_path_gone(&mut self, path: PathId) {

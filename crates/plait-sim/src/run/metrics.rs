@@ -120,6 +120,9 @@ fn of_app(
     if let Some(load) = median(&observation.page_loads_s) {
         put("page_load_p50_s", load);
     }
+    if let Some(load) = p95(&observation.page_loads_s) {
+        put("page_load_p95_s", load);
+    }
 }
 
 /// The median delays of probes, of one each way, together.
@@ -366,6 +369,14 @@ fn median(values: &[f64]) -> Option<f64> {
     Some(if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + high) / 2.0 } else { high })
 }
 
+/// Of a hundred values, 95 are no more than this.
+fn p95(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len() * 95).div_ceil(100).checked_sub(1)?;
+    sorted.get(place).copied()
+}
+
 /// The bound of the bucket in which the 95th percentile lies; waiting beyond the last bound counts
 /// as that bound.
 fn wait_p95_ms(before: &ResequencerStats, after: &ResequencerStats) -> Option<f64> {
@@ -409,6 +420,13 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn percentiles() {
+        assert_eq!((p95(&[]), p95(&[3.0])), (None, Some(3.0)));
+        let hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(p95(&hundred), Some(95.0));
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn overlay(base: &mut Table, own: Table, files: &Reader<'_>, inside: &str) {
                 overlay(under, over, files, &key);
             }
             (Some(Value::List(under)), Value::List(over))
-                if inside.is_empty() && is_sections(under) && is_sections(&over) =>
+                if matches!(inside, "" | "draw") && is_sections(under) && is_sections(&over) =>
             {
                 under.extend(over);
             }

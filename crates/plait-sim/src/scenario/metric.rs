@@ -62,6 +62,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("transfer_mbit", Of::App),
     ("mos", Of::App),
     ("page_load_p50_s", Of::App),
+    ("page_load_p95_s", Of::App),
     ("link_throughput_mbit", Of::Link),
     ("link_loss_percent", Of::Link),
     ("link_queue_ms", Of::Link),

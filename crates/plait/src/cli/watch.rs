@@ -12,7 +12,7 @@ mod model;
 mod report;
 mod screen;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 mod view;
 
 use std::io::{self, IsTerminal as _, Write as _};

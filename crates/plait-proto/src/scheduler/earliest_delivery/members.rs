@@ -5,7 +5,7 @@
 use super::super::by_path::ByPath;
 use super::super::delivery::{ack_interval, base_rtt, one_way_delay, price_classes, seen_excess};
 use super::super::stall::Stalls;
-use super::super::{BulkLoad, COPIES_LOSS_PERMILLE, PathView, View};
+use super::super::{BulkLoad, COPIES_LOSS_PERMILLE, Part, PathView, View};
 use super::PathState;
 use super::growth::{Filled, Growth, Joined};
 use crate::time::{Duration, Instant};
@@ -76,6 +76,11 @@ impl Members {
             next_choice: Instant::ZERO,
             chosen_among: (0, 0),
         }
+    }
+
+    /// Whether a set was ever chosen.
+    pub(super) fn were_chosen(&self) -> bool {
+        self.chosen_among.0 > 0
     }
 
     /// Whether the set is to be chosen again.
@@ -205,6 +210,12 @@ impl Members {
         let permille = added * 1000 / round_trip.as_micros().max(1);
         self.cost_permille * u64::try_from(permille).unwrap_or(1000)
     }
+}
+
+/// Why a path of known capacity that is neither bad nor stalled is left out.
+pub(super) fn too_far(path: &PathView, state: &PathState) -> Part {
+    let rate = Rate::from_bits_per_second(useful_rate(path));
+    Part::TooFar { rate, delay: expected_delay(path, state) }
 }
 
 /// Capacity is a guess while the trial lasts.

@@ -135,6 +135,24 @@ fn a_path_is_used_if_its_rate_outweighs_its_delay() {
     });
 }
 
+#[test]
+fn what_is_made_of_a_path_is_told() {
+    let paths = [link(0, 100, 10).build(), link(1, 5, 300).in_flight(7500).build()];
+    let parts = |case: &Case| {
+        let view = View { now: case.now, paths: &paths };
+        paths.map(|path| case.scheduler.part(&view, path.id))
+    };
+    assert_eq!(parts(&Case::fresh()), [None; 2], "nothing was sent yet");
+    let mut case = Case::fresh();
+    case.decide(&paths, bulk(PLENTY));
+    assert_eq!(parts(&case), [Some(Part::Tried); 2]);
+    let mut case = Case::knowing(&paths);
+    case.decide(&paths, bulk(PLENTY));
+    let words = parts(&case).map(|part| part.map(|part| part.to_string()).unwrap_or_default());
+    let far = "carries no bulk traffic, since 5.0 Mbit/s more do not make up for 150 ms one way";
+    assert_eq!(words, ["carries bulk traffic", far]);
+}
+
 /// 220 Mbit/s into 100: no window has to grow.
 #[test]
 fn who_heeds_no_drops_uses_a_far_path() {

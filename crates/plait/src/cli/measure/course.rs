@@ -65,6 +65,8 @@ pub(super) struct Outcome {
 struct PhaseFigures {
     flows: Vec<FlowFigures>,
     was_cut: bool,
+    /// Bytes over all links in the loaded direction for each inner byte.
+    overhead: Option<f64>,
 }
 
 impl Course<'_> {
@@ -120,7 +122,7 @@ impl Course<'_> {
         };
         let paths = self.paths.iter().zip(idle).map(path).collect();
         let bonded = FlowFigures { throughput_bps: 0, latency: None, seconds: 0.0 };
-        let bond = BondFigures { idle: bond_idle, bonded };
+        let bond = BondFigures { idle: bond_idle, bonded, overhead: None };
         DirectionFigures::new(direction, paths, bond, false, None)
     }
 
@@ -175,37 +177,10 @@ impl Course<'_> {
         let enough = bytes_before + stop_at(bytes);
         let within_budget = || self.bytes().is_ok_and(|now| now < enough);
         let (carried, samples) = go(flows, echoes, &within_budget)?;
-        self.ensure_own_paths(phase.direction, &on, &carried, &before)?;
-        figures(&carried, &samples, time)
-    }
-
-    /// What was kept on a path must have gone over it.
-    fn ensure_own_paths(
-        &self,
-        direction: Direction,
-        on: &[Option<&Subject>],
-        carried: &[Carried],
-        before: &PeerStatus,
-    ) -> anyhow::Result<()> {
         let after = self.status()?;
-        let bytes = |status: &PeerStatus, id: u8| {
-            let path = status.paths.iter().find(|path| path.id == id);
-            path.map_or(0, |path| match direction {
-                Direction::Down => path.received_bytes,
-                Direction::Up => path.sent_bytes,
-            })
-        };
-        for (path, carried) in on.iter().zip(carried) {
-            let Some(path) = path else { continue };
-            let own = bytes(&after, path.id).saturating_sub(bytes(before, path.id));
-            if (own as f64) < carried.counts.total() as f64 * OWN_SHARE {
-                let message = format!("path {} did not carry its own flow", path.name);
-                let help = "it went down meanwhile, or came up again: see `plait status`, then \
-                            measure again";
-                return Err(Advised::new(message, help).into());
-            }
-        }
-        Ok(())
+        ensure_own_paths(phase.direction, &on, &carried, &before, &after)?;
+        let overhead = overhead(phase.direction, &before, &after);
+        Ok(PhaseFigures { overhead, ..figures(&carried, &samples, time)? })
     }
 
     fn status(&self) -> anyhow::Result<PeerStatus> {
@@ -222,6 +197,51 @@ impl Course<'_> {
         let both = |path: &PathStatus| path.sent_bytes + path.received_bytes;
         Ok(self.status()?.paths.iter().map(both).sum())
     }
+}
+
+/// What was kept on a path must have gone over it.
+fn ensure_own_paths(
+    direction: Direction,
+    on: &[Option<&Subject>],
+    carried: &[Carried],
+    before: &PeerStatus,
+    after: &PeerStatus,
+) -> anyhow::Result<()> {
+    let bytes = |status: &PeerStatus, id: u8| {
+        let path = status.paths.iter().find(|path| path.id == id);
+        path.map_or(0, |path| match direction {
+            Direction::Down => path.received_bytes,
+            Direction::Up => path.sent_bytes,
+        })
+    };
+    for (path, carried) in on.iter().zip(carried) {
+        let Some(path) = path else { continue };
+        let own = bytes(after, path.id).saturating_sub(bytes(before, path.id));
+        if (own as f64) < carried.counts.total() as f64 * OWN_SHARE {
+            let message = format!("path {} did not carry its own flow", path.name);
+            let help = "it went down meanwhile, or came up again: see `plait status`, then \
+                        measure again";
+            return Err(Advised::new(message, help).into());
+        }
+    }
+    Ok(())
+}
+
+/// Bytes over all links in one direction for each inner byte that came of them, between two
+/// statuses of this side. It counts what it receives and what of it is missing; of what it sends it
+/// knows what it was given.
+fn overhead(direction: Direction, before: &PeerStatus, after: &PeerStatus) -> Option<f64> {
+    let bytes = |status: &PeerStatus| {
+        let sum = |of: fn(&PathStatus) -> f64| status.paths.iter().map(of).sum::<f64>();
+        match direction {
+            Direction::Down => {
+                (sum(PathStatus::spent_bytes), sum(|path| path.delivered_bytes as f64))
+            }
+            Direction::Up => (sum(|path| path.sent_bytes as f64), status.inner_sent_bytes as f64),
+        }
+    };
+    let ((spent_before, inner_before), (spent, inner)) = (bytes(before), bytes(after));
+    (inner > inner_before).then(|| (spent - spent_before) / (inner - inner_before))
 }
 
 type Samples = Vec<(Duration, Duration)>;
@@ -271,7 +291,10 @@ fn enter(figures: &mut DirectionFigures, kind: Kind, measured: PhaseFigures) {
                 path.simultaneous = Some(flow);
             }
         }
-        Kind::Bonded => figures.bond.bonded = flows.next().expect("a phase has a flow"),
+        Kind::Bonded => {
+            figures.bond.bonded = flows.next().expect("a phase has a flow");
+            figures.bond.overhead = measured.overhead;
+        }
     }
 }
 
@@ -294,7 +317,7 @@ fn figures(
         Ok(FlowFigures { throughput_bps, latency: latency(samples, from, until), seconds })
     };
     let flows = carried.iter().zip(samples).map(flow).collect::<anyhow::Result<_>>()?;
-    Ok(PhaseFigures { flows, was_cut: cut.count() > 0 })
+    Ok(PhaseFigures { flows, was_cut: cut.count() > 0, overhead: None })
 }
 
 /// Of the messages that were sent between two times.
@@ -306,6 +329,7 @@ fn latency(samples: &[(Duration, Duration)], from: Duration, until: Duration) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::watch::testing::{path, peer};
     use crate::measure::transfer::Counts;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -328,6 +352,23 @@ mod tests {
         let latency = measured.flows[0].latency.unwrap();
         assert_eq!((latency.samples, latency.median_us), (2, 199_000));
         assert_eq!(measured.flows[1].latency, None);
+    }
+
+    #[test]
+    fn overhead_is_of_the_loaded_direction_between_two_statuses() {
+        let at = |sent, inner_sent, received| PeerStatus {
+            inner_sent_bytes: inner_sent,
+            ..peer(vec![path("dsl", 1, sent, received), path("lte", 2, 0, received)])
+        };
+        // What came has 16 inner bytes of 17; a lost packet counts as one that came.
+        let (before, mut after) = (at(500, 100, 17_000), at(2700, 2100, 170_000));
+        let down = |after: &PeerStatus| overhead(Direction::Down, &before, after).unwrap();
+        assert!((down(&after) - 17.0 / 16.0).abs() < 1e-9);
+        assert_eq!(overhead(Direction::Up, &before, &after), Some(1.1));
+        after.paths[0].received_packets = 100;
+        after.paths[0].lost_packets = 10;
+        assert!((down(&after) - 17.0 / 16.0 * (306.0 + 17.0) / 306.0).abs() < 1e-9);
+        assert_eq!(overhead(Direction::Down, &after, &after), None);
     }
 
     #[test]

@@ -57,6 +57,10 @@ pub(super) struct PathFigures {
 pub(super) struct BondFigures {
     pub(super) idle: Option<Latency>,
     pub(super) bonded: FlowFigures,
+    /// Bytes that this direction spent on all links for each inner byte: framing, copies, what was
+    /// lost or sent again, probes and acknowledgements.
+    #[serde(default)]
+    pub(super) overhead: Option<f64>,
 }
 
 /// All of one direction.

@@ -114,6 +114,11 @@ fn direction_text(figures: &DirectionFigures, style: Style) -> String {
         }
         text.push('\n');
     }
+    if let Some(overhead) = figures.bond.overhead {
+        text.push_str(&format!(
+            "  overhead {overhead:.3}: bytes on the links for each inner one\n"
+        ));
+    }
     for bound in &figures.bounds {
         text.push_str(&bound_text(bound));
     }
@@ -176,6 +181,7 @@ mod tests {
             path.individual.as_mut().unwrap().latency = latency(median);
         }
         figures.bond.bonded.latency = latency(70);
+        figures.bond.overhead = Some(1.0674);
         let announced = Cost { seconds: 63.0, bytes: 1_000_000_000 };
         let used = Cost { seconds: 55.4, bytes: 412_345_678 };
         let (tun, peer) = ("plait0".into(), "S0VZ".into());
@@ -195,6 +201,7 @@ mod tests {
   sum       114.7     99.0
   bond       98.0                 -      70.2                140.5
   A_r 0.854, A_b 0.699
+  overhead 1.067: bytes on the links for each inner one
   (5.1) bonded <= individual: 98.0 of 114.7, holds
   (5.2) bonded <= simultaneous: 98.0 of 99.0, holds
   (5.3) simultaneous <= individual: 99.0 of 114.7, holds

@@ -8,7 +8,7 @@ use plait_proto::stats::{EndpointStatus, PathState, PathStatus, PeerStatus};
 use crate::cli::control::Answer;
 
 /// A path that is up.
-pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> PathStatus {
+pub(in crate::cli) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> PathStatus {
     PathStatus {
         id,
         name: name.into(),
@@ -45,7 +45,7 @@ pub(super) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> 
 }
 
 /// A bond that is up, with twelve packets waiting.
-pub(super) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
+pub(in crate::cli) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
     PeerStatus {
         backlog: None,
         attempts: None,

@@ -16,7 +16,7 @@ pub(in super::super) fn direction(
         individual: Some(flow(*individual)),
         simultaneous: (paths.len() > 1).then(|| flow(*simultaneous)),
     };
-    let bond = BondFigures { idle: None, bonded: flow(bonded) };
+    let bond = BondFigures { idle: None, bonded: flow(bonded), overhead: None };
     let paths = paths.iter().map(path).collect();
     DirectionFigures::new(Direction::Down, paths, bond, true, clean)
 }

@@ -26,17 +26,28 @@ impl Prefix {
     }
 }
 
+/// So many prefixes are compared one after the other: a walk down a trie costs as much as ten
+/// comparisons, and most gateways have two prefixes.
+const FEW: usize = 8;
+
+/// A network, its mask, and whose it is.
+type Network<A, P> = (A, A, P);
+
 /// To which peer each inner address belongs: the one with the longest prefix that holds it, over
 /// all peers (spec R-5).
 #[derive(Clone, Debug)]
 pub struct Routes<P> {
     ipv4: PrefixMap<(u32, u8), P>,
     ipv6: PrefixMap<(u128, u8), P>,
+    /// The same, longest first, where there are no more than [`FEW`].
+    few_ipv4: Option<Vec<Network<u32, P>>>,
+    few_ipv6: Option<Vec<Network<u128, P>>>,
 }
 
 impl<P> Default for Routes<P> {
     fn default() -> Self {
-        Self { ipv4: PrefixMap::new(), ipv6: PrefixMap::new() }
+        let (few_ipv4, few_ipv6) = (Some(Vec::new()), Some(Vec::new()));
+        Self { ipv4: PrefixMap::new(), ipv6: PrefixMap::new(), few_ipv4, few_ipv6 }
     }
 }
 
@@ -50,6 +61,16 @@ impl<P: Copy> Routes<P> {
                 routes.add(prefix, peer);
             }
         }
+        let masked = |length: u8| u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+        routes.few_ipv4 = few(routes
+            .ipv4
+            .iter()
+            .map(|((network, length), &peer)| (network & masked(length), masked(length), peer)));
+        let masked = |length: u8| u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+        routes.few_ipv6 = few(routes
+            .ipv6
+            .iter()
+            .map(|((network, length), &peer)| (network & masked(length), masked(length), peer)));
         routes
     }
 
@@ -68,11 +89,36 @@ impl<P: Copy> Routes<P> {
 
     /// The peer that an address belongs to.
     pub fn peer_of(&self, address: IpAddr) -> Option<P> {
-        match address {
-            IpAddr::V4(ip) => self.ipv4.get_lpm(&(ip.to_bits(), 32)).map(|(_, peer)| *peer),
-            IpAddr::V6(ip) => self.ipv6.get_lpm(&(ip.to_bits(), 128)).map(|(_, peer)| *peer),
+        match (address, &self.few_ipv4, &self.few_ipv6) {
+            (IpAddr::V4(ip), Some(few), _) => longest(few, ip.to_bits()),
+            (IpAddr::V6(ip), _, Some(few)) => longest(few, ip.to_bits()),
+            (IpAddr::V4(ip), None, _) => {
+                self.ipv4.get_lpm(&(ip.to_bits(), 32)).map(|(_, peer)| *peer)
+            }
+            (IpAddr::V6(ip), _, None) => {
+                self.ipv6.get_lpm(&(ip.to_bits(), 128)).map(|(_, peer)| *peer)
+            }
         }
     }
+}
+
+/// The networks, longest first, if there are few.
+fn few<A: Ord + Copy, P: Copy>(
+    networks: impl Iterator<Item = Network<A, P>>,
+) -> Option<Vec<Network<A, P>>> {
+    let mut few: Vec<Network<A, P>> = networks.take(FEW + 1).collect();
+    // A longer mask is the larger number.
+    few.sort_by_key(|(_, mask, _)| core::cmp::Reverse(*mask));
+    (few.len() <= FEW).then_some(few)
+}
+
+/// Whose network holds the address, of several the longest one's.
+fn longest<A, P: Copy>(few: &[Network<A, P>], address: A) -> Option<P>
+where
+    A: Copy + PartialEq + core::ops::BitAnd<Output = A>,
+{
+    let holder = few.iter().find(|(network, mask, _)| address & *mask == *network);
+    holder.map(|(_, _, peer)| *peer)
 }
 
 /// The inner sources of one peer, as all bonds of a gateway see them.
@@ -139,6 +185,19 @@ mod tests {
         assert_eq!(peer_of("fd00:2::9"), Some(1), "the first of two has it");
         assert_eq!(peer_of("2001:db8::1"), None);
         assert_eq!(Routes::<u8>::default().peer_of(IpAddr::from([0, 0, 0, 0])), None);
+    }
+
+    #[test]
+    fn many_ipv6_networks_are_found_as_few_are() {
+        let nested: Vec<Prefix> = (0..20).map(|step| prefix("fd00:1234::", 16 + step)).collect();
+        for count in [1, FEW, FEW + 1, nested.len()] {
+            let own = nested.iter().take(count).enumerate();
+            let routes = Routes::new(own.map(|(at, prefix)| (at, core::slice::from_ref(prefix))));
+            let peer_of = |text: &str| routes.peer_of(text.parse().expect("an address"));
+            assert_eq!(peer_of("fd00:1234::5"), Some(count - 1), "of {count}");
+            assert_eq!(peer_of("fd00:ffff::5"), Some(0), "of {count}");
+            assert_eq!(peer_of("fe80::1"), None, "of {count}");
+        }
     }
 
     proptest! {

@@ -27,6 +27,7 @@ mod error;
 mod events;
 mod health;
 mod plan;
+mod quic;
 mod site;
 mod steering;
 mod tcp;

@@ -155,7 +155,8 @@ pub(super) fn port_of(at: usize) -> u16 {
     FIRST_PORT + at
 }
 
-fn socket(here: SocketAddrV4, there: SocketAddrV4) -> io::Result<UdpSocket> {
+/// A socket of `here` that speaks with `there` alone, and has room for bursts.
+pub(super) fn socket(here: SocketAddrV4, there: SocketAddrV4) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(here)?;
     socket.connect(there)?;
     socket.set_nonblocking(true)?;

@@ -19,6 +19,7 @@ mod measure;
 mod output;
 mod policy;
 mod process;
+mod quic;
 mod record;
 mod report;
 mod run;

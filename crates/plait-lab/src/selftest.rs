@@ -45,6 +45,7 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("restart-after-kill", 5, bond::restarts_after_kill),
     ("scenario-udp", 0, scenario::udp),
     ("scenario-tcp", 0, |output| scenario::holds("tcp", output)),
+    ("scenario-quic", 0, |output| scenario::holds("quic", output)),
     ("scenario-transfer", 0, scenario::transfer),
     ("scenario-steer", 0, scenario::steer),
     ("silent-cut", 0, |output| scenario::holds("silent-cut", output)),

@@ -197,10 +197,10 @@ impl Set {
         Ok(Verdict::of(summary.ok))
     }
 
-    /// What the set's checks find, with the default policy on the simulator.
-    pub(crate) fn figures(name: &str, is_quick: bool) -> Result<Vec<Figure>> {
+    /// What the set's checks find, with the default policy.
+    pub(crate) fn figures(name: &str, is_quick: bool, on: On) -> Result<Vec<Figure>> {
         let set = Self::named(name)?;
-        let args = set.with_number(&RunArgs { quick: is_quick, ..RunArgs::of(name, On::Sim) });
+        let args = set.with_number(&RunArgs { quick: is_quick, ..RunArgs::of(name, on) });
         let plans = set.plans(&args)?;
         let started = Instant::now();
         let engine = Engine { name, on: args.on, plans: &plans.all, shard: None, leaves_out: true };

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::cli::VerifyArgs;
+use crate::cli::{On, VerifyArgs};
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::output::{self, Align, Meter, Output, Table, Verdict};
@@ -72,7 +72,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),
-    ("promise.1", |effort| Set::figures("ladder", effort.is_quick())),
+    ("promise.1", |effort| Set::figures("ladder", effort.is_quick(), On::Sim)),
     ("promise.6", promise::measure::check),
     ("scenes.1", scenes::checks::check),
     ("scenes.2", scenes::rows::check),

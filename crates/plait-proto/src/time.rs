@@ -47,10 +47,9 @@ const fn nanos(duration: Duration) -> u64 {
 
 /// The earlier of two timers, each of which may not be set.
 pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
-    }
+    // Without branches: a bond asks for a dozen timers after each packet.
+    let nanos = |at: Option<Instant>| at.map_or(u64::MAX, Instant::as_nanos);
+    (a.is_some() | b.is_some()).then_some(Instant(nanos(a).min(nanos(b))))
 }
 
 impl Add<Duration> for Instant {

@@ -12,6 +12,7 @@ const PANELS: &[Panel] = &[
     ("Throughput per link", "Mbit/s", &["link_throughput"]),
     ("Offered load and goodput", "Mbit/s", &["offered", "goodput"]),
     ("Lost packets", "packets per interval", &["losses"]),
+    ("What the sender takes a path's rate for", "Mbit/s", &["capacity"]),
     ("Weight", "weight", &["weight"]),
     ("Congestion window", "segments", &["cwnd"]),
     ("One-way delay", "ms", &["delay_ms"]),

@@ -23,9 +23,10 @@ pub(super) struct SetCheck {
 /// From the scenarios' figures to one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Reduce {
-    /// The share of scenarios in which it is no less than this.
+    /// The share of scenarios in which it lies between these.
     Share {
         low: f64,
+        high: f64,
     },
     Lowest,
     Highest,
@@ -50,8 +51,8 @@ impl Reduce {
     fn of(self, values: &[f64]) -> Option<f64> {
         let samples = Samples::new(values.to_vec())?;
         Some(match self {
-            Self::Share { low } => {
-                let good = values.iter().filter(|value| **value >= low).count();
+            Self::Share { low, high } => {
+                let good = values.iter().filter(|value| (low..=high).contains(*value)).count();
                 good as f64 / values.len() as f64
             }
             Self::Lowest => samples.low(),
@@ -145,7 +146,8 @@ mod tests {
     fn scenarios_are_reduced_to_one_figure() {
         let values: Vec<f64> = (1..=20).map(|number| f64::from(number) / 20.0).collect();
         let of = |reduce: Reduce| reduce.of(&values).unwrap();
-        assert_eq!(of(Reduce::Share { low: 0.9 }), 0.15);
+        assert_eq!(of(Reduce::Share { low: 0.9, high: f64::MAX }), 0.15);
+        assert_eq!(of(Reduce::Share { low: f64::MIN, high: 0.5 }), 0.5);
         assert_eq!(of(Reduce::Lowest), 0.05);
         assert_eq!(of(Reduce::Highest), 1.0);
         assert_eq!(of(Reduce::TenthPercentile), 0.1);

@@ -196,10 +196,12 @@ fn read_check(mut section: Section<'_>) -> Option<SetCheck> {
         section.problem("metric", Problem::choice(metric, of_run()));
     }
     let ratio = Bounds::new(-1e9, 1e9, "");
-    let each_low = section.number("each_low", ratio);
-    let reduce = match each_low {
-        Some(low) => Reduce::Share { low },
-        None => {
+    let [low, high] = ["each_low", "each_high"].map(|key| section.number(key, ratio));
+    let reduce = match (low, high) {
+        (Some(_), _) | (_, Some(_)) => {
+            Reduce::Share { low: low.unwrap_or(f64::MIN), high: high.unwrap_or(f64::MAX) }
+        }
+        (None, None) => {
             if !section.holds_any(&["of"]) {
                 section.missing("each_low", "each_low = 0.98");
             }

@@ -60,7 +60,7 @@ impl Captures {
         if let Some(waiting) = self.last.waiting_packets {
             self.put("waiting", None, waiting as f64);
         }
-        if self.holds_any(&["weight", "rtt_ms"])
+        if self.holds_any(&["weight", "rtt_ms", "capacity"])
             && let Some(status) = testbed.bond_sender(self.way)
         {
             self.sample_paths(scenario, &status);
@@ -102,7 +102,7 @@ impl Captures {
         }
     }
 
-    /// A path that is away has no weight and no round-trip time: both are zero then.
+    /// A path that is away has no weight, round-trip time and capacity: they are zero then.
     fn sample_paths(&mut self, scenario: &Scenario, status: &PeerStatus) {
         let names = scenario.bond.iter().flat_map(|bond| &bond.links);
         for name in names {
@@ -110,7 +110,9 @@ impl Captures {
             let weight = path.and_then(|path| path.weight).unwrap_or(0);
             let rtt_us = path.and_then(|path| path.srtt_us).unwrap_or(0);
             self.put("weight", Some(name), f64::from(weight));
+            let capacity_bps = path.map_or(0, |path| path.capacity_bps);
             self.put("rtt_ms", Some(name), rtt_us as f64 / 1e3);
+            self.put("capacity", Some(name), capacity_bps as f64 / 1e6);
         }
     }
 

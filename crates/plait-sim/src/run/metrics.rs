@@ -9,9 +9,9 @@ use plait_proto::stats::{PathStatus, PeerStatus};
 
 use super::{Testbed, mbit, own_time};
 use crate::app::{Observation, Tally, Transfer};
-use crate::scenario::Scenario;
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::rate::TUNNEL_BYTES;
+use crate::scenario::{LinkSpec, Scenario};
 use crate::world::{LinkView, Way, World};
 
 type Metrics = BTreeMap<String, f64>;
@@ -135,6 +135,25 @@ fn probe_rtt_ms(scenario: &Scenario, tallies: &[Cow<'_, Tally>]) -> Option<f64> 
     Some(one_way(Direction::Down)? + one_way(Direction::Up)?)
 }
 
+/// The round-trip time of the first probe's way without a load, jitter at its mean: of a bond that
+/// of its quickest link, of MPTCP that of the first, over which datagrams go.
+fn idle_rtt_ms(scenario: &Scenario) -> Option<f64> {
+    let probe = scenario.apps.iter().find(|spec| spec.probe)?;
+    let idle_ms = |link: &LinkSpec| {
+        let idle = link.up.delay + link.down.delay + (link.up.jitter + link.down.jitter) / 2;
+        (idle + scenario.server_rtt).as_secs_f64() * 1e3
+    };
+    match &probe.via {
+        Via::Bond => {
+            let links = scenario.bond.iter().flat_map(|bond| &bond.links);
+            links.filter_map(|link| scenario.links.get(link)).map(idle_ms).reduce(f64::min)
+        }
+        Via::Mptcp => scenario.links.values().next().map(idle_ms),
+        Via::Link(link) => scenario.links.get(link).map(idle_ms),
+        Via::Steer => None,
+    }
+}
+
 /// What became of each packet.
 fn of_arrivals(metrics: &mut Metrics, name: &str, tally: &Tally) {
     let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
@@ -169,6 +188,7 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
     }
     if let Some(rtt) = probe_rtt_ms(scenario, &tallies) {
         metrics.insert("probe_rtt_ms".into(), rtt);
+        metrics.extend(idle_rtt_ms(scenario).map(|idle| ("probe_excess_ms".into(), rtt - idle)));
     }
     let shares: Vec<f64> = tallies
         .iter()

@@ -168,6 +168,13 @@ pub struct TcpKind {
     pub paced: bool,
 }
 
+impl TcpKind {
+    /// Whether it is QUIC rather than TCP.
+    pub fn is_quic(&self) -> bool {
+        self.recovery == "quic"
+    }
+}
+
 /// Kinds of loss recovery: RFC 6675 with a duplicate-ACK threshold of three; the same with a
 /// threshold that adapts to reordering, as Linux had it; RACK-TLP (RFC 8985); QUIC's (RFC 9002).
 pub const RECOVERIES: [&str; 4] = ["rfc6675", "rfc6675-adaptive", "rack-tlp", "quic"];

@@ -25,8 +25,19 @@ const EACH: [&str; 2] = ["alone", "bare"];
 
 /// How the bond's goodput stands beside the other carriers', in metrics of a run with the bond.
 /// Each link's goodput is its median over the seeds.
-pub const COMPARISONS: [&str; 6] =
-    ["of_best_alone", "of_sum_alone", "benefit_alone", "of_best_bare", "of_sum_bare", "of_mptcp"];
+pub const COMPARISONS: [&str; 7] = [
+    "of_best_alone",
+    "of_sum_alone",
+    "benefit_alone",
+    "of_best_bare",
+    "of_sum_bare",
+    "of_mptcp",
+    "excess_of_mptcp",
+];
+
+/// An excess of MPTCP's ping below this is as good as this: half of it is below what anybody
+/// notices.
+const EXCESS_MS_MIN: f64 = 10.0;
 
 /// Turns the list of carriers into an axis of the sweep.
 pub(super) fn spread(root: &mut Table, problems: &Problems) {
@@ -177,14 +188,22 @@ pub(super) fn keep_used(scenario: &mut Scenario) {
 /// Adds [`COMPARISONS`] to the metrics of the runs with a bond.
 pub(super) fn compare(results: &mut [CellResult]) {
     let goodput = |result: &CellResult| result.metrics.get("load_mbit").copied();
+    let excess_ms = |result: &CellResult| result.metrics.get("probe_excess_ms").copied();
     let carrier = |result: &CellResult| match result.settings.get(AXIS) {
         Some(toml::Value::String(carrier)) => Some(carrier.clone()),
         _ => None,
     };
     // By all settings but the carrier: by carrier, what its seeds found.
     let mut found: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
+    let mut excesses: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for result in results.iter() {
-        if let (Some(carrier), Some(mbit)) = (carrier(result), goodput(result)) {
+        let Some(carrier) = carrier(result) else { continue };
+        if carrier == "mptcp"
+            && let Some(excess_ms) = excess_ms(result)
+        {
+            excesses.entry(others(result)).or_default().push(excess_ms);
+        }
+        if let Some(mbit) = goodput(result) {
             found.entry(others(result)).or_default().entry(carrier).or_default().push(mbit);
         }
     }
@@ -193,6 +212,8 @@ pub(super) fn compare(results: &mut [CellResult]) {
             continue;
         };
         let beside = &found[&others(result)];
+        let excess_ms = excess_ms(result);
+        let of_mptcp = excesses.get(&others(result)).and_then(|all| median(all.clone()));
         let each = |kind: &str| -> Vec<f64> {
             let of_kind = beside.iter().filter(|(carrier, _)| carrier.starts_with(kind));
             of_kind.filter_map(|(_, found)| median(found.clone())).collect()
@@ -210,6 +231,8 @@ pub(super) fn compare(results: &mut [CellResult]) {
         put("of_best_bare", best(&bare).map(|best| mbit / best));
         put("of_sum_bare", sum(&bare).map(|sum| mbit / sum));
         put("of_mptcp", best(&mptcp).map(|mptcp| mbit / mptcp));
+        let excess = excess_ms.zip(of_mptcp);
+        put("excess_of_mptcp", excess.map(|(own, its)| own / its.max(EXCESS_MS_MIN)));
     }
 }
 

@@ -35,13 +35,18 @@ pub(super) enum NetnsError {
     /// A TCP sender that paces.
     #[error("app.{app}: hosts on netns do not pace; write paced = false, or choose --on sim")]
     Paced { app: String },
-    /// A QUIC sender.
+    /// QUIC over a connection of several TCP subflows.
     #[error(
-        "app.{app}: recovery = \"quic\" is the simulator's model; choose recovery = \
-         \"rack-tlp\", or \
-         --on sim"
+        "app.{app}: QUIC does not run over the kernel's MPTCP, which carries TCP; choose another \
+         `via`, or a recovery of TCP"
     )]
-    Quic { app: String },
+    QuicOverMptcp { app: String },
+    /// A congestion controller that the lab's QUIC does not have.
+    #[error(
+        "app.{app}: QUIC on netns has no controller = \"{controller}\" (it has: {known}); choose \
+         one of these, or --on sim"
+    )]
+    QuicController { app: String, controller: String, known: String },
     /// A congestion controller that the kernel does not have.
     #[error(
         "app.{app}: the kernel has no TCP congestion controller for controller = \

@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use plait_net::netns::NetNs;
-use plait_sim::scenario::app::{Direction, TcpKind, Traffic, Via};
+use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
 use super::error::NetnsError;
 use crate::machine::Machine;
+use crate::quic;
 
 /// Each link has a network of its own, 10.N.0.0/30, and 10.99.0.0/24 is the bond's.
 const LINKS_MAX: usize = 64;
-/// Each TCP flow has two threads.
+/// Each flow of the kernel's TCP has two threads.
 const TCP_FLOWS_MAX: u32 = 200;
 /// Hosts are on Ethernet, as in the simulator.
 pub(super) const HOST_MTU_BYTES: u32 = 1500;
@@ -54,8 +55,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
             Traffic::Voip(_) => {}
-            Traffic::Tcp(tcp) if tcp.tcp.recovery == "quic" => {
-                return Err(NetnsError::Quic { app: app.name.clone() });
+            Traffic::Tcp(tcp) if tcp.tcp.is_quic() => {
+                flows += tcp.flows;
+                check_quic(app, &tcp.tcp)?;
             }
             Traffic::Tcp(tcp) if tcp.tcp.paced => {
                 return Err(NetnsError::Paced { app: app.name.clone() });
@@ -77,11 +79,31 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
     Ok(())
 }
 
+/// Whether the lab's QUIC is what an application asks for.
+fn check_quic(app: &AppSpec, quic: &TcpKind) -> Result<(), NetnsError> {
+    let (name, controller) = (app.name.clone(), quic.controller.clone());
+    if app.via == Via::Mptcp {
+        return Err(NetnsError::QuicOverMptcp { app: name });
+    }
+    if !quic::CONTROLLERS.contains(&controller.as_str()) {
+        let known = quic::CONTROLLERS.join(", ");
+        return Err(NetnsError::QuicController { app: name, controller, known });
+    }
+    Ok(())
+}
+
+/// The applications that use the kernel's TCP.
+fn kernel_tcp(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &TcpSpec)> {
+    scenario.apps.iter().filter_map(|app| match &app.traffic {
+        Traffic::Tcp(tcp) if !tcp.tcp.is_quic() => Some((app, tcp)),
+        _ => None,
+    })
+}
+
 /// Whether the hosts' TCP uses SACK.
 fn sack_of(scenario: &Scenario) -> Result<bool, NetnsError> {
     let mut found: Option<(&str, bool)> = None;
-    for app in &scenario.apps {
-        let Traffic::Tcp(tcp) = &app.traffic else { continue };
+    for (app, tcp) in kernel_tcp(scenario) {
         match found {
             Some((other, known)) if known != tcp.tcp.sack => {
                 let (app, other) = (app.name.clone(), other.to_owned());
@@ -166,8 +188,7 @@ fn recovery_of<'a>(
     kernel: &str,
 ) -> Result<Option<&'a str>, NetnsError> {
     let mut found: Option<(&str, &str)> = None;
-    for app in scenario.apps.iter().filter(|app| app.direction == direction) {
-        let Traffic::Tcp(tcp) = &app.traffic else { continue };
+    for (app, tcp) in kernel_tcp(scenario).filter(|(app, _)| app.direction == direction) {
         let recovery = tcp.tcp.recovery.as_str();
         // Without SACK every kernel counts duplicate ACKs (RFC 6582).
         let is_old = recovery != "rack-tlp" && tcp.tcp.sack;
@@ -244,8 +265,9 @@ mod tests {
             ("{ name = \"a\", kind = \"tcp\", undo = false, via = \"dsl\" }", "undo = true"),
             ("{ name = \"a\", kind = \"tcp\", paced = true, via = \"dsl\" }", "paced = false"),
             (
-                "{ name = \"a\", kind = \"tcp\", recovery = \"quic\", via = \"dsl\" }",
-                "recovery = \"quic\"",
+                "{ name = \"a\", kind = \"tcp\", recovery = \"quic\", controller = \"bbr\", \
+                 via = \"dsl\" }",
+                "(it has: cubic, new-reno)",
             ),
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",

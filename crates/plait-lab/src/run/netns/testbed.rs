@@ -23,10 +23,11 @@ use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
-use super::udp::UdpApp;
+use super::udp::{UdpApp, sockets};
 use crate::emulator::{Emulator, Lateness};
 use crate::gateway::{Bond, Gateway};
 use crate::machine::CpuTime;
+use crate::quic::{QuicApp, QuicPlan};
 use crate::steering::PlacedNode;
 
 /// Time between the making of the applications and the start of the scenario.
@@ -42,6 +43,7 @@ const CONTROL_SOCKETS: [&str; 2] = ["/run/plait/plait0.sock", "/run/plait/plait1
 enum RunningApp {
     Udp(UdpApp),
     Tcp(TcpApp),
+    Quic(QuicApp),
 }
 
 /// Real processes between the hosts.
@@ -157,12 +159,17 @@ impl<'a> NetnsTestbed<'a> {
         let spec = &self.scenario.apps[at];
         let span = measured_span(self.scenario, self.zero);
         let (ends, epoch) = (self.site.ends(self.scenario, spec), self.site.epoch);
+        let (start, stop) = (self.zero + spec.start, self.zero + spec.stop);
         if let Traffic::Tcp(tcp) = &spec.traffic {
+            if tcp.tcp.is_quic() {
+                let plan = QuicPlan { spec: tcp.clone(), start, stop, span };
+                return Ok(RunningApp::Quic(QuicApp::start(plan, sockets(at, ends)?, epoch)?));
+            }
             let plan = TcpPlan {
                 spec: tcp.clone(),
                 controller: kernel_controller(spec, &tcp.tcp)?,
-                start: self.zero + spec.start,
-                stop: self.zero + spec.stop,
+                start,
+                stop,
                 span,
                 is_multipath: spec.via == Via::Mptcp,
             };
@@ -207,12 +214,13 @@ impl<'a> NetnsTestbed<'a> {
         Ok(health)
     }
 
-    /// The applications whose TCP timeouts the kernel does not count.
+    /// The applications whose timeouts nobody counts: those of old kernels' TCP, and of QUIC.
     pub(super) fn apps_without_timeouts(&self) -> impl Iterator<Item = &str> {
         let apps = self.scenario.apps.iter().zip(&self.apps);
         apps.filter_map(|(spec, app)| match app {
-            RunningApp::Tcp(tcp) if !tcp.tells_timeouts() => Some(spec.name.as_str()),
-            _ => None,
+            RunningApp::Tcp(tcp) if tcp.tells_timeouts() => None,
+            RunningApp::Tcp(_) | RunningApp::Quic(_) => Some(spec.name.as_str()),
+            RunningApp::Udp(_) => None,
         })
     }
 
@@ -230,6 +238,7 @@ impl<'a> NetnsTestbed<'a> {
             let failure = match app {
                 RunningApp::Udp(udp) => udp.failure(),
                 RunningApp::Tcp(tcp) => tcp.failure(),
+                RunningApp::Quic(quic) => quic.failure(),
             };
             if let Some(failure) = failure {
                 bail!("app.{}: {failure}", spec.name);
@@ -277,6 +286,7 @@ impl Testbed for NetnsTestbed<'_> {
         Cow::Owned(match &self.apps[app] {
             RunningApp::Udp(udp) => udp.tally(),
             RunningApp::Tcp(tcp) => tcp.tally(),
+            RunningApp::Quic(quic) => quic.tally(),
         })
     }
 
@@ -284,6 +294,7 @@ impl Testbed for NetnsTestbed<'_> {
         match &self.apps[app] {
             RunningApp::Udp(udp) => udp.observe(),
             RunningApp::Tcp(tcp) => tcp.observe(),
+            RunningApp::Quic(quic) => quic.observe(),
         }
     }
 

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use plait_net::netns::wait_readable;
+use plait_net::netns::{NetNs, wait_readable};
 use plait_proto::time::Instant;
 use plait_sim::app::{App, Observation, Outbox, Tally};
 use plait_sim::packet::{End, Packet, Protocol};
@@ -71,15 +71,7 @@ impl UdpApp {
         ends: Ends<'_>,
         epoch: Epoch,
     ) -> Result<Self> {
-        let port = port_of(at);
-        let [from, towards] =
-            [ends.sender.1, ends.receiver.1].map(|address| SocketAddrV4::new(address, port));
-        let open = |netns: &plait_net::netns::NetNs, here, there| {
-            let opened = netns.run_in(|| socket(here, there)).and_then(|opened| opened);
-            opened.with_context(|| format!("cannot open a UDP socket on {here}"))
-        };
-        let sender = open(ends.sender.0, from, towards)?;
-        let receiver = open(ends.receiver.0, towards, from)?;
+        let (sender, receiver) = sockets(at, ends)?;
         let state = State { app, lag: Lateness::default(), refused_packets: 0, failure: None };
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
@@ -153,6 +145,19 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 pub(super) fn port_of(at: usize) -> u16 {
     let at = u16::try_from(at).expect("a scenario has fewer applications than there are ports");
     FIRST_PORT + at
+}
+
+/// The sender's socket and the receiver's for application number `at`. Each speaks with the other
+/// alone, and has room for bursts.
+pub(super) fn sockets(at: usize, ends: Ends<'_>) -> Result<(UdpSocket, UdpSocket)> {
+    let port = port_of(at);
+    let [from, towards] =
+        [ends.sender.1, ends.receiver.1].map(|address| SocketAddrV4::new(address, port));
+    let open = |netns: &NetNs, here, there| {
+        let opened = netns.run_in(|| socket(here, there)).and_then(|opened| opened);
+        opened.with_context(|| format!("cannot open a UDP socket on {here}"))
+    };
+    Ok((open(ends.sender.0, from, towards)?, open(ends.receiver.0, towards, from)?))
 }
 
 fn socket(here: SocketAddrV4, there: SocketAddrV4) -> io::Result<UdpSocket> {

@@ -443,4 +443,13 @@ fn a_bond_stands_beside_the_medians_of_the_others() {
     assert_eq!(of("benefit_alone"), Some(9.0 / 11.0));
     assert_eq!((of("of_mptcp"), of("of_best_bare")), (Some(0.9), None));
     assert!(results[1..].iter().all(|result| result.metrics.len() == 1));
+    let mut excess = |own: f64, mptcp: f64| {
+        for (at, excess_ms) in [(0, own), (5, mptcp)] {
+            results[at].metrics.insert("probe_excess_ms".into(), excess_ms);
+        }
+        carrier::compare(&mut results);
+        results[0].metrics["excess_of_mptcp"]
+    };
+    assert_eq!(excess(30.0, 40.0), 0.75);
+    assert_eq!(excess(5.0, 2.0), 0.5, "5 ms are always good");
 }

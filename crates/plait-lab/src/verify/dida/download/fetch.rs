@@ -29,7 +29,8 @@ pub(super) struct File {
     pub(super) fetched: Fetched,
     /// What the node said after the last file.
     node: Option<SteerStatus>,
-    /// What each link delivered to the client meanwhile, in bytes.
+    /// Bytes towards the client meanwhile, by link: what the node gave each, or without a node what
+    /// the links delivered. A queue's drops are the sender's doing and no part of the split.
     link_bytes: BTreeMap<String, u64>,
 }
 
@@ -91,9 +92,9 @@ pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
     }
     let mut files = Vec::new();
     for bytes in sizes {
-        let before = delivered(scenario, &network);
+        let before = carried(scenario, &network, node.as_mut())?;
         let fetched = from.fetch(Target { client: &network.customer, server, bind }, bytes)?;
-        let mut link_bytes = delivered(scenario, &network);
+        let mut link_bytes = carried(scenario, &network, node.as_mut())?;
         link_bytes.iter_mut().for_each(|(link, bytes)| *bytes -= before[link]);
         files.push(File { fetched, node: None, link_bytes });
     }
@@ -107,10 +108,19 @@ pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
     Ok((files, lateness))
 }
 
-/// Bytes that each link has delivered to the client.
-fn delivered(scenario: &Scenario, network: &Site) -> BTreeMap<String, u64> {
+/// Bytes towards the client so far, by link: those that the node sent, or those that came out.
+fn carried(
+    scenario: &Scenario,
+    network: &Site,
+    node: Option<&mut PlacedNode<'_>>,
+) -> Result<BTreeMap<String, u64>> {
+    let status = node.map(PlacedNode::status).transpose()?;
     let of_link = |(at, name): (usize, &String)| {
-        (name.clone(), network.observe(at, Way::Down).counters.out_bytes)
+        let bytes = match &status {
+            Some(status) => status.attachment(name)?.bytes,
+            None => network.observe(at, Way::Down).counters.out_bytes,
+        };
+        Ok((name.clone(), bytes))
     };
     scenario.links.keys().enumerate().map(of_link).collect()
 }

@@ -26,8 +26,8 @@ impl Prefix {
     }
 }
 
-/// So many prefixes are compared one after the other: a walk down a trie costs as much as ten
-/// comparisons, and most gateways have two prefixes.
+/// So many prefixes are compared one after the other. Most gateways have one or two, and two walks
+/// down a trie were a tenth of what a packet costs in the simulator.
 const FEW: usize = 8;
 
 /// A network, its mask, and whose it is.

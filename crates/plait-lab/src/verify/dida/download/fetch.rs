@@ -29,8 +29,8 @@ pub(super) struct File {
     pub(super) fetched: Fetched,
     /// What the node said after the last file.
     node: Option<SteerStatus>,
-    /// Bytes towards the client meanwhile, by link: what the node gave each, or without a node what
-    /// the links delivered. A queue's drops are the sender's doing and no part of the split.
+    /// Bytes that each link was given towards the client meanwhile. What its queue drops counts:
+    /// that is the sender's doing and no part of the split.
     link_bytes: BTreeMap<String, u64>,
 }
 
@@ -92,9 +92,9 @@ pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
     }
     let mut files = Vec::new();
     for bytes in sizes {
-        let before = carried(scenario, &network, node.as_mut())?;
+        let before = given(scenario, &network);
         let fetched = from.fetch(Target { client: &network.customer, server, bind }, bytes)?;
-        let mut link_bytes = carried(scenario, &network, node.as_mut())?;
+        let mut link_bytes = given(scenario, &network);
         link_bytes.iter_mut().for_each(|(link, bytes)| *bytes -= before[link]);
         files.push(File { fetched, node: None, link_bytes });
     }
@@ -108,19 +108,10 @@ pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
     Ok((files, lateness))
 }
 
-/// Bytes towards the client so far, by link: those that the node sent, or those that came out.
-fn carried(
-    scenario: &Scenario,
-    network: &Site,
-    node: Option<&mut PlacedNode<'_>>,
-) -> Result<BTreeMap<String, u64>> {
-    let status = node.map(PlacedNode::status).transpose()?;
+/// Bytes that each link was given towards the client.
+fn given(scenario: &Scenario, network: &Site) -> BTreeMap<String, u64> {
     let of_link = |(at, name): (usize, &String)| {
-        let bytes = match &status {
-            Some(status) => status.attachment(name)?.bytes,
-            None => network.observe(at, Way::Down).counters.out_bytes,
-        };
-        Ok((name.clone(), bytes))
+        (name.clone(), network.observe(at, Way::Down).counters.in_bytes)
     };
     scenario.links.keys().enumerate().map(of_link).collect()
 }

@@ -7,6 +7,7 @@
 
 use core::cell::RefCell;
 use core::hint::black_box;
+use std::sync::LazyLock;
 
 use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
@@ -21,7 +22,10 @@ use super::toy_handshake;
 use crate::rng::Rng;
 use crate::wipe::on_wiped_stack;
 
-const PROTOCOL: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+static PROTOCOL: LazyLock<NoiseParams> = LazyLock::new(|| {
+    let name = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+    name.parse().expect("snow knows this protocol name")
+});
 /// Where the preshared key is mixed in: the 2 of `psk2`.
 const PSK_AT: u8 = 2;
 /// More than snow and the primitives below it use.
@@ -102,10 +106,9 @@ impl Noise {
         prologue: &[u8],
         build: impl FnOnce(Builder<'_>) -> Result<HandshakeState, snow::Error>,
     ) -> Self {
-        let params: NoiseParams = PROTOCOL.parse().expect("snow knows this protocol name");
         let resolver = Resolver { primitives, rng: RefCell::new(rng.fork()) };
         let state = primitives.on_stack(|| {
-            Builder::with_resolver(params, Box::new(resolver))
+            Builder::with_resolver(PROTOCOL.clone(), Box::new(resolver))
                 .local_private_key(private.as_bytes())
                 .and_then(|builder| builder.prologue(prologue))
                 .and_then(build)
@@ -304,7 +307,7 @@ impl MaskedHash {
         let (mut mask, mut first) = (Zeroizing::new([0; 32]), [0; 32]);
         rng.fill(&mut *mask);
         hash.reset();
-        hash.input(PROTOCOL.as_bytes());
+        hash.input(PROTOCOL.name.as_bytes());
         hash.result(&mut first);
         Self { hash, mask, first }
     }

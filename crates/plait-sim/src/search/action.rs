@@ -98,7 +98,7 @@ impl Action {
     }
 
     /// Whether it changes what is between the gateways and nothing of theirs.
-    pub const fn is_on_network(self) -> bool {
+    const fn is_on_network(self) -> bool {
         match self {
             Self::Drop(_)
             | Self::Duplicate(_)
@@ -116,6 +116,20 @@ impl Action {
             | Self::CloneGone
             | Self::CloneLeaves => false,
         }
+    }
+
+    /// Whether it puts a process in the place of another or of none, which is otherwise as it was.
+    pub(super) const fn replaces(self) -> Option<Side> {
+        match self {
+            Self::Restart(side) => Some(side),
+            Self::Clone | Self::CloneGone => Some(Side::Clone),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be [undone](super::World::restore).
+    pub const fn can_be_undone(self) -> bool {
+        self.is_on_network() || self.replaces().is_some()
     }
 
     /// Whether it changes only what [`World::heal`](super::World::heal) sets first: the state after

@@ -1,8 +1,8 @@
 //! What each action makes of one state, with few replays.
 //!
 //! A state cannot be copied, so each action would need a replay of its own. Two kinds of actions
-//! can share one: what happens on the network alone is undone, and a longer wait goes on where a
-//! shorter one ended.
+//! can share one: what happens on the network alone, or replaces a process, is undone, and a longer
+//! wait goes on where a shorter one ended.
 
 use core::time::Duration;
 
@@ -23,15 +23,15 @@ pub struct Branches<'a> {
     /// The state after so much time in which nothing else happened.
     later: Option<(Box<World>, Duration)>,
     shown: Shown,
-    /// Actions on the network that are still to be looked at, and need the state itself.
-    on_network_left: usize,
+    /// Actions that can be undone and are still to be looked at: they need the state itself.
+    undone_left: usize,
 }
 
 /// Where the world is that was looked at last.
 #[derive(Debug)]
 enum Shown {
     Nowhere,
-    Here(Saved),
+    Here(Box<Saved>),
     Later,
     Apart(Box<World>),
 }
@@ -46,7 +46,7 @@ impl<'a> Branches<'a> {
             here: None,
             later: None,
             shown: Shown::Nowhere,
-            on_network_left: 0,
+            undone_left: 0,
         }
     }
 
@@ -55,7 +55,7 @@ impl<'a> Branches<'a> {
         let here = self.here.take().unwrap_or_else(|| self.replay());
         let enabled = here.enabled(faults.saturating_sub(here.faults()));
         self.here = Some(here);
-        self.on_network_left = enabled.iter().filter(|action| action.is_on_network()).count();
+        self.undone_left = enabled.iter().filter(|action| action.can_be_undone()).count();
         enabled
     }
 
@@ -64,7 +64,7 @@ impl<'a> Branches<'a> {
         if let (Shown::Here(saved), Some(here)) =
             (core::mem::replace(&mut self.shown, Shown::Nowhere), &mut self.here)
         {
-            here.restore(saved);
+            here.restore(*saved);
         }
         match action {
             Action::Step => {
@@ -81,14 +81,13 @@ impl<'a> Branches<'a> {
                 world.run_for(wait - passed);
                 self.show_later(world, wait)
             }
-            _ if action.is_on_network() => {
+            _ if action.can_be_undone() => {
                 let mut here = self.here.take().unwrap_or_else(|| self.replay());
-                self.on_network_left = self.on_network_left.saturating_sub(1);
-                let saved = here.save();
-                here.apply(action);
+                self.undone_left = self.undone_left.saturating_sub(1);
+                let saved = here.apply_for_now(action);
                 let fingerprint = here.fingerprint();
                 self.here = Some(here);
-                self.shown = Shown::Here(saved);
+                self.shown = Shown::Here(Box::new(saved));
                 fingerprint
             }
             _ => {
@@ -120,7 +119,7 @@ impl<'a> Branches<'a> {
 
     /// The state in a world that may be used up.
     fn apart(&mut self) -> Box<World> {
-        let not_needed = if self.on_network_left == 0 { self.here.take() } else { None };
+        let not_needed = if self.undone_left == 0 { self.here.take() } else { None };
         not_needed.unwrap_or_else(|| self.replay())
     }
 

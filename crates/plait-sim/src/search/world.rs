@@ -6,6 +6,7 @@ use plait_proto::config::SocketId;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::faults::Faults;
 use plait_proto::path::Route;
+use plait_proto::session::PublicKey;
 use plait_proto::stats::PathState;
 use plait_proto::time::Instant;
 use plait_proto::wire::Kind;
@@ -83,11 +84,14 @@ pub struct World {
     pub(super) was_stuck: bool,
 }
 
-/// What an action on the network alone can change, as it was before.
+/// What an action that [can be undone](Action::can_be_undone) changes, as it was before.
 #[derive(Debug)]
 pub struct Saved {
     network: Network,
     faults: u32,
+    processes: u8,
+    /// The process that was replaced, or nobody in its place.
+    replaced: Option<(Side, Option<Endpoint>)>,
 }
 
 const SIDES: [Side; 3] = [Side::Customer, Side::Provider, Side::Clone];
@@ -132,14 +136,25 @@ impl World {
         self.now
     }
 
-    /// What [`World::restore`] needs after actions [on the network](Action::is_on_network).
-    pub fn save(&self) -> Saved {
-        Saved { network: self.network.clone(), faults: self.faults }
+    /// [Applies](Self::apply) an action that can be undone; gives what [`World::restore`] needs.
+    ///
+    /// # Panics
+    ///
+    /// When the action cannot be undone.
+    pub fn apply_for_now(&mut self, action: Action) -> Saved {
+        assert!(action.can_be_undone(), "{action} leaves nothing as it was");
+        let (network, faults, processes) = (self.network.clone(), self.faults, self.processes);
+        let before = self.change(action);
+        Saved { network, faults, processes, replaced: action.replaces().map(|side| (side, before)) }
     }
 
-    /// Undoes actions on the network.
+    /// Undoes what was applied for now.
     pub fn restore(&mut self, saved: Saved) {
-        (self.network, self.faults) = (saved.network, saved.faults);
+        let Saved { network, faults, processes, replaced } = saved;
+        (self.network, self.faults, self.processes) = (network, faults, processes);
+        if let Some((side, process)) = replaced {
+            self.gateways[side as usize] = process;
+        }
     }
 
     /// What can happen next while there may be `faults` more.
@@ -176,8 +191,16 @@ impl World {
 
     /// Lets something happen that is enabled. What is not has no effect.
     pub fn apply(&mut self, action: Action) {
+        drop(self.change(action));
+    }
+
+    /// Gives the process that the action replaced.
+    fn change(&mut self, action: Action) -> Option<Endpoint> {
         self.faults += u32::from(action.is_fault());
         match action {
+            Action::Restart(side) => return self.restart(side),
+            Action::Clone => return self.start(Side::Clone),
+            Action::CloneGone => return self.gateways[Side::Clone as usize].take(),
             Action::Step => self.step(),
             Action::Overtake => {
                 if let Some(place) = self.network.overtaking() {
@@ -198,10 +221,7 @@ impl World {
             Action::Cut(side) => self.cut(|cut| cut[side as usize] = true),
             Action::CutBoth => self.cut(|cut| *cut = [true; 2]),
             Action::Mend => self.cut(|cut| *cut = [false; 2]),
-            Action::Restart(side) => self.restart(side),
             Action::Move => self.network.moved += 1,
-            Action::Clone => self.start(Side::Clone),
-            Action::CloneGone => self.gateways[Side::Clone as usize] = None,
             Action::CloneLeaves => {
                 if let Some(clone) = &mut self.gateways[Side::Clone as usize] {
                     clone.close(self.now);
@@ -210,6 +230,7 @@ impl World {
                 self.gateways[Side::Clone as usize] = None;
             }
         }
+        None
     }
 
     fn with_next_to(&mut self, side: Side, change: impl FnOnce(&mut Network, usize)) {
@@ -222,19 +243,18 @@ impl World {
         change(&mut self.network.cut);
     }
 
-    fn start(&mut self, side: Side) {
-        self.processes += 1;
-        let known = self.network.outside(Side::Customer, 0);
-        let mut new = gateway(self.setup, self.put_back, side, self.processes, known);
-        new.start(self.now);
-        self.gateways[side as usize] = Some(new);
-        self.drain(side);
+    fn start(&mut self, side: Side) -> Option<Endpoint> {
+        self.run(side, None)
     }
 
     /// The new process may know what the program keeps in its state file: where its peers were.
-    fn restart(&mut self, side: Side) {
+    fn restart(&mut self, side: Side) -> Option<Endpoint> {
         let routes = self.gateways[side as usize].as_ref().map(Endpoint::known_routes);
-        let routes = routes.filter(|_| self.setup.remembers);
+        self.run(side, routes.filter(|_| self.setup.remembers))
+    }
+
+    /// Starts a process; gives the one before.
+    fn run(&mut self, side: Side, routes: Option<Vec<(PublicKey, Route)>>) -> Option<Endpoint> {
         self.processes += 1;
         let known = self.network.outside(Side::Customer, 0);
         let mut new = gateway(self.setup, self.put_back, side, self.processes, known);
@@ -242,8 +262,9 @@ impl World {
             new.remember(&peer, route);
         }
         new.start(self.now);
-        self.gateways[side as usize] = Some(new);
+        let before = self.gateways[side as usize].replace(new);
         self.drain(side);
+        before
     }
 
     fn send(&mut self, from: Side, count: u32) {

@@ -183,6 +183,9 @@ pub trait Controller: core::fmt::Debug + Send {
     /// The retransmission timer fired.
     fn on_rto(&mut self, rto: &Rto);
 
+    /// The path gives no answer any more: all that was on its way is taken to be lost.
+    fn on_silence(&mut self, _now: Instant) {}
+
     /// Takes back the answer to the latest episode.
     fn on_spurious(&mut self, spurious: &Spurious);
 

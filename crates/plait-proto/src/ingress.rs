@@ -564,6 +564,11 @@ impl Ingress {
             path.mtu.on_use(matches!(state, PathState::Up | PathState::Lossy));
         }
         if matches!(state, PathState::Silent | PathState::Lossy) {
+            if let Some(congestion) =
+                self.paths.get_mut(id).and_then(|path| path.congestion.as_mut())
+            {
+                congestion.on_silence(now);
+            }
             self.rescue_from(now, id);
         }
         self.release_pinned(now, id);

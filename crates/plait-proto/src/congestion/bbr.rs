@@ -94,21 +94,37 @@ impl Bbr {
 
     /// The measured interval may show a path that carries less than believed, or a stale idea of
     /// its least round-trip time.
-    fn judge(&mut self, sample: &AckSample<'_>, reading: &Reading) {
+    fn judge(&mut self, sample: &AckSample<'_>, reading: Option<&Reading>) {
+        let overload = self.model.find_overload(sample);
         if matches!(self.state, State::Startup | State::ProbeRtt(_)) {
             self.model.forget_decline();
             return;
         }
         let segment_bytes = self.start.segment_bytes;
-        let Some(rate) = self.model.find_decline(sample, reading, segment_bytes) else { return };
+        let decline = |reading: &Reading| self.model.find_decline(sample, reading, segment_bytes);
+        let Some(rate) = overload.or_else(|| reading.and_then(decline)) else { return };
         if self.declined_at.is_some_and(|at| !self.model.min_rtt.was_low_after(at)) {
             // Less in flight did not shorten the round trip: it is longer than believed.
             self.enter_probe_rtt();
             return;
         }
-        self.declined_at = Some(sample.now);
-        self.model.decline_to(sample.now, rate);
+        self.decline(sample.now, rate);
+    }
+
+    fn decline(&mut self, now: Instant, rate: Rate) {
+        self.declined_at = Some(now);
+        self.model.decline_to(now, rate);
         self.state = State::Drain { rounds: 0 };
+    }
+
+    /// Nothing comes any more of what was sent. What was suspected before is then certain.
+    fn end_suspicion(&mut self, now: Instant) {
+        if matches!(self.state, State::Startup | State::ProbeRtt(_)) {
+            return;
+        }
+        if let Some(rate) = self.model.suspected_rate(now) {
+            self.decline(now, rate);
+        }
     }
 
     fn step(&mut self, sample: &AckSample<'_>, round_over: bool) {
@@ -267,9 +283,8 @@ impl Controller for Bbr {
         let sample = &AckSample { rtt: sample.rtt.map(there), ..*sample };
         let round_over = self.model.on_ack(sample);
         let relieves = matches!(self.state, State::Cruise { .. });
-        if let Some(reading) = self.model.read_meter(sample, relieves) {
-            self.judge(sample, &reading);
-        }
+        let reading = self.model.read_meter(sample, relieves);
+        self.judge(sample, reading.as_ref());
         let is_steady = matches!(self.state, State::Cruise { rounds } if rounds > 2);
         self.model.watch_policer(sample, is_steady, self.start.segment_bytes);
         self.step(sample, round_over);
@@ -290,6 +305,10 @@ impl Controller for Bbr {
         let window = rto.in_flight_bytes + self.start.segment_bytes;
         self.window_bytes = window.min(self.window_bytes);
         self.model.on_idle_restart();
+    }
+
+    fn on_silence(&mut self, now: Instant) {
+        self.end_suspicion(now);
     }
 
     fn on_spurious(&mut self, _spurious: &Spurious) {

@@ -137,6 +137,11 @@ impl PathCongestion {
         });
     }
 
+    /// The path fell silent.
+    pub fn on_silence(&mut self, now: Instant) {
+        self.controller.on_silence(now);
+    }
+
     /// Nothing came back for so long that what was on its way counts as lost.
     pub fn on_timeout(&mut self, now: Instant, lost_bytes: u64, sent: &SentDatagrams) {
         let episode = if self.in_episode { Episode::Continued } else { Episode::New };

@@ -236,10 +236,6 @@ impl Model {
         reading: &Reading,
         segment_bytes: u64,
     ) -> Option<Rate> {
-        let may_count = self.may_be_overloaded(reading);
-        if let Some(rate) = self.overload.on_reading(sample.now, reading, may_count) {
-            return Some(rate);
-        }
         let Some(time) = self.low_for(sample, reading, segment_bytes) else {
             self.low_rate = None;
             return None;
@@ -253,6 +249,23 @@ impl Model {
         low.highest = low.highest.max(reading.rate);
         let is_certain = low.intervals >= 2 && sample.now.since(low.since) >= time;
         Some(low.highest).filter(|rate| is_certain && *rate > Rate::ZERO)
+    }
+
+    /// The path's rate, if it delivers far less than it is sent.
+    pub(super) fn find_overload(&mut self, sample: &AckSample<'_>) -> Option<Rate> {
+        let reading = self.overload.read(sample, self.min_rtt.get())?;
+        let may_count = self.may_be_overloaded(&reading);
+        self.overload.on_reading(sample.now, &reading, may_count)
+    }
+
+    /// Nothing comes any more: what the path delivered when it was last seen to deliver far less
+    /// than it was sent.
+    pub(super) fn suspected_rate(&mut self, now: Instant) -> Option<Rate> {
+        if let Some(reading) = self.overload.finish() {
+            let may_count = self.may_be_overloaded(&reading);
+            self.overload.on_reading(now, &reading, may_count);
+        }
+        self.overload.suspected_rate(now)
     }
 
     /// Whether an interval delivered far less than believed, and a queue stood or packets were
@@ -352,7 +365,8 @@ impl Model {
     pub(super) fn on_idle_restart(&mut self) {
         self.extra.restart();
         self.meter.restart();
-        self.forget_decline();
+        self.overload.restart();
+        self.low_rate = None;
         self.relief.restart();
     }
 

@@ -5,17 +5,23 @@
 //! with, while a queue stands or packets are lost, shows the path's rate (the short-term bounds of
 //! draft-ietf-ccwg-bbr-06 section 5.5.10.3 rest on the same).
 
-use super::meter::Reading;
+use super::super::AckSample;
+use super::meter::{Meter, Reading};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
+/// An interval spans this part of the least round-trip time.
+const RTT_PART: u32 = 3;
 /// Less than this part of what was sent, in per cent, is too little.
 const DELIVERED_PERCENT: u64 = 90;
 /// An interval that delivers this part of the rate found, in per cent, or more proves it wrong.
 const REFUTED_PERCENT: u64 = 130;
 /// Intervals that show it, and time since the first of them began.
 const INTERVALS: u32 = 2;
-const LASTING: Duration = Duration::from_millis(150);
+const LASTING: Duration = Duration::from_millis(120);
+/// The same where so much is lost, in permille, that no more may come soon.
+const LASTING_LOSSY: Duration = Duration::from_millis(80);
+const LOSSY_PERMILLE: u64 = 300;
 /// It is forgotten after so long.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(500);
 
@@ -30,9 +36,16 @@ struct Case {
 }
 
 /// Collects intervals that show a path that carries less than believed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Overload {
+    meter: Meter,
     case: Option<Case>,
+}
+
+impl Default for Overload {
+    fn default() -> Self {
+        Self { meter: Meter::new(RTT_PART), case: None }
+    }
 }
 
 fn is_below(rate: Rate, of: Rate, percent: u64) -> bool {
@@ -40,6 +53,15 @@ fn is_below(rate: Rate, of: Rate, percent: u64) -> bool {
 }
 
 impl Overload {
+    /// Gives an interval that is over.
+    pub(super) fn read(
+        &mut self,
+        sample: &AckSample<'_>,
+        min_rtt: Option<Duration>,
+    ) -> Option<Reading> {
+        self.meter.on_ack(sample, min_rtt)
+    }
+
     /// Takes an interval that ends now. `may_count` when it had a queue or losses and delivered far
     /// less than the path is believed to carry. Gives the path's rate when it is certain.
     pub(super) fn on_reading(
@@ -69,9 +91,26 @@ impl Overload {
             }
             None => {}
         }
-        let case = self.case?;
-        let is_certain = case.intervals >= INTERVALS && now.since(case.since) >= LASTING;
-        Some(case.latest.max(case.before)).filter(|rate| is_certain && *rate > Rate::ZERO)
+        let lasting = if reading.loss_permille >= LOSSY_PERMILLE { LASTING_LOSSY } else { LASTING };
+        let is_certain =
+            |case: &Case| case.intervals >= INTERVALS && now.since(case.since) >= lasting;
+        self.case.filter(is_certain).and(self.suspected_rate(now))
+    }
+
+    /// Gives the interval that was not over when nothing came any more.
+    pub(super) fn finish(&mut self) -> Option<Reading> {
+        self.meter.finish()
+    }
+
+    /// The path's rate, if there is a case, however thin.
+    pub(super) fn suspected_rate(&self, now: Instant) -> Option<Rate> {
+        let case = self.case.filter(|case| now.since(case.latest_at) < FORGOTTEN_AFTER)?;
+        Some(case.latest.max(case.before)).filter(|rate| *rate > Rate::ZERO)
+    }
+
+    /// The next acknowledgement begins an interval.
+    pub(super) fn restart(&mut self) {
+        self.meter.restart();
     }
 
     pub(super) fn forget(&mut self) {
@@ -110,7 +149,28 @@ mod tests {
     fn a_fall_is_known_though_nothing_more_is_sent_soon() {
         let fall = [(30, 15), (30, 2), (30, 2), (2, 2), (0, 1), (0, 0)];
         assert_eq!(found(&fall), Some(Rate::from_mbit(2)));
-        assert_eq!(found(&fall[..4]), None, "it must last");
+        assert_eq!(found(&fall[..3]), None, "it must last");
+    }
+
+    #[test]
+    fn a_fall_that_loses_most_is_known_sooner() {
+        let mut overload = Overload::default();
+        let mut found = None;
+        for at_ms in [30, 60, 90] {
+            let (now, reading) = reading(at_ms, 30, 1);
+            let reading = Reading { loss_permille: 950, ..reading };
+            found = found.or(overload.on_reading(now, &reading, true));
+        }
+        assert_eq!(found, Some(Rate::from_mbit(1)));
+    }
+
+    #[test]
+    fn one_interval_is_a_suspicion_for_a_while() {
+        let mut overload = Overload::default();
+        let (now, reading) = reading(30, 30, 2);
+        assert_eq!(overload.on_reading(now, &reading, true), None);
+        assert_eq!(overload.suspected_rate(now + LASTING), Some(Rate::from_mbit(2)));
+        assert_eq!(overload.suspected_rate(now + FORGOTTEN_AFTER), None);
     }
 
     #[test]

@@ -27,6 +27,13 @@ const MOMENT: Duration = Duration::from_millis(8);
 const BLOCK_SEGMENTS: u64 = 500;
 const BLOCK_TIME: Duration = Duration::from_millis(200);
 const BLOCK_RTTS: u32 = 4;
+/// Losses not farther apart are of one run.
+const RUN_GAP: Duration = Duration::from_millis(30);
+/// A policer that loses in runs, since what it is sent comes in bursts, lets no less pass within them
+/// than arrives in the mean; a radio link does. In per cent.
+const RUN_RATE_PERCENT: u64 = 95;
+/// So many blocks may pass until a run's rate is known.
+const RUN_BLOCKS: u64 = 4;
 /// Time between losses over which a policer's rate is measured, at least; and in round trips.
 const MEASURED_FOR: Duration = Duration::from_millis(50);
 const MEASURED_RTTS: u32 = 2;
@@ -105,6 +112,9 @@ struct Count {
     /// either.
     between_bytes: u64,
     between: Duration,
+    /// The same within runs of losses.
+    run_bytes: u64,
+    run_time: Duration,
     /// The latest loss of this stretch, and what arrived since.
     last_loss: Option<(Instant, u64)>,
 }
@@ -126,8 +136,13 @@ impl Count {
             self.lossy_at = Some(settled.now);
             self.lossy_moments += 1;
             if let Some((at, bytes)) = self.last_loss.replace((settled.now, 0)) {
+                let elapsed = settled.now.since(at);
                 self.between_bytes += bytes;
-                self.between += settled.now.since(at);
+                self.between += elapsed;
+                if elapsed <= RUN_GAP {
+                    self.run_bytes += bytes;
+                    self.run_time += elapsed;
+                }
             }
         }
     }
@@ -165,6 +180,17 @@ impl Count {
     fn is_spread(&self, segment_bytes: u64) -> bool {
         let lost = self.lost_bytes / segment_bytes;
         2 * self.lossy_moments >= self.moments.min(lost)
+    }
+
+    /// The rate of what arrived within runs of losses, if a policer lets as much pass.
+    fn run_rate(&self, now: Instant) -> Option<Rate> {
+        if self.run_time.is_zero() {
+            return None;
+        }
+        let rate = Rate::from_bytes_over(self.run_bytes, self.run_time);
+        let mean = Rate::from_bytes_over(self.acked_bytes, now.since(self.since?));
+        let least = mean.bits_per_second() / 100 * RUN_RATE_PERCENT;
+        Some(rate).filter(|rate| rate.bits_per_second() >= least)
     }
 
     /// The rate of what arrived between losses.
@@ -287,23 +313,36 @@ impl Policer {
         }
     }
 
-    /// Whether losses so far are more than the path's own, and not a run of them.
-    fn is_suspect(&self, settled: &Settled, above: u64) -> bool {
+    /// Whether losses so far are more than the path's own, by `above`.
+    fn are_more(&self, settled: &Settled, above: u64) -> bool {
         let own = self.own_permille.max(settled.floor_permille);
-        self.count.is_spread(settled.segment_bytes)
-            && self.count.lost_bytes >= SUSPECT_LOSSES * settled.segment_bytes
+        self.count.lost_bytes >= SUSPECT_LOSSES * settled.segment_bytes
             && self.count.exceeds(own, above, settled.segment_bytes)
+    }
+
+    /// The rate that a policer lets pass, if there is one: losses are more than the path's own.
+    fn suspected_rate(&self, settled: &Settled) -> Option<Rate> {
+        if !self.are_more(settled, SUSPECT_PERMILLE) {
+            return None;
+        }
+        let run_rate = self.count.run_rate(settled.now);
+        let run_rate = run_rate.filter(|_| self.count.run_time >= MEASURED_FOR);
+        if !self.count.is_spread(settled.segment_bytes) {
+            return run_rate;
+        }
+        // From one run to the next the bucket may have been full.
+        self.count.rate(settled.min_rtt).map(|rate| rate.max(run_rate.unwrap_or(rate)))
     }
 
     fn watch(&mut self, settled: &Settled) {
         self.count.add(settled);
-        if self.is_suspect(settled, SUSPECT_PERMILLE)
-            && let Some(rate) = self.count.rate(settled.min_rtt)
-        {
+        if let Some(rate) = self.suspected_rate(settled) {
             let trial = Phase::Trial { rate, before: self.count };
             return self.begin(settled, trial);
         }
-        if self.count.is_full(settled) {
+        let is_open = self.count.run_rate(settled.now).is_some()
+            && self.count.bytes() < RUN_BLOCKS * BLOCK_SEGMENTS * settled.segment_bytes;
+        if self.count.is_full(settled) && !is_open {
             let share = self.count.permille();
             // Runs of losses are the path's own: no policer loses in runs what comes evenly.
             let is_in_runs = !self.count.is_spread(settled.segment_bytes);
@@ -357,9 +396,7 @@ impl Policer {
     fn on_bound(&mut self, settled: &Settled, counts: bool, rate: Rate) {
         if counts {
             self.count.add(settled);
-            if self.is_suspect(settled, SUSPECT_PERMILLE)
-                && let Some(measured) = self.count.rate(settled.min_rtt)
-            {
+            if let Some(measured) = self.suspected_rate(settled) {
                 let trial = Phase::Trial { rate: measured.min(rate), before: self.count };
                 return self.begin(settled, trial);
             }
@@ -377,7 +414,7 @@ impl Policer {
     /// A block's losses may say that the policer's rate is a little less, or what the path loses of
     /// itself beside.
     fn correct(&mut self, settled: &Settled, rate: Rate) {
-        if !self.is_suspect(settled, BOUND_PERMILLE) {
+        if !self.are_more(settled, BOUND_PERMILLE) || !self.count.is_spread(settled.segment_bytes) {
             return;
         }
         if self.corrections == CORRECTIONS_MAX {
@@ -546,6 +583,48 @@ mod tests {
         path.run(20_000, None, 30, 30);
         assert!(!path.findings.iter().any(|one| matches!(one, Finding::Policed { .. })));
         assert!(path.policer.teaches_permille() >= 20);
+    }
+
+    /// What is counted of steps of 8 ms, each with bytes that arrived and bytes that were lost.
+    fn count(steps: impl IntoIterator<Item = (u64, u64)>) -> (Instant, Count) {
+        let (mut count, mut now) = (Count::default(), Instant::ZERO);
+        for (acked_bytes, lost_bytes) in steps {
+            now += MOMENT;
+            count.add(&Settled {
+                now,
+                acked_bytes,
+                lost_bytes,
+                newest: 0,
+                sent_last: 0,
+                is_steady: true,
+                has_queue: false,
+                is_app_limited: true,
+                segment_bytes: SEGMENT,
+                min_rtt: Duration::from_millis(40),
+                floor_permille: 0,
+            });
+        }
+        (now, count)
+    }
+
+    /// An inner flow whose window is less than the path takes in a round trip sends bursts, and the
+    /// bucket is full at the beginning of each.
+    #[test]
+    fn the_rate_within_runs_of_losses_is_the_policers() {
+        // 60 Mbit/s for 40 ms of 80, of which 30 pass once the bucket is empty.
+        let burst = [(60_000, 0); 2].into_iter().chain([(30_000, 30_000); 3]);
+        let cycle = burst.chain([(0, 0); 5]);
+        let (now, counted) = count(core::iter::repeat_n(cycle, 6).flatten());
+        assert!(!counted.is_spread(SEGMENT));
+        assert_eq!(counted.run_rate(now), Some(Rate::from_mbit(30)));
+    }
+
+    #[test]
+    fn a_radio_link_lets_less_pass_within_runs_than_in_the_mean() {
+        let cycle = [(40_000, 0); 20].into_iter().chain([(10_000, 30_000); 3]);
+        let (now, counted) = count(core::iter::repeat_n(cycle, 6).flatten());
+        assert!(!counted.is_spread(SEGMENT));
+        assert_eq!(counted.run_rate(now), None);
     }
 
     #[test]

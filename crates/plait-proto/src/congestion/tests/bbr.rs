@@ -135,6 +135,35 @@ fn a_fall_is_known_though_the_path_is_hardly_loaded_any_more() {
     }
 }
 
+/// As with a path that is given up for dead while its queue still takes seconds.
+#[test]
+fn a_path_that_falls_silent_as_it_falls_behind_is_known_to_be_slow() {
+    for (rtt_ms, silent_after_ms) in [(10, 70), (30, 90)] {
+        let changes = vec![(at(5_000), Rate::from_mbit(1))];
+        let mut channel = Channel::new(Spec { changes, ..clean(40, rtt_ms, 100) }, Demand::Endless);
+        channel.run_until(at(5_000 + silent_after_ms));
+        let before = channel.controller.bandwidth().unwrap();
+        assert!(before >= Rate::from_mbit(30), "not known yet: {before}");
+        channel.controller.on_silence(channel.now());
+        let bandwidth = channel.controller.bandwidth().unwrap();
+        assert!(bandwidth <= Rate::from_mbit(4), "RTT {rtt_ms} ms: {bandwidth}");
+    }
+}
+
+/// A link that is cut has delivered all it was sent until then.
+#[test]
+fn a_path_that_falls_silent_at_its_rate_has_it_still() {
+    for (mbit, rtt_ms) in [(40, 10), (20, 80)] {
+        let cut = vec![(at(5_000), Rate::from_bits_per_second(1_000))];
+        let spec = Spec { changes: cut, ..clean(mbit, rtt_ms, 100) };
+        let mut channel = Channel::new(spec, Demand::Endless);
+        channel.run_until(at(5_000 + rtt_ms + 100));
+        channel.controller.on_silence(channel.now());
+        let bandwidth = channel.controller.bandwidth().unwrap();
+        assert!(bandwidth.bits_per_second() >= mbit * 900_000, "{mbit} Mbit/s: {bandwidth}");
+    }
+}
+
 /// Such as between two turns to send.
 #[test]
 fn a_gap_of_a_tenth_of_a_second_is_no_fall() {

@@ -29,8 +29,8 @@ const BLOCK_TIME: Duration = Duration::from_millis(200);
 const BLOCK_RTTS: u32 = 4;
 /// Losses not farther apart are of one run.
 const RUN_GAP: Duration = Duration::from_millis(30);
-/// A policer that loses in runs, since what it is sent comes in bursts, lets no less pass within them
-/// than arrives in the mean; a radio link does. In per cent.
+/// A policer that loses in runs, since what it is sent comes in bursts, lets no less pass within
+/// them than arrives in the mean; a radio link does. In per cent.
 const RUN_RATE_PERCENT: u64 = 95;
 /// So many blocks may pass until a run's rate is known.
 const RUN_BLOCKS: u64 = 4;

@@ -346,6 +346,7 @@ impl Model {
             segment_bytes,
             min_rtt: self.min_rtt.get().unwrap_or_default(),
             floor_permille: self.loss.permille(),
+            bandwidth: self.bandwidth.get(),
         };
         match self.policer.on_ack(&settled) {
             None => {}

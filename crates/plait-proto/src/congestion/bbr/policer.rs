@@ -32,6 +32,9 @@ const RUN_GAP: Duration = Duration::from_millis(30);
 /// A policer that loses in runs, since what it is sent comes in bursts, lets no less pass within
 /// them than arrives in the mean; a radio link does. In per cent.
 const RUN_RATE_PERCENT: u64 = 95;
+/// And no less than this part of what the path is believed to carry, in per cent: a burst makes that
+/// too much, by so many times at most.
+const RUN_BELIEVED_PERCENT: u64 = 30;
 /// So many blocks may pass until a run's rate is known.
 const RUN_BLOCKS: u64 = 4;
 /// Time between losses over which a policer's rate is measured, at least; and in round trips.
@@ -50,6 +53,10 @@ const BOUND_SENT_PERMILLE: u64 = 995;
 /// A test for more sends so much of the rate, in permille, one after the other. Beyond the last
 /// there is no policer.
 const LIFTS: [u64; 3] = [1060, 1120, 1250];
+/// More where twice the burst would not have arrived beyond the rate within this time.
+const LIFT_TIME: Duration = Duration::from_secs(1);
+/// At most so much.
+const LIFT_MAX: u64 = 1500;
 /// It goes on until so many times the known burst has arrived beyond the rate.
 const LIFT_BURSTS: u64 = 2;
 /// The burst that is assumed before one was seen: so much time of the rate, so many bytes at most.
@@ -84,6 +91,8 @@ pub(super) struct Settled {
     pub(super) min_rtt: Duration,
     /// What the path is known to lose of itself.
     pub(super) floor_permille: u64,
+    /// What it is believed to carry.
+    pub(super) bandwidth: Rate,
 }
 
 /// What a test found.
@@ -183,13 +192,14 @@ impl Count {
     }
 
     /// The rate of what arrived within runs of losses, if a policer lets as much pass.
-    fn run_rate(&self, now: Instant) -> Option<Rate> {
+    fn run_rate(&self, settled: &Settled) -> Option<Rate> {
         if self.run_time.is_zero() {
             return None;
         }
         let rate = Rate::from_bytes_over(self.run_bytes, self.run_time);
-        let mean = Rate::from_bytes_over(self.acked_bytes, now.since(self.since?));
+        let mean = Rate::from_bytes_over(self.acked_bytes, settled.now.since(self.since?));
         let least = mean.bits_per_second() / 100 * RUN_RATE_PERCENT;
+        let least = least.max(settled.bandwidth.bits_per_second() / 100 * RUN_BELIEVED_PERCENT);
         Some(rate).filter(|rate| rate.bits_per_second() >= least)
     }
 
@@ -249,8 +259,14 @@ impl Policer {
             Phase::Watch => None,
             Phase::Trial { rate, .. } => Some(share(rate, TRIAL_PERMILLE)),
             Phase::Bound { rate } => Some(share(rate, BOUND_SENT_PERMILLE)),
-            Phase::Lift { rate, step, .. } => Some(share(rate, LIFTS[step])),
+            Phase::Lift { rate, step, .. } => Some(share(rate, self.lift(rate, step))),
         }
+    }
+
+    /// What a test for more sends of the rate, in permille.
+    fn lift(&self, rate: Rate, step: usize) -> u64 {
+        let enough = LIFT_BURSTS * self.burst_bytes * 1000 / rate.bytes_in(LIFT_TIME).max(1);
+        LIFTS[step].max((1000 + enough).min(LIFT_MAX))
     }
 
     /// What the losses of a steady round may teach at most, in permille.
@@ -325,7 +341,7 @@ impl Policer {
         if !self.are_more(settled, SUSPECT_PERMILLE) {
             return None;
         }
-        let run_rate = self.count.run_rate(settled.now);
+        let run_rate = self.count.run_rate(settled);
         let run_rate = run_rate.filter(|_| self.count.run_time >= MEASURED_FOR);
         if !self.count.is_spread(settled.segment_bytes) {
             return run_rate;
@@ -340,7 +356,7 @@ impl Policer {
             let trial = Phase::Trial { rate, before: self.count };
             return self.begin(settled, trial);
         }
-        let is_open = self.count.run_rate(settled.now).is_some()
+        let is_open = self.count.run_rate(settled).is_some()
             && self.count.bytes() < RUN_BLOCKS * BLOCK_SEGMENTS * settled.segment_bytes;
         if self.count.is_full(settled) && !is_open {
             let share = self.count.permille();
@@ -452,7 +468,7 @@ impl Policer {
         if beyond < LIFT_BURSTS * self.burst_bytes {
             return self.give_up_lift(settled, rate);
         }
-        let rate = share(rate, LIFTS[step]);
+        let rate = share(rate, self.lift(rate, step));
         self.lifts_lost = 0;
         if step + 1 == LIFTS.len() {
             // Should there be one after all, it lets longer bursts pass.
@@ -536,6 +552,7 @@ mod tests {
                     segment_bytes: SEGMENT,
                     min_rtt: Duration::from_millis(20),
                     floor_permille: 0,
+                    bandwidth: SENT,
                 });
                 self.findings.extend(finding);
             }
@@ -586,25 +603,28 @@ mod tests {
     }
 
     /// What is counted of steps of 8 ms, each with bytes that arrived and bytes that were lost.
-    fn count(steps: impl IntoIterator<Item = (u64, u64)>) -> (Instant, Count) {
-        let (mut count, mut now) = (Count::default(), Instant::ZERO);
+    fn count(steps: impl IntoIterator<Item = (u64, u64)>) -> (Settled, Count) {
+        let mut count = Count::default();
+        let mut settled = Settled {
+            now: Instant::ZERO,
+            acked_bytes: 0,
+            lost_bytes: 0,
+            newest: 0,
+            sent_last: 0,
+            is_steady: true,
+            has_queue: false,
+            is_app_limited: true,
+            segment_bytes: SEGMENT,
+            min_rtt: Duration::from_millis(40),
+            floor_permille: 0,
+            bandwidth: Rate::from_mbit(60),
+        };
         for (acked_bytes, lost_bytes) in steps {
-            now += MOMENT;
-            count.add(&Settled {
-                now,
-                acked_bytes,
-                lost_bytes,
-                newest: 0,
-                sent_last: 0,
-                is_steady: true,
-                has_queue: false,
-                is_app_limited: true,
-                segment_bytes: SEGMENT,
-                min_rtt: Duration::from_millis(40),
-                floor_permille: 0,
-            });
+            let now = settled.now + MOMENT;
+            settled = Settled { now, acked_bytes, lost_bytes, ..settled };
+            count.add(&settled);
         }
-        (now, count)
+        (settled, count)
     }
 
     /// An inner flow whose window is less than the path takes in a round trip sends bursts, and the
@@ -614,17 +634,19 @@ mod tests {
         // 60 Mbit/s for 40 ms of 80, of which 30 pass once the bucket is empty.
         let burst = [(60_000, 0); 2].into_iter().chain([(30_000, 30_000); 3]);
         let cycle = burst.chain([(0, 0); 5]);
-        let (now, counted) = count(core::iter::repeat_n(cycle, 6).flatten());
+        let (settled, counted) = count(core::iter::repeat_n(cycle, 6).flatten());
         assert!(!counted.is_spread(SEGMENT));
-        assert_eq!(counted.run_rate(now), Some(Rate::from_mbit(30)));
+        assert_eq!(counted.run_rate(&settled), Some(Rate::from_mbit(30)));
+        let far_more = Settled { bandwidth: Rate::from_mbit(150), ..settled };
+        assert_eq!(counted.run_rate(&far_more), None, "hardly anything was sent");
     }
 
     #[test]
     fn a_radio_link_lets_less_pass_within_runs_than_in_the_mean() {
         let cycle = [(40_000, 0); 20].into_iter().chain([(10_000, 30_000); 3]);
-        let (now, counted) = count(core::iter::repeat_n(cycle, 6).flatten());
+        let (settled, counted) = count(core::iter::repeat_n(cycle, 6).flatten());
         assert!(!counted.is_spread(SEGMENT));
-        assert_eq!(counted.run_rate(now), None);
+        assert_eq!(counted.run_rate(&settled), None);
     }
 
     #[test]

@@ -32,8 +32,8 @@ const RUN_GAP: Duration = Duration::from_millis(30);
 /// A policer that loses in runs, since what it is sent comes in bursts, lets no less pass within
 /// them than arrives in the mean; a radio link does. In per cent.
 const RUN_RATE_PERCENT: u64 = 95;
-/// And no less than this part of what the path is believed to carry, in per cent: a burst makes that
-/// too much, by so many times at most.
+/// And no less than this part of what the path is believed to carry, in per cent: a burst makes
+/// that too much, by so many times at most.
 const RUN_BELIEVED_PERCENT: u64 = 30;
 /// So many blocks may pass until a run's rate is known.
 const RUN_BLOCKS: u64 = 4;

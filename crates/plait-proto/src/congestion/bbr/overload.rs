@@ -18,7 +18,7 @@ const DELIVERED_PERCENT: u64 = 90;
 const REFUTED_PERCENT: u64 = 130;
 /// Intervals that show it, and time since the first of them began.
 const INTERVALS: u32 = 2;
-const LASTING: Duration = Duration::from_millis(120);
+const LASTING: Duration = Duration::from_millis(100);
 /// The same where so much is lost, in permille, that no more may come soon.
 const LASTING_LOSSY: Duration = Duration::from_millis(80);
 const LOSSY_PERMILLE: u64 = 300;

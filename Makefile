@@ -34,11 +34,11 @@ test: setup fmt-check lint unit vectors docs deny-if-there build ## All checks a
 
 check: fmt-check lint unit-here docs ## All checks, and the tests that need no namespaces
 
-verify: setup release ## Check plait's promises, each with its figure and band
+verify: release ## Check plait's promises, each with its figure and band
 	$(call say,Promises)
 	@$(TARGET)/release/plait-lab verify $(ARGS)
 
-bench: setup release ## Measure what this machine can carry
+bench: release ## Measure what this machine can carry
 	$(call say,Bench: links without a limit)
 	@$(TARGET)/release/plait-lab bench $(ARGS)
 
@@ -46,9 +46,9 @@ build:
 	$(call say,Build the gateway and the lab)
 	@scripts/cargo build --locked --workspace --bins
 
-release:
+release: setup ## Build the gateway and the lab for speed, by a profile of what they do
 	$(call say,Build the gateway and the lab for speed)
-	@scripts/cargo build --locked --release --workspace --bins
+	@scripts/release
 
 fmt: ## Format the code
 	@cargo fmt --all

@@ -1,7 +1,8 @@
 //! Tells the lab which commit it is built from, so that its records can name it: the last one that
 //! changed what runs, not the documentation. Outside of a checkout, or without git, the commit is
-//! unknown and the build goes on.
+//! unknown and the build goes on. And how it is compiled.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +14,7 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let commit = commit(&root).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=PLAIT_COMMIT={commit}");
+    println!("cargo::rustc-env=PLAIT_BUILD={}", kind_of_build());
     println!("cargo::rerun-if-changed=build.rs");
     for path in WHAT_RUNS {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
@@ -23,6 +25,15 @@ fn main() {
             println!("cargo::rerun-if-changed={}", log.display());
         }
     }
+}
+
+/// How the lab is compiled: its figures depend on it.
+fn kind_of_build() -> String {
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    if flags.contains("profile-use") {
+        return "release, profile-guided".to_owned();
+    }
+    env::var("PROFILE").unwrap_or_else(|_| "unknown".to_owned())
 }
 
 /// The commit's first digits, and whether the crates differ from it.

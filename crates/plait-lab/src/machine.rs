@@ -16,6 +16,9 @@ pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
+    /// How the lab was compiled; empty in records from before it was noted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) build: String,
 }
 
 impl Machine {
@@ -26,11 +29,19 @@ impl Machine {
             cpu: cpu_model(&cpuinfo).unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: kernel.trim().to_owned(),
+            build: env!("PLAIT_BUILD").to_owned(),
         }
     }
 
     pub(crate) fn sentence(&self) -> String {
-        format!("Measured on {} ({} cores), Linux {}.", self.cpu, self.cores, self.kernel)
+        self.sentence_of("Measured")
+    }
+
+    /// The sentence of what was measured, computed, and so on.
+    pub(crate) fn sentence_of(&self, verb: &str) -> String {
+        let Self { cpu, cores, kernel, build } = self;
+        let build = if build.is_empty() { "unknown" } else { build };
+        format!("{verb} on {cpu} ({cores} cores), Linux {kernel}; build: {build}.")
     }
 }
 

@@ -221,7 +221,7 @@ mod tests {
         let plan = Plan::of(&DemoArgs { quick: false, short, html: None });
         let mut rows: Vec<Row> = ["a", "b", "c", "d"].map(|setup| row(setup, 50)).into();
         rows.push(row("bonded", bonded_mbit));
-        let machine = Machine { cpu: "x".into(), cores: 1, kernel: "y".into() };
+        let machine = Machine { cpu: "x".into(), cores: 1, kernel: "y".into(), build: "z".into() };
         let outcome = super::super::outcome(plan, &rows, &Lateness::default(), machine);
         (results(plan, &rows, &outcome, 9.0), html(plan, &rows, &outcome, 9.0))
     }

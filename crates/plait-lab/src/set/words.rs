@@ -25,8 +25,7 @@ pub(super) fn machine(on: On, machine: &Machine) -> String {
         On::Sim => "Computed",
         On::Netns => "Measured",
     };
-    let Machine { cpu, cores, kernel } = machine;
-    format!("{verb} on {cpu} ({cores} cores), Linux {kernel}.")
+    machine.sentence_of(verb)
 }
 
 /// The rungs, as they stand.

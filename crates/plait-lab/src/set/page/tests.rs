@@ -6,7 +6,8 @@ use crate::set::score::tests::{rung, score};
 
 fn page(on: On, policies: &[&str], scores: &[Vec<Score>]) -> String {
     let policies: Vec<Policy> = policies.iter().map(|name| name.parse().unwrap()).collect();
-    let machine = Machine { cpu: "a & b".into(), cores: 2, kernel: "7.0".into() };
+    let machine =
+        Machine { cpu: "a & b".into(), cores: 2, kernel: "7.0".into(), build: "release".into() };
     let missing = vec![Missing { rung: "bbr/x".into(), why: "no <controller>".into() }];
     let rungs = scores.len();
     let more = More { on: on.name(), machine, rungs, missing, seeds: 3, elapsed_s: 7.0 };

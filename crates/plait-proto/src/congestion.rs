@@ -107,9 +107,9 @@ pub struct AckSample<'a> {
     /// Round-trip time of the last-sent of them; `None` when only packets that were sent more than
     /// once were acknowledged (Karn).
     pub rtt: Option<Duration>,
-    /// How much longer than at best its way back took, as far as known: this part of the
-    /// round-trip time is no queue that the owner's packets stood in.
-    pub way_back_excess: Duration,
+    /// How much longer than at best its way back took: this part of the round-trip time is no queue
+    /// that the owner's packets stood in. `None` where acknowledgements do not tell.
+    pub way_back_excess: Option<Duration>,
     /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
     pub srtt: Option<Duration>,
     /// The smallest recent round-trip time.

@@ -35,6 +35,15 @@ use crate::wire::ip::Inner;
 use crate::wire::mss;
 use crate::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendTimestamp};
 
+/// What is sent again may be lost again: two round trips of the slowest path, and half of them
+/// again.
+const REPAIRS_WAITED_FOR: u32 = 3;
+/// The first repair is waited for whatever the timer's bounds are, with so many hundredths of a
+/// round trip: one that comes after the gap was given up was waited for in vain.
+const FIRST_REPAIR_PERCENT: u32 = 150;
+/// But not longer than this.
+const FIRST_REPAIR_MAX: Duration = Duration::from_secs(2);
+
 /// Acknowledgements are sent this often while data arrives, or every srtt/8 if that is longer.
 const ACK_INTERVAL_MIN: Duration = Duration::from_millis(5);
 /// After a gap an acknowledgement may follow this soon.
@@ -203,7 +212,7 @@ pub struct Egress {
     gaps: PathGapCounter,
     passage: Passage,
     delay_spread: Option<DelaySpread>,
-    /// How long a gap takes to be filled by the peer.
+    /// How long a gap takes to be filled by the peer: a round trip of the slowest path.
     repair_time: Duration,
     resequencer: Resequencer,
     watch: DeliveryWatch,
@@ -418,7 +427,9 @@ impl Egress {
         };
         let stalled = self.paths.values().any(|path| path.has_stalled(now));
         let patience = if stalled { STALL_TIMEOUT } else { Duration::ZERO };
-        self.resequencer.set_timeout((timeout + self.repair_time).max(patience));
+        let all = (timeout + self.repair_time * REPAIRS_WAITED_FOR).max(patience);
+        let first = self.repair_time * FIRST_REPAIR_PERCENT / 100;
+        self.resequencer.set_timeout(all, first.min(FIRST_REPAIR_MAX));
     }
 
     fn resequence(
@@ -627,12 +638,11 @@ impl Egress {
     }
 
     /// A gap is known to the peer after the way back of its path, and filled after the way over
-    /// another. What is sent again may be lost again: two round trips of the slowest path, and half
-    /// of them again.
+    /// another.
     fn follow_repair_time(&mut self) {
         let slowest = self.paths.values().map(|path| path.srtt).max();
         self.repair_time = match slowest {
-            Some(srtt) if self.peer_repairs => srtt * 3,
+            Some(srtt) if self.peer_repairs => srtt,
             _ => Duration::ZERO,
         };
     }

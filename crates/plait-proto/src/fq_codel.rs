@@ -158,6 +158,12 @@ impl FqCodel {
         self.parameters = Parameters { target, interval };
     }
 
+    /// No rate is known yet: until [`Self::set_round_trip`] nothing is dropped or marked for having
+    /// waited, since a path's rate shows only while something waits for it.
+    pub fn wait_for_rate(&mut self) {
+        self.parameters.target = WAIT_MAX;
+    }
+
     /// Takes note of a packet of so many bytes from the host, whether it will wait or not, and says
     /// what kind of flow it belongs to.
     pub fn classify(&mut self, now: Instant, inner: &Inner, bytes: usize) -> FlowClass {

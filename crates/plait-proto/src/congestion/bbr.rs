@@ -279,7 +279,8 @@ impl Controller for Bbr {
 
     fn on_ack(&mut self, sample: &AckSample<'_>) {
         self.model.note_way_back(sample);
-        let there = |rtt: Duration| rtt.saturating_sub(sample.way_back_excess);
+        let way_back_excess = sample.way_back_excess.unwrap_or_default();
+        let there = |rtt: Duration| rtt.saturating_sub(way_back_excess);
         let sample = &AckSample { rtt: sample.rtt.map(there), ..*sample };
         let round_over = self.model.on_ack(sample);
         let relieves = matches!(self.state, State::Cruise { .. });

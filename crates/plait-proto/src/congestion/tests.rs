@@ -30,7 +30,7 @@ fn acked(now: Instant, bytes: u64, rtt: Duration) -> AckSample<'static> {
         acked_bytes: bytes,
         newest: PacketState::default(),
         rtt: Some(rtt),
-        way_back_excess: Duration::ZERO,
+        way_back_excess: None,
         srtt: Some(rtt),
         min_rtt: Some(rtt),
         in_flight_bytes: 0,

@@ -282,6 +282,26 @@ fn target_and_interval_follow_the_round_trip() {
 }
 
 #[test]
+fn nothing_is_dropped_for_having_waited_until_a_rate_is_known() {
+    let mut queue = queue();
+    let dropped_after = |queue: &mut FqCodel, begins_ms: u64| {
+        for number in 0..200 {
+            push(queue, Instant::from_millis(begins_ms), 1, number, 1000);
+        }
+        for at_ms in (begins_ms + 200..begins_ms + 1200).step_by(50) {
+            queue.pop(Instant::from_millis(at_ms)).expect("packets wait");
+        }
+        let dropped = queue.counters().dropped_codel;
+        while queue.pop(Instant::from_millis(begins_ms + 1200)).is_some() {}
+        dropped
+    };
+    queue.wait_for_rate();
+    assert_eq!(dropped_after(&mut queue, 0), 0);
+    queue.set_round_trip(Duration::from_millis(100));
+    assert!(dropped_after(&mut queue, 10_000) > 0);
+}
+
+#[test]
 fn a_packet_put_back_is_the_next_of_its_flow_but_a_new_flow_passes() {
     let mut queue = queue();
     for number in 0..10 {

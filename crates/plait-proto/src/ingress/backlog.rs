@@ -89,6 +89,11 @@ impl Backlog {
         self.queue.set_round_trip(rtt);
     }
 
+    /// What the paths carry is not known yet.
+    pub(super) fn wait_for_rate(&mut self) {
+        self.queue.wait_for_rate();
+    }
+
     /// Packets the queue dropped so far for one reason.
     pub(super) fn drop_count(&self, reason: DropReason) -> u64 {
         self.drops().into_iter().find(|(known, _)| *known == reason).map_or(0, |(_, count)| count)

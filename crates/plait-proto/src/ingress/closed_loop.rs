@@ -73,9 +73,12 @@ impl ClosedLoop {
         self.backlog.drop_count(reason) + self.pinned.drop_count(reason)
     }
 
-    /// The queue's patience follows the slowest path in use.
+    /// The queue's patience follows the slowest path in use. While all of them still look for
+    /// their rates it has no end: an inner flow that lost packets to it would stop asking for more.
     pub(super) fn follow(&mut self, view: &[PathView]) {
-        if let Some(rtt) = view.iter().filter_map(patience).max() {
+        if !view.is_empty() && view.iter().all(|path| path.is_starting) {
+            self.backlog.wait_for_rate();
+        } else if let Some(rtt) = view.iter().filter_map(patience).max() {
             self.backlog.follow_rtt(rtt);
         }
     }

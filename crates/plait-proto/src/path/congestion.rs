@@ -124,7 +124,7 @@ impl PathCongestion {
             acked_bytes: outcome.acked_bytes,
             newest: newest.packet,
             rtt: outcome.elapsed.and(rtt.latest()),
-            way_back_excess: rtt.way_back_excess(),
+            way_back_excess: Some(rtt.way_back_excess()),
             srtt: rtt.smoothed(),
             min_rtt: rtt.min(),
             in_flight_bytes,

@@ -81,7 +81,7 @@ impl Meter {
         min_rtt: Option<Duration>,
     ) -> Option<Reading> {
         // Of what the acknowledgement tells, not of itself.
-        let arrived_at = sample.now.saturating_sub(sample.way_back_excess);
+        let arrived_at = sample.now.saturating_sub(sample.way_back_excess.unwrap_or_default());
         if let Some(rtt) = sample.rtt {
             let sent_at = arrived_at.saturating_sub(rtt);
             self.sent = Some((sample.newest.sent_bytes_total, sent_at));

@@ -57,7 +57,12 @@ const OVERRUN_PERMILLE: u64 = 100;
 /// queue overran.
 const LOSSY_PERMILLE: u64 = 20;
 /// By so much the bound rises with a probe that found no loss at it, in per cent.
-const BOUND_GROWTH_PERCENT: u64 = 125;
+const BOUND_GROWTH_PERCENT: u64 = 25;
+/// On a path with a longer round trip a probe adds no more than on one with this: a quarter of it
+/// is a queue of 25 ms.
+const NEAR_RTT: Duration = Duration::from_millis(100);
+/// Every queue takes so much, and a slow path would not be asked at all with less.
+const CAUTIOUS_BYTES_MIN: u64 = 64_000;
 
 pub(super) const fn window_min(segment_bytes: u64) -> u64 {
     WINDOW_MIN_SEGMENTS * segment_bytes
@@ -158,7 +163,8 @@ impl Model {
     /// What acknowledgements wait on their way back counts as length of the pipe.
     pub(super) fn note_way_back(&mut self, sample: &AckSample<'_>) {
         if sample.rtt.is_some() {
-            self.way_back = (self.way_back * 7 + sample.way_back_excess) / 8;
+            let excess = sample.way_back_excess.unwrap_or_default();
+            self.way_back = (self.way_back * 7 + excess) / 8;
         }
     }
 
@@ -251,8 +257,11 @@ impl Model {
         Some(low.highest).filter(|rate| is_certain && *rate > Rate::ZERO)
     }
 
-    /// The path's rate, if it delivers far less than it is sent.
+    /// The path's rate, if it delivers far less than it is sent. Intervals of a third of a round
+    /// trip tell that only where acknowledgements say how long they took: those that a queue held
+    /// and let go together look like a path that stood still.
     pub(super) fn find_overload(&mut self, sample: &AckSample<'_>) -> Option<Rate> {
+        sample.way_back_excess?;
         let reading = self.overload.read(sample, self.min_rtt.get())?;
         let may_count = self.may_be_overloaded(&reading);
         self.overload.on_reading(sample.now, &reading, may_count)
@@ -397,9 +406,20 @@ impl Model {
         self.bound_bytes = Some(in_flight_bytes.max(self.bdp_bytes()));
     }
 
+    /// So much of what a probe would add may go beyond what is known to fit: queues are not longer
+    /// for a longer round trip.
+    pub(super) fn cautious(&self, excess_bytes: u64) -> u64 {
+        let rtt = self.min_rtt.get().unwrap_or_default().max(NEAR_RTT);
+        let share = u128::from(excess_bytes) * NEAR_RTT.as_micros() / rtt.as_micros();
+        let share = u64::try_from(share).expect("it is no more than all of it");
+        share.max(excess_bytes.min(CAUTIOUS_BYTES_MIN))
+    }
+
     /// A probe that reached the bound found no loss.
     pub(super) fn raise_bound(&mut self) {
-        let raised = self.bound_bytes.map(|bytes| bytes.saturating_mul(BOUND_GROWTH_PERCENT) / 100);
+        let raised = self
+            .bound_bytes
+            .map(|bytes| bytes + self.cautious(bytes.saturating_mul(BOUND_GROWTH_PERCENT) / 100));
         self.bound_bytes = raised.filter(|bytes| *bytes < self.gain_bytes(WINDOW_GAIN));
     }
 

@@ -12,7 +12,7 @@ const UP_GAIN_STEP_PERCENT: u64 = 150;
 /// Growth at the second verdict after which the estimate was far too low, in per cent.
 const FAR_GROWTH_PERCENT: u64 = 150;
 /// Growth in a round that says that there is more.
-const GROWTH_PERCENT: u64 = 110;
+const GROWTH_PERCENT: u64 = 10;
 /// Loss above the path's own that says, without growth, that there is not; and segments of it.
 /// The lower share where the round trip has become longer as well (section 5.5.10.2 has 2 %).
 const LOSS_PERMILLE: u64 = 50;
@@ -87,7 +87,10 @@ impl ProbeUp {
         round_over: bool,
     ) -> Verdict {
         self.rounds += u32::from(round_over);
-        let enough = model.gain_bytes(self.gain) + model.unexplained_bytes() + 2 * segment_bytes;
+        let all = model.gain_bytes(self.gain - 100);
+        // Once more was found, more is looked for.
+        let excess = if self.gain <= UP_GAIN { model.cautious(all) } else { all };
+        let enough = model.base_bytes() + excess + 2 * segment_bytes;
         let was_in_flight = sample.in_flight_bytes + sample.acked_bytes + sample.lost_bytes;
         self.is_holding |= sample.in_flight_bytes >= enough
             || model.bound_now().is_some_and(|bound| was_in_flight + segment_bytes > bound);
@@ -100,7 +103,10 @@ impl ProbeUp {
             }
         }
         let bandwidth = model.rate();
-        let grown = self.bandwidth.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
+        let bits = self.bandwidth.bits_per_second();
+        // In proportion to what was added.
+        let grown_permille = 10 * GROWTH_PERCENT * excess / all.max(1);
+        let grown = bits.saturating_add(bits / 1000 * grown_permille);
         let has_grown = bandwidth.bits_per_second() >= grown;
         let excess = sample.rtt.map_or(Duration::ZERO, |rtt| model.min_rtt.queue_of(rtt));
         let has_queue = excess > model.relief.unexplained();

@@ -97,6 +97,16 @@ fn a_shallow_queue_loses_little() {
     }
 }
 
+/// A quarter more for a round trip of 600 ms would be 150 ms of queue.
+#[test]
+fn regression_a_probe_over_a_far_path_does_not_overrun_its_queue() {
+    let mut channel = Channel::new(clean(20, 600, 50), Demand::Endless);
+    channel.run_until(at(20_000));
+    let stretch = channel.measure_until(at(60_000));
+    assert_eq!(stretch.dropped, 0, "{stretch:?}");
+    assert!(stretch.used_permille >= 950, "{stretch:?}");
+}
+
 #[test]
 fn a_fall_to_a_fifteenth_is_followed_at_once_and_the_return_found_within_three_seconds() {
     for queue_ms in [50, 1000] {

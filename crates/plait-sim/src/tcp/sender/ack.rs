@@ -2,7 +2,7 @@
 //! losses and state → window → timers.
 
 use plait_proto::congestion::{AckSample, Phase};
-use plait_proto::time::{Duration, Instant};
+use plait_proto::time::Instant;
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
@@ -212,7 +212,7 @@ impl TcpSender {
             acked_bytes: change.delivered_bytes,
             newest: newest.packet,
             rtt: latest_clean.map(|at| now.since(at)),
-            way_back_excess: Duration::ZERO,
+            way_back_excess: None,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             in_flight_bytes,

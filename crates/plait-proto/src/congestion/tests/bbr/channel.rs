@@ -483,7 +483,7 @@ impl Channel {
         }
         self.controller.on_ack(&AckSample {
             newest: newest.state,
-            way_back_excess: late_by,
+            way_back_excess: Some(late_by),
             srtt: Some(srtt),
             in_flight_bytes: self.in_flight(),
             lost_bytes: lost * PACKET,

@@ -35,15 +35,6 @@ use crate::wire::ip::Inner;
 use crate::wire::mss;
 use crate::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendTimestamp};
 
-/// What is sent again may be lost again: two round trips of the slowest path, and half of them
-/// again.
-const REPAIRS_WAITED_FOR: u32 = 3;
-/// The first repair is waited for whatever the timer's bounds are, with so many hundredths of a
-/// round trip: one that comes after the gap was given up was waited for in vain.
-const FIRST_REPAIR_PERCENT: u32 = 150;
-/// But not longer than this.
-const FIRST_REPAIR_MAX: Duration = Duration::from_secs(2);
-
 /// Acknowledgements are sent this often while data arrives, or every srtt/8 if that is longer.
 const ACK_INTERVAL_MIN: Duration = Duration::from_millis(5);
 /// After a gap an acknowledgement may follow this soon.
@@ -212,7 +203,7 @@ pub struct Egress {
     gaps: PathGapCounter,
     passage: Passage,
     delay_spread: Option<DelaySpread>,
-    /// How long a gap takes to be filled by the peer: a round trip of the slowest path.
+    /// How long a gap takes to be filled by the peer.
     repair_time: Duration,
     resequencer: Resequencer,
     watch: DeliveryWatch,
@@ -427,9 +418,7 @@ impl Egress {
         };
         let stalled = self.paths.values().any(|path| path.has_stalled(now));
         let patience = if stalled { STALL_TIMEOUT } else { Duration::ZERO };
-        let all = (timeout + self.repair_time * REPAIRS_WAITED_FOR).max(patience);
-        let first = self.repair_time * FIRST_REPAIR_PERCENT / 100;
-        self.resequencer.set_timeout(all, first.min(FIRST_REPAIR_MAX));
+        self.resequencer.set_timeout((timeout + self.repair_time).max(patience));
     }
 
     fn resequence(
@@ -638,11 +627,12 @@ impl Egress {
     }
 
     /// A gap is known to the peer after the way back of its path, and filled after the way over
-    /// another.
+    /// another. What is sent again may be lost again: two round trips of the slowest path, and half
+    /// of them again.
     fn follow_repair_time(&mut self) {
         let slowest = self.paths.values().map(|path| path.srtt).max();
         self.repair_time = match slowest {
-            Some(srtt) if self.peer_repairs => srtt,
+            Some(srtt) if self.peer_repairs => srtt * 3,
             _ => Duration::ZERO,
         };
     }

@@ -236,11 +236,11 @@ impl Resequencer {
         self.settle(now);
     }
 
-    /// Sets the timeout of [`Timer::Adaptive`], kept within its bounds but at least `least`, which
-    /// may be beyond them; waiting packets follow it too. [`Timer::Fixed`] ignores it.
-    pub fn set_timeout(&mut self, timeout: Duration, least: Duration) {
+    /// Sets the timeout of [`Timer::Adaptive`], kept within its bounds; waiting packets follow it
+    /// too. [`Timer::Fixed`] ignores it.
+    pub fn set_timeout(&mut self, timeout: Duration) {
         if let Timer::Adaptive { min, max } = self.config.timer {
-            self.timeout = timeout.max(least).clamp(min, max.max(least));
+            self.timeout = timeout.clamp(min, max);
         }
     }
 

@@ -28,6 +28,7 @@ mod status;
 mod tests;
 mod timers;
 
+use core::cell::Cell;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
@@ -141,7 +142,7 @@ pub struct Bond {
     last_data_at: Instant,
     /// No path's control has anything due before this. It may be too early: every packet of data
     /// puts timers off, and few of them ever come. `None` when it is to be found anew.
-    control_due: Option<Instant>,
+    control_due: Cell<Option<Instant>>,
     /// The peer throws away nearly all that arrives, and when it last said so.
     peer_discards: Option<(Instant, Discards)>,
     /// When the owner was last told that all paths are silent, since one of them was up.
@@ -189,7 +190,7 @@ impl Bond {
             route_checks: RouteChecks::default(),
             notices: Notices::default(),
             last_data_at: now,
-            control_due: None,
+            control_due: Cell::new(None),
             peer_discards: None,
             all_silent_told_at: None,
             any_asleep: false,
@@ -262,7 +263,7 @@ impl Bond {
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
         let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
         self.paths.insert(id, control);
-        self.control_due = None;
+        self.control_due.set(None);
         self.ingress.send_control(now, id, &frames);
     }
 
@@ -286,8 +287,7 @@ impl Bond {
         if self.any_asleep {
             self.consider_waking(now);
         }
-        // A mark is due so long after data; all else that data makes due comes later.
-        self.control_due = self.control_due.map(|due| due.min(now + MARK_DELAY));
+        self.data_may_leave(now);
         self.ingress.handle_packet(now, inner, packet)
     }
 
@@ -318,10 +318,9 @@ impl Bond {
                 self.tell_discards(now);
             }
             Opened::Control(frames) => {
-                self.control_due = None;
+                self.control_due.set(None);
                 self.handle_control(now, &header, route, frames)?;
                 self.mind_mtu(now);
-                self.control_due = self.find_control_due(now);
             }
         }
         Ok(())
@@ -338,10 +337,15 @@ impl Bond {
         self.events.push_back(BondEvent::Discarding);
     }
 
+    /// A mark is due so long after data; all else that data makes due comes later.
+    fn data_may_leave(&self, now: Instant) {
+        self.control_due.update(|due| due.map(|due| due.min(now + MARK_DELAY)));
+    }
+
     fn note_data(&mut self, now: Instant) {
         if now >= self.last_data_at + ACTIVE_TIME {
             // Probes come sooner from now on.
-            self.control_due = None;
+            self.control_due.set(None);
             for control in self.paths.values_mut() {
                 control.silence.hurry();
             }
@@ -370,7 +374,7 @@ impl Bond {
             if control.silence.answered(now) {
                 self.set_state(now, id, PathState::Up);
             }
-            self.control_due = None;
+            self.control_due.set(None);
         }
     }
 
@@ -401,7 +405,7 @@ impl Bond {
     }
 
     fn set_state(&mut self, now: Instant, id: PathId, state: PathState) {
-        self.control_due = None;
+        self.control_due.set(None);
         self.ingress.set_state(now, id, state);
         // A lossy path may well bring what the peer sends.
         self.egress.set_live(now, id, matches!(state, PathState::Up | PathState::Lossy));
@@ -463,7 +467,7 @@ impl Bond {
     fn probe(&mut self, now: Instant, id: PathId) {
         if let Some(control) = self.paths.get_mut(id) {
             let probe = control.start_probe(now);
-            self.control_due = None;
+            self.control_due.set(None);
             self.ingress.send_control(now, id, &[Frame::Probe(probe)]);
         }
     }

@@ -111,6 +111,8 @@ pub struct Ingress {
     /// The largest inner packet that either host takes.
     inner_mtu: u16,
     queue: TransmitQueue,
+    /// The frames of a control datagram, until they are sealed.
+    control_body: Vec<u8>,
     rescue: Rescue,
     /// Controllers, queue and repair; `None` where the scheduler alone decides (002, 000).
     closed: Option<ClosedLoop>,
@@ -142,6 +144,7 @@ impl Ingress {
             view_inner_max: 0,
             inner_mtu,
             queue: TransmitQueue::default(),
+            control_body: Vec::new(),
             rescue: Rescue::default(),
             closed: config.congestion.map(|controller| ClosedLoop::new(controller, lane_seed)),
             pins: Pins::default(),
@@ -489,10 +492,11 @@ impl Ingress {
             path.await_answer(now);
         }
         let prefix = ControlPrefix::new(now, self.next_seq).to_bytes();
-        let mut body = Vec::new();
+        self.control_body.clear();
         for frame in frames {
-            frame.write(&mut body);
+            frame.write(&mut self.control_body);
         }
+        let body = &self.control_body;
         let length = HEADER_BYTES + prefix.len() + body.len() + TAG_BYTES;
         path.sent.sent_unacknowledged();
         self.view_is_stale = true;
@@ -503,7 +507,7 @@ impl Ingress {
         } else {
             self.queue.append(path.id, path.route, Ecn::NotEct, length)
         };
-        seal(path, Kind::Control, out, &prefix, &body);
+        seal(path, Kind::Control, out, &prefix, body);
     }
 
     /// Sends a control datagram of a path over another route than the one in use.

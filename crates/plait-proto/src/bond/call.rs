@@ -23,7 +23,7 @@ impl Bond {
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());
         self.paths.insert(id, control);
-        self.control_due = None;
+        self.control_due.set(None);
         self.ingress.send_control(now, id, &[challenge]);
     }
 
@@ -43,7 +43,7 @@ impl Bond {
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
         let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
         self.paths.insert(id, control);
-        self.control_due = None;
+        self.control_due.set(None);
         self.ingress.send_control(now, id, &frames);
     }
 

@@ -29,7 +29,8 @@ impl Bond {
         frames: Vec<Frame>,
     ) -> Result<(), DropReason> {
         let id = header.path;
-        let mut replies = Vec::new();
+        let asked = frames.iter().filter(|frame| frame.asks()).count();
+        let mut replies = Vec::with_capacity(asked);
         if !self.paths.contains(id) {
             let joined = self.join(now, header, route);
             // What is refused leaves nothing behind.

@@ -65,7 +65,7 @@ impl Bond {
         self.paths.remove(id);
         self.route_checks.forget(id);
         self.notices.forget(id);
-        self.control_due = None;
+        self.control_due.set(None);
         self.ingress.remove_path(now, id);
         self.egress.remove_path(id);
     }

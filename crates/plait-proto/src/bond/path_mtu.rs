@@ -82,6 +82,9 @@ impl Bond {
 
     /// Sends the probes that are due and follows what was found.
     pub(super) fn mind_mtu(&mut self, now: Instant) {
+        if self.mtu_due(now).is_none_or(|due| due > now) {
+            return;
+        }
         let ids: Vec<PathId> = self.paths.ids().collect();
         for id in ids {
             let Some(path) = self.ingress.path(id) else { continue };

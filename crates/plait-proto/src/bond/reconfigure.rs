@@ -44,7 +44,7 @@ impl Bond {
     /// Idle paths send a datagram this often from now on.
     pub fn set_keepalive(&mut self, keepalive: Duration) {
         self.keepalive = keepalive;
-        self.control_due = None;
+        self.control_due.set(None);
     }
 
     /// This side's paths over a link.

@@ -25,18 +25,25 @@ impl Bond {
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         debug_assert!(
             self.control_due
+                .get()
                 .zip(self.find_control_due(now))
                 .is_none_or(|(known, found)| known <= found),
             "whatever brings a path's timer forward brings the bond's forward"
         );
-        let control = match self.control_due {
-            Some(due) if due > now => Some(due),
-            _ => self.find_control_due(now),
-        };
+        let control = self.control_due(now);
         let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
         let ingress = self.ingress.poll_timeout();
         let sessions = self.egress.sessions_expire_at();
         earlier(earlier(egress, control), earlier(earlier(ingress, self.notices_due()), sessions))
+    }
+
+    /// When a path may have something due. Looked for when somebody asks, not after each of the
+    /// datagrams that change it.
+    fn control_due(&self, now: Instant) -> Option<Instant> {
+        if self.control_due.get().is_none_or(|due| due <= now) {
+            self.control_due.set(self.find_control_due(now));
+        }
+        self.control_due.get()
     }
 
     /// When the first of the paths has something due.
@@ -56,6 +63,18 @@ impl Bond {
         self.egress.handle_timeout(now);
         self.send_feedback(now);
         self.send_notices(now);
+        if self.control_due(now).is_some_and(|due| due <= now) {
+            self.control_paths(now);
+        }
+        self.notice_silence(now);
+        self.ingress.handle_timeout(now);
+        if self.ingress.paths().any(|path| path.last_data_at == Some(now)) {
+            self.data_may_leave(now);
+        }
+    }
+
+    /// Does what the paths have due.
+    fn control_paths(&mut self, now: Instant) {
         let ids: Vec<PathId> = self.paths.ids().collect();
         for id in ids {
             while let Some(due) = self.path_due(now, id) {
@@ -63,9 +82,7 @@ impl Bond {
             }
         }
         self.mind_mtu(now);
-        self.notice_silence(now);
-        self.ingress.handle_timeout(now);
-        self.control_due = self.find_control_due(now);
+        self.control_due.set(None);
     }
 
     /// Keys that nothing may be opened or sealed with any more are wiped, also while the bond

@@ -281,12 +281,19 @@ impl SentDatagrams {
     }
 
     /// Whether any of these runs, from the highest down, names a number that was left out.
-    pub fn names_left_out(&self, mut ranges: impl Iterator<Item = NumberRange>) -> bool {
-        let mut left_out = self.left_out.iter().rev().peekable();
-        ranges.any(|NumberRange { low, high }| {
-            while left_out.next_if(|number| **number > high).is_some() {}
-            left_out.peek().is_some_and(|number| **number >= low)
-        })
+    pub fn names_left_out(&self, ranges: impl Iterator<Item = NumberRange>) -> bool {
+        let mut left_out = self.left_out.iter().rev().copied();
+        let Some(mut highest) = left_out.next() else { return false };
+        for NumberRange { low, high } in ranges {
+            while highest > high {
+                let Some(next) = left_out.next() else { return false };
+                highest = next;
+            }
+            if highest >= low {
+                return true;
+            }
+        }
+        false
     }
 
     /// Notes a datagram that asks for no acknowledgement: it uses up a number and nothing else.

@@ -172,11 +172,17 @@ impl Frame {
         }
     }
 
+    /// Whether a frame answers it.
+    pub const fn asks(&self) -> bool {
+        matches!(self, Self::PathChallenge(_) | Self::Probe(_) | Self::MtuProbe { .. })
+    }
+
     /// Reads all frames of a control datagram; `None` when one of them does not parse, or when
     /// there are more than [`FRAMES_MAX`], or [`ACKS_MAX`] acknowledgements (spec C-1).
     pub fn read_all(bytes: &[u8]) -> Option<Vec<Self>> {
         let mut reader = Reader(bytes);
-        let mut frames = Vec::new();
+        // Room for all at once: growing step by step costs more than reading them.
+        let mut frames = Vec::with_capacity(if bytes.is_empty() { 0 } else { FRAMES_MAX });
         let mut acks = 0;
         while !reader.0.is_empty() {
             acks += usize::from(reader.0[0] == ACK);
@@ -260,7 +266,9 @@ impl Ack {
         }
         let mut ranges = Vec::with_capacity(count);
         for _ in 0..count {
-            let range = AckRange { gap: reader.u16()?, length: reader.u32()? };
+            let [gap @ .., a, b, c, d] = reader.take::<6>()?;
+            let length = u32::from_be_bytes([a, b, c, d]);
+            let range = AckRange { gap: u16::from_be_bytes(gap), length };
             if range.length == 0 || (range.gap == 0) != ranges.is_empty() {
                 return None;
             }

@@ -13,15 +13,33 @@ pub(super) enum State {
     Delivered,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    state: State,
-    /// Head of the chain of waiting packets that name this number as their predecessor.
-    first_waiter: Option<u32>,
-}
+/// The state, and the head of the chain of waiting packets that name this number as their
+/// predecessor. As numbers, of which zero is empty: a ring of zeroes costs no memory until it is
+/// used, and a peer that jumps far ahead in a new bond asks for a long one.
+type Slot = [u32; 2];
 
-const EMPTY: Slot = Slot { state: State::Missing, first_waiter: None };
+const EMPTY: Slot = [0, 0];
+const STATE: usize = 0;
+const FIRST_WAITER: usize = 1;
 const SPAN_MIN: u32 = 64;
+
+impl State {
+    const fn to_number(self) -> u32 {
+        match self {
+            Self::Missing => 0,
+            Self::Delivered => 1,
+            Self::Waiting(id) => id + 2,
+        }
+    }
+
+    const fn of_number(number: u32) -> Self {
+        match number {
+            0 => Self::Missing,
+            1 => Self::Delivered,
+            waiting => Self::Waiting(waiting - 2),
+        }
+    }
+}
 
 /// Slots by sequence number modulo the span, which grows to its bound as need be.
 #[derive(Debug)]
@@ -74,12 +92,12 @@ impl Ring {
 
     /// The state of `seq`, which is not below the floor; beyond the span nothing has arrived.
     pub(super) fn state(&self, seq: u64) -> State {
-        self.slots[self.index(seq)].state
+        State::of_number(self.slots[self.index(seq)][STATE])
     }
 
     pub(super) fn set_state(&mut self, seq: u64, state: State) {
         let index = self.index(seq);
-        self.slots[index].state = state;
+        self.slots[index][STATE] = state.to_number();
         self.filled.insert(seq);
         match state {
             State::Waiting(_) => self.waiting.insert(seq),
@@ -88,24 +106,24 @@ impl Ring {
     }
 
     pub(super) fn first_waiter(&self, seq: u64) -> Option<u32> {
-        self.slots[self.index(seq)].first_waiter
+        self.slots[self.index(seq)][FIRST_WAITER].checked_sub(1)
     }
 
     pub(super) fn set_first_waiter(&mut self, seq: u64, id: u32) {
         let index = self.index(seq);
-        self.slots[index].first_waiter = Some(id);
+        self.slots[index][FIRST_WAITER] = id + 1;
         self.filled.insert(seq);
     }
 
     pub(super) fn take_waiters(&mut self, seq: u64) -> Option<u32> {
         let index = self.index(seq);
-        self.slots[index].first_waiter.take()
+        core::mem::take(&mut self.slots[index][FIRST_WAITER]).checked_sub(1)
     }
 
     /// Frees the slot of a number that the floor passes.
     pub(super) fn clear(&mut self, seq: u64) {
         let index = self.index(seq);
-        debug_assert!(self.slots[index].first_waiter.is_none(), "waiters are collected first");
+        debug_assert!(self.slots[index][FIRST_WAITER] == 0, "waiters are collected first");
         self.slots[index] = EMPTY;
         self.filled.remove(seq);
         self.waiting.remove(seq);

@@ -109,7 +109,10 @@ impl Run {
                 let mut out = |packet: &[u8]| model.deliver(packet);
                 self.resequencer.path_passed(self.now, BondSeq(bound), &mut out);
             }
-            14 => self.resequencer.set_timeout(Duration::from_millis(input.u16().into())),
+            14 => self.resequencer.set_timeout(
+                Duration::from_millis(input.u16().into()),
+                Duration::from_millis(input.u16().into()),
+            ),
             _ => {
                 self.now += Duration::from_millis(input.u8().into());
                 self.time_out();

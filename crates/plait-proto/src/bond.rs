@@ -458,9 +458,7 @@ impl Bond {
     fn take_rtt(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
         if let (Some(rtt), Some(path)) = (rtt, self.ingress.path_mut(id)) {
             path.rtt.sample(now, rtt);
-            if let Some(srtt) = path.rtt.smoothed() {
-                self.egress.set_rtt(id, srtt);
-            }
+            self.egress.set_rtt(id, &path.rtt);
         }
     }
 

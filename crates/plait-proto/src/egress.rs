@@ -22,6 +22,7 @@ use crate::output::DeliverQueue;
 use crate::path::gaps::PathGapCounter;
 use crate::path::map::PathMap;
 use crate::path::received::ReceivedRanges;
+use crate::path::rtt::RttEstimator;
 use crate::resequencer::delay_spread::DelaySpread;
 use crate::resequencer::{Inserted, Resequencer, ResequencerConfig, ResequencerStats, Timer};
 use crate::seq::{PacketNumber, PathId};
@@ -34,6 +35,15 @@ use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::mss;
 use crate::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header, SendTimestamp};
+
+/// What is sent again may be lost again: two round trips of the slowest path, and half of them
+/// again.
+const REPAIRS_WAITED_FOR: u32 = 3;
+/// The first repair is waited for whatever the timer's bounds are, for so many hundredths of the
+/// least round-trip time of the farthest path: what arrives after its gap was given up is dropped.
+const FIRST_REPAIR_PERCENT: u32 = 150;
+/// No packet waits longer than this, whatever the peer makes of the round-trip times.
+const FIRST_REPAIR_MAX: Duration = Duration::from_secs(2);
 
 /// Acknowledgements are sent this often while data arrives, or every srtt/8 if that is longer.
 const ACK_INTERVAL_MIN: Duration = Duration::from_millis(5);
@@ -113,6 +123,7 @@ struct ReceivePath {
     /// Acknowledgements come this far apart while nothing is missing.
     ack_interval: Duration,
     srtt: Duration,
+    least_rtt: Duration,
 }
 
 impl Default for ReceivePath {
@@ -129,6 +140,7 @@ impl Default for ReceivePath {
             flowed_at: None,
             ack_interval: ACK_INTERVAL_MIN,
             srtt: Duration::ZERO,
+            least_rtt: Duration::ZERO,
         }
     }
 }
@@ -203,8 +215,10 @@ pub struct Egress {
     gaps: PathGapCounter,
     passage: Passage,
     delay_spread: Option<DelaySpread>,
-    /// How long a gap takes to be filled by the peer.
+    /// How long a gap takes to be filled by the peer: a round trip of the slowest path.
     repair_time: Duration,
+    /// How long the first repair of a gap takes at the least, and half of that again.
+    first_repair: Duration,
     resequencer: Resequencer,
     watch: DeliveryWatch,
     /// The peer sends again what was lost: it is waited for.
@@ -239,6 +253,7 @@ impl Egress {
             passage: Passage::default(),
             delay_spread,
             repair_time: Duration::ZERO,
+            first_repair: Duration::ZERO,
             resequencer: Resequencer::new(resequencer),
             watch: DeliveryWatch::default(),
             peer_repairs: false,
@@ -418,7 +433,8 @@ impl Egress {
         };
         let stalled = self.paths.values().any(|path| path.has_stalled(now));
         let patience = if stalled { STALL_TIMEOUT } else { Duration::ZERO };
-        self.resequencer.set_timeout((timeout + self.repair_time).max(patience));
+        let all = (timeout + self.repair_time * REPAIRS_WAITED_FOR).max(patience);
+        self.resequencer.set_timeout(all, self.first_repair);
     }
 
     fn resequence(
@@ -617,24 +633,27 @@ impl Egress {
     }
 
     /// Tells the path's round-trip time.
-    pub fn set_rtt(&mut self, path: PathId, srtt: Duration) {
+    pub fn set_rtt(&mut self, path: PathId, rtt: &RttEstimator) {
+        let (Some(srtt), Some(least)) = (rtt.smoothed(), rtt.min()) else { return };
         self.passage.set_rtt(path, srtt);
         if let Some(path) = self.paths.get_mut(path) {
             path.ack_interval = (srtt / 8).max(ACK_INTERVAL_MIN);
-            path.srtt = srtt;
+            (path.srtt, path.least_rtt) = (srtt, least);
         }
         self.follow_repair_time();
     }
 
     /// A gap is known to the peer after the way back of its path, and filled after the way over
-    /// another. What is sent again may be lost again: two round trips of the slowest path, and half
-    /// of them again.
+    /// another. The bound follows the least round trip, since a queue must not raise it.
     fn follow_repair_time(&mut self) {
-        let slowest = self.paths.values().map(|path| path.srtt).max();
-        self.repair_time = match slowest {
-            Some(srtt) if self.peer_repairs => srtt * 3,
-            _ => Duration::ZERO,
-        };
+        if !self.peer_repairs {
+            (self.repair_time, self.first_repair) = (Duration::ZERO, Duration::ZERO);
+            return;
+        }
+        let slowest = self.paths.values().map(|path| path.srtt).max().unwrap_or_default();
+        let farthest = self.paths.values().map(|path| path.least_rtt).max().unwrap_or_default();
+        self.repair_time = slowest;
+        self.first_repair = (farthest * FIRST_REPAIR_PERCENT / 100).min(FIRST_REPAIR_MAX);
     }
 
     /// Forgets a path.

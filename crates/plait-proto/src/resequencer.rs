@@ -119,6 +119,8 @@ impl Resequencer {
             span.is_power_of_two() && (64..=65536).contains(&span),
             "packets_max must be a power of two from 64 to 65536, is {span}"
         );
+        let mut stats = ResequencerStats::default();
+        stats.note_timeout(config.timer.initial());
         Self {
             timeout: config.timer.initial(),
             floor: first.0,
@@ -131,7 +133,7 @@ impl Resequencer {
             mark: None,
             ready: BinaryHeap::new(),
             lost: NewlyLost::default(),
-            stats: ResequencerStats::default(),
+            stats,
             slots_walked: 0,
             config,
         }
@@ -146,6 +148,7 @@ impl Resequencer {
     pub fn reconfigure(&mut self, config: ResequencerConfig) {
         if config.timer != self.config.timer {
             self.timeout = config.timer.initial();
+            self.stats.note_timeout(self.timeout);
         }
         self.config = ResequencerConfig { packets_max: self.config.packets_max, ..config };
     }
@@ -236,11 +239,12 @@ impl Resequencer {
         self.settle(now);
     }
 
-    /// Sets the timeout of [`Timer::Adaptive`], kept within its bounds; waiting packets follow it
-    /// too. [`Timer::Fixed`] ignores it.
-    pub fn set_timeout(&mut self, timeout: Duration) {
+    /// Sets the timeout of [`Timer::Adaptive`], kept within its bounds but at least `least`, which
+    /// may be beyond them; waiting packets follow it too. [`Timer::Fixed`] ignores it.
+    pub fn set_timeout(&mut self, timeout: Duration, least: Duration) {
         if let Timer::Adaptive { min, max } = self.config.timer {
-            self.timeout = timeout.clamp(min, max);
+            self.timeout = timeout.max(least).clamp(min, max.max(least));
+            self.stats.note_timeout(self.timeout);
         }
     }
 

@@ -389,7 +389,7 @@ pub const RESEQUENCER: Options<Egress> = &[
     }),
     &Field::new(
         "timeout_max_ms",
-        "the longest time",
+        "the longest time; but the first repair over a far path is waited for, 2 s at most",
         Time::millis(1, 10_000),
         |config: &mut Egress| &mut config.timeout_max,
     )

@@ -2,7 +2,7 @@
 
 use super::score::Rung;
 use crate::figure::Figure;
-use crate::record::{CellFigure, CheckFigure, Results};
+use crate::record::{CellFigure, CheckFigure, Results, RunRecord};
 use crate::run::{Middle, Samples};
 
 /// A check over a metric of each scenario: its median over the seeds of the bond's runs.
@@ -15,6 +15,8 @@ pub(super) struct SetCheck {
     pub(super) steady_only: bool,
     /// Only scenarios that a number drew, or only those that stand in a file.
     pub(super) drawn: Option<bool>,
+    /// Only scenarios in which the other links, each alone, add at least this share of the best.
+    pub(super) adds: Option<f64>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
     pub(super) source: String,
@@ -77,6 +79,9 @@ fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
         if check.steady_only && !rung.steady || check.drawn.is_some_and(|drawn| drawn != is_drawn) {
             continue;
         }
+        if check.adds.is_some_and(|least| added(results).is_none_or(|adds| adds < least)) {
+            continue;
+        }
         let of_bond = results.runs.iter().filter_map(|run| run.metrics.get(&check.metric).copied());
         if let Some(samples) = Samples::new(of_bond.collect()) {
             named.push((samples.middle(Middle::Median), rung.rung.as_str()));
@@ -99,6 +104,17 @@ fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
         return figure;
     }
     figure.within(check.low, check.high, check.source.clone())
+}
+
+/// What the other links would add to the best one, as a share of it: the sum of all links alone
+/// over the best of them, less one.
+fn added(results: &Results) -> Option<f64> {
+    let of_run = |run: &RunRecord| {
+        let of = |metric: &str| run.metrics.get(metric).copied().filter(|share| *share > 0.0);
+        Some(of("of_best_alone")? / of("of_sum_alone")? - 1.0)
+    };
+    let samples = Samples::new(results.runs.iter().filter_map(of_run).collect())?;
+    Some(samples.middle(Middle::Median))
 }
 
 /// A scenario's checks: those that it requires as checks, the others as figures that inform.

@@ -211,10 +211,12 @@ fn read_check(mut section: Section<'_>) -> Option<SetCheck> {
     section.know(&["of"]);
     let steady_only = section.boolean("steady").unwrap_or(false);
     let drawn = section.boolean("drawn");
+    let adds = section.number("adds", Bounds::new(0.0, 100.0, ""));
     let (low, high) = (section.number("low", ratio), section.number("high", ratio));
     let source = section.text("source").unwrap_or_default();
     section.finish();
-    Some(SetCheck { name: name?, metric: metric?, reduce, steady_only, drawn, low, high, source })
+    let (name, metric) = (name?, metric?);
+    Some(SetCheck { name, metric, reduce, steady_only, drawn, adds, low, high, source })
 }
 
 #[cfg(test)]

@@ -141,9 +141,7 @@ impl Bond {
         if outcome.is_news {
             path.answered(now);
         }
-        if let Some(srtt) = path.rtt.smoothed() {
-            self.egress.set_rtt(id, srtt);
-        }
+        self.egress.set_rtt(id, &path.rtt);
         let Some(control) = self.paths.get_mut(id) else { return };
         control.loss.record(now, &path.rtt, &outcome);
         path.loss_permille = (control.loss.ratio() * 1000.0) as u16;

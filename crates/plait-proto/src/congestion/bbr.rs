@@ -210,7 +210,8 @@ impl Bbr {
             // It asks for more itself, and more gently.
             return;
         }
-        let is_due = now.since(self.probed_at) >= self.model.probe_interval(now, self.probes);
+        let is_due = now.since(self.probed_at) >= self.model.probe_interval(now, self.probes)
+            && self.model.may_ask_for_more();
         if is_due || is_asked_for {
             self.probes += 1;
             self.probed_at = now;

@@ -36,6 +36,8 @@ pub struct ResequencerStats {
     pub waiting_total_us: u64,
     /// Longest waiting time of a released packet.
     pub waiting_max_us: u64,
+    /// Longest timeout that was ever in force: no released packet waited longer.
+    pub timeout_max_us: u64,
     /// Released packets by waiting time: up to each of [`WAITING_BUCKETS_MS`], then longer.
     pub waiting_histogram: [u64; 10],
     /// Waiting now.
@@ -61,6 +63,11 @@ pub struct ResequencerStats {
 }
 
 impl ResequencerStats {
+    pub(super) fn note_timeout(&mut self, timeout: Duration) {
+        let us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
+        self.timeout_max_us = self.timeout_max_us.max(us);
+    }
+
     pub(super) fn count_released(&mut self, reason: Reason, waited: Duration) {
         let count = match reason {
             Reason::InOrder => &mut self.released.in_order,

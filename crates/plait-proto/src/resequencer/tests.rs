@@ -367,14 +367,16 @@ fn the_adaptive_timeout_moves_within_its_bounds_and_holds_for_what_waits() {
     let mut case = Case::new(ResequencerConfig::default());
     case.insert(1, 1);
     assert_eq!(case.resequencer.poll_timeout(), Some(Instant::ZERO + 100 * MS));
-    case.resequencer.set_timeout(30 * MS);
+    case.resequencer.set_timeout(30 * MS, Duration::ZERO);
     assert_eq!(case.resequencer.poll_timeout(), Some(Instant::ZERO + 30 * MS));
-    case.resequencer.set_timeout(Duration::from_secs(9));
+    case.resequencer.set_timeout(Duration::from_secs(9), Duration::ZERO);
     assert_eq!(case.resequencer.timeout(), 500 * MS);
-    case.resequencer.set_timeout(Duration::ZERO);
+    case.resequencer.set_timeout(Duration::from_secs(9), 900 * MS);
+    assert_eq!(case.resequencer.timeout(), 900 * MS, "a repair takes longer than the bound");
+    case.resequencer.set_timeout(Duration::ZERO, Duration::ZERO);
     assert_eq!(case.resequencer.timeout(), 5 * MS);
     let mut fixed = Case::paper();
-    fixed.resequencer.set_timeout(MS);
+    fixed.resequencer.set_timeout(MS, Duration::ZERO);
     assert_eq!(fixed.resequencer.timeout(), 50 * MS);
 }
 

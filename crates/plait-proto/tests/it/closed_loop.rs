@@ -108,6 +108,28 @@ fn what_a_link_loses_is_sent_again() {
     assert!(repaired >= 150, "{repaired} of about 250 lost packets");
 }
 
+/// A repair takes longer over such links than a gap is kept open for the spread of delays; it came
+/// late and was dropped.
+#[test]
+fn regression_over_far_links_the_first_repair_is_waited_for() {
+    let mut pair =
+        Pair::connected(setup(Algorithm::EarliestDelivery, congestion::Algorithm::Fixed));
+    for link in &mut pair.links {
+        link.delay = Duration::from_millis(300);
+    }
+    stream(&mut pair, 500, 1);
+    pair.links[0].loss_percent = 2;
+    let before = pair.delivered[PROVIDER].len();
+    let arrived = stream(&mut pair, 2000, 1);
+    assert!(arrived[before..].is_sorted(), "no disorder");
+    assert!(arrived.len() - before >= 1998, "{} arrived", arrived.len() - before);
+    let status = pair.sides[PROVIDER].status(pair.now);
+    let stats = status.peers[0].resequencer;
+    assert!(stats.known_lost > 10 && stats.late_dropped <= 2, "{stats:?}");
+    assert!(stats.waiting_max_us <= stats.timeout_max_us, "{stats:?}");
+    assert!((900_000..=2_000_000).contains(&stats.timeout_max_us), "{stats:?}");
+}
+
 #[test]
 fn the_last_packet_of_all_is_sent_again() {
     let mut pair = Pair::connected(setup(Algorithm::MinRtt, congestion::Algorithm::Fixed));

@@ -1,6 +1,6 @@
 //! When startup has found what the path carries.
 
-use super::model::Model;
+use super::model::{Model, permille};
 use crate::time::Duration;
 use crate::units::Rate;
 
@@ -47,7 +47,17 @@ impl FullPipe {
         let overruns = is_longer && round.lost_bytes > 0;
         let enough = model.gain_bytes(OWN_QUEUE_PERCENT).max(OWN_QUEUE_SEGMENTS * segment_bytes);
         let stands = has_queue && round.in_flight_min.is_some_and(|bytes| bytes >= enough);
-        if has_grown || (round.is_app_limited && !overruns && !stands) {
+        if has_grown {
+            return false;
+        }
+        // A queue that overran while the path looked for more has nothing to do with how much
+        // there was to send at the round's end.
+        let has_overrun = round.overrun_bytes >= LOST_SEGMENTS_IN_ROUND * segment_bytes
+            && permille(round.overrun_bytes, round.acked_bytes) >= LOSS_WITH_QUEUE_PERMILLE;
+        if has_overrun {
+            return true;
+        }
+        if round.is_app_limited && !overruns && !stands {
             return false;
         }
         let most = if is_longer { LOSS_WITH_QUEUE_PERMILLE } else { LOSS_PERMILLE };

@@ -28,7 +28,7 @@ const WINDOW_GAIN: u64 = 200;
 /// Time between probes in least round-trip times, and its bounds.
 const PROBE_RTTS: u32 = 8;
 const PROBE_INTERVAL_MIN: Duration = Duration::from_secs(1);
-const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(3);
+const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(6);
 /// Phases by which successive intervals differ, so that paths fall out of step.
 const PHASES: u64 = 8;
 /// A decline is seen for so long at least: processes that were late and what follows are shorter.
@@ -84,12 +84,16 @@ pub(super) fn permille(lost_bytes: u64, acked_bytes: u64) -> u64 {
 pub(super) struct Round {
     pub(super) acked_bytes: u64,
     pub(super) lost_bytes: u64,
+    /// Lost while the round trip showed a queue: the queue overran.
+    pub(super) overrun_bytes: u64,
     pub(super) rtt_min: Option<Duration>,
     pub(super) in_flight_min: Option<u64>,
     /// What was in flight when a packet left that arrived next to the first that was lost.
     pub(super) in_flight_at_loss: Option<u64>,
     /// Its latest sample was not of a full pipe.
     pub(super) is_app_limited: bool,
+    /// At some time in it there was too little to send.
+    pub(super) wanted_packets: bool,
 }
 
 impl Round {
@@ -121,6 +125,8 @@ pub(super) struct Model {
     way_back: Duration,
     pub(super) rounds: Rounds,
     pub(super) round: Round,
+    /// Throughout the latest whole round trip there was enough to send.
+    is_in_demand: bool,
     extra: ExtraAcked,
     loss: LossFloor,
     pub(super) policer: Policer,
@@ -184,9 +190,13 @@ impl Model {
         }
         self.round.acked_bytes += sample.acked_bytes;
         self.round.lost_bytes += sample.lost_bytes;
+        if sample.rtt.is_some_and(|rtt| self.min_rtt.queue_of(rtt) > Duration::ZERO) {
+            self.round.overrun_bytes += sample.lost_bytes;
+        }
         self.round.rtt_min = least(self.round.rtt_min, sample.rtt);
         self.round.in_flight_min = least(self.round.in_flight_min, Some(sample.in_flight_bytes));
         self.round.is_app_limited = sample.rate_is_app_limited;
+        self.round.wanted_packets |= sample.rate_is_app_limited;
         round_over
     }
 
@@ -206,6 +216,7 @@ impl Model {
     }
 
     pub(super) fn begin_round(&mut self) {
+        self.is_in_demand = !self.round.wanted_packets;
         self.rounds.begin();
         self.round = Round::default();
         self.extra.on_round();
@@ -404,6 +415,13 @@ impl Model {
     /// More than `in_flight_bytes` overran the path's queue.
     pub(super) fn bound(&mut self, in_flight_bytes: u64) {
         self.bound_bytes = Some(in_flight_bytes.max(self.bdp_bytes()));
+    }
+
+    /// Whether more of the path would be used. Over a far path each packet that a probe loses holds up
+    /// all that were sent in a round trip, so there it must be; near by, a probe costs little, and
+    /// what it finds lets the scheduler choose.
+    pub(super) fn may_ask_for_more(&self) -> bool {
+        self.is_in_demand || self.min_rtt.get().is_none_or(|rtt| rtt <= NEAR_RTT)
     }
 
     /// So much of what a probe would add may go beyond what is known to fit: queues are not longer

@@ -8,7 +8,7 @@ const GAIN_MIN: u64 = 75;
 /// A queue of a whole round trip takes this much off the gain, in per cent.
 const PERCENT: u128 = 25;
 /// So much more is taken off while the queue does not become shorter.
-const STEP: u64 = 8;
+const STEP: u64 = 4;
 /// A queue that stands is in all intervals of so long at least, and of twice as long at most.
 /// Longer would tell a wandering delay better, and let the queue of a slower path grow longer.
 const STANDS_FOR: Duration = Duration::from_millis(100);

@@ -225,6 +225,30 @@ fn a_long_path_with_a_short_queue_loses_little() {
     }
 }
 
+/// A flow that stands still for a round trip and then sends all at once lacks something to send in
+/// each round, and a startup that never ended sent each burst at 2.77 times the rate.
+#[test]
+fn regression_bursts_that_overrun_a_far_path_end_its_startup() {
+    let bursts = Demand::Bursts { bytes: 1_300_000, every: Duration::from_millis(1_200) };
+    let mut channel = Channel::new(clean(20, 600, 50), bursts);
+    channel.run_until(at(30_000));
+    assert!(!channel.controller.in_slow_start());
+    let stretch = channel.measure_until(at(60_000));
+    assert!(stretch.lost_permille < 20, "{stretch:?}");
+}
+
+/// Each probe sent its part of a burst at 1.25 times the rate, into 50 ms of queue; what was lost
+/// held up a round trip's worth of packets.
+#[test]
+fn regression_a_far_path_is_not_asked_for_more_than_is_wanted() {
+    let mut channel = Channel::new(clean(20, 600, 50), Demand::Endless);
+    channel.run_until(at(20_000));
+    channel.demand(Demand::Bursts { bytes: 1_000_000, every: Duration::from_millis(1_000) });
+    channel.run_until(at(24_000));
+    let stretch = channel.measure_until(at(60_000));
+    assert_eq!(stretch.dropped, 0, "{stretch:?}");
+}
+
 #[test]
 fn a_path_that_loses_in_runs_goes_on_being_used() {
     for rtt_ms in [20, 40, 100] {

@@ -117,16 +117,19 @@ fn regression_over_far_links_the_first_repair_is_waited_for() {
     for link in &mut pair.links {
         link.delay = Duration::from_millis(300);
     }
-    stream(&mut pair, 500, 1);
-    pair.links[0].loss_percent = 2;
+    // Until the round trips of before are forgotten.
+    for _ in 0..5 {
+        stream(&mut pair, 100, 1);
+    }
+    pair.links.iter_mut().for_each(|link| link.loss_percent = 2);
     let before = pair.delivered[PROVIDER].len();
     let arrived = stream(&mut pair, 2000, 1);
     assert!(arrived[before..].is_sorted(), "no disorder");
     assert!(arrived.len() - before >= 1998, "{} arrived", arrived.len() - before);
     let status = pair.sides[PROVIDER].status(pair.now);
     let stats = status.peers[0].resequencer;
-    assert!(stats.known_lost > 10 && stats.late_dropped <= 2, "{stats:?}");
-    assert!(stats.waiting_max_us <= stats.timeout_max_us, "{stats:?}");
+    assert!(stats.late_dropped <= 2 && stats.given_up <= 2, "{stats:?}");
+    assert!((600_000..=stats.timeout_max_us).contains(&stats.waiting_max_us), "{stats:?}");
     assert!((900_000..=2_000_000).contains(&stats.timeout_max_us), "{stats:?}");
 }
 

@@ -417,9 +417,9 @@ impl Model {
         self.bound_bytes = Some(in_flight_bytes.max(self.bdp_bytes()));
     }
 
-    /// Whether more of the path would be used. Over a far path each packet that a probe loses holds up
-    /// all that were sent in a round trip, so there it must be; near by, a probe costs little, and
-    /// what it finds lets the scheduler choose.
+    /// Whether more of the path would be used. Over a far path each packet that a probe loses holds
+    /// up all that were sent in a round trip, so there it must be; near by, a probe costs little,
+    /// and what it finds lets the scheduler choose.
     pub(super) fn may_ask_for_more(&self) -> bool {
         self.is_in_demand || self.min_rtt.get().is_none_or(|rtt| rtt <= NEAR_RTT)
     }

@@ -15,8 +15,9 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// round trip (BBR for 200 ms) sees the paths that it is going to use.
 const HOLD: Duration = Duration::from_secs(2);
 const SECOND: Duration = Duration::from_secs(1);
-/// A silence of this long is the end of what was offered.
-const IDLE: Duration = Duration::from_millis(500);
+/// A silence of this long is the end of what was offered: a flow that rests still sends a few
+/// packets each round trip, and between two pages there is hardly more.
+const IDLE: Duration = Duration::from_millis(200);
 /// A member is joined when more than this share of what quicker ones carry is offered.
 const JOINED_ABOVE_PERCENT: u64 = 85;
 /// It is left below this.

@@ -42,7 +42,7 @@ const REPAIRS_WAITED_FOR: u32 = 3;
 /// The first repair is waited for whatever the timer's bounds are, for so many hundredths of the
 /// least round-trip time of the farthest path: what arrives after its gap was given up is dropped.
 const FIRST_REPAIR_PERCENT: u32 = 150;
-/// No packet waits longer than this, whatever the peer makes of the round-trip times.
+/// Not longer than this, whatever the peer makes of the round-trip times.
 const FIRST_REPAIR_MAX: Duration = Duration::from_secs(2);
 
 /// Acknowledgements are sent this often while data arrives, or every srtt/8 if that is longer.

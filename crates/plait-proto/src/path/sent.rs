@@ -427,6 +427,9 @@ impl SentDatagrams {
                 self.note_newest(range.high);
             }
             let mut from = range.low.max(self.base);
+            if self.unacknowledged.has_plainly_none(from, range.high + 1) {
+                continue;
+            }
             while let Some(run) = self.unacknowledged.take_run(from, range.high + 1) {
                 self.slots_walked += u64::from(run.len());
                 self.in_flight.remove_run(run);
@@ -503,28 +506,36 @@ impl SentDatagrams {
             None => Instant::FAR_FUTURE,
         };
         let mut from = self.base;
-        while let Some(number) = self.in_flight.next(from, self.base + limit) {
-            from = number + 1;
-            self.slots_walked += 1;
-            let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { break };
-            // Whatever comes after it was sent later.
-            if sent.at > sent_before {
+        while let Some(run) = self.in_flight.run(from, self.base + limit) {
+            let is_young =
+                |number: &u64| self.outstanding[(number - self.base) as usize].at > sent_before;
+            // Whatever comes after a young one was sent later.
+            let young = run.highest().filter(is_young).and_then(|_| { run }.find(is_young));
+            let late = young.map_or(run, |young| run.below(young));
+            self.slots_walked += u64::from(late.len()) + u64::from(young.is_some());
+            self.in_flight.remove_run(late);
+            late.for_each(|number| self.lose_one(number, outcome));
+            if young.is_some() {
                 break;
             }
-            self.in_flight.remove(number);
-            sent.state = State::Lost;
-            self.in_flight_bytes -= u64::from(sent.bytes);
-            self.large.lost(number, sent.bytes);
-            outcome.lost_datagrams += 1;
-            outcome.lost_bytes += u64::from(sent.bytes);
-            let Some(kept) = sent.kept.take() else { continue };
-            match &mut self.lost {
-                Some(lost) if self.keeper.get(&kept).sends < SENDS_MAX => {
-                    lost.push(self.keeper.hand_over(kept))
-                }
-                // The peer counts it lost as well, and waits for it no longer.
-                _ => self.keeper.let_go(kept),
+            from = run.end();
+        }
+    }
+
+    fn lose_one(&mut self, number: u64, outcome: &mut AckOutcome) {
+        let Some(sent) = self.outstanding.get_mut((number - self.base) as usize) else { return };
+        sent.state = State::Lost;
+        self.in_flight_bytes -= u64::from(sent.bytes);
+        self.large.lost(number, sent.bytes);
+        outcome.lost_datagrams += 1;
+        outcome.lost_bytes += u64::from(sent.bytes);
+        let Some(kept) = sent.kept.take() else { return };
+        match &mut self.lost {
+            Some(lost) if self.keeper.get(&kept).sends < SENDS_MAX => {
+                lost.push(self.keeper.hand_over(kept))
             }
+            // The peer counts it lost as well, and waits for it no longer.
+            _ => self.keeper.let_go(kept),
         }
     }
 

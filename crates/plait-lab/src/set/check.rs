@@ -22,6 +22,17 @@ pub(super) struct SetCheck {
     pub(super) source: String,
 }
 
+impl SetCheck {
+    /// Whether it is about this scenario.
+    fn is_of(&self, rung: &Rung, runs: &[RunRecord]) -> bool {
+        let is_drawn = rung.rung.contains('@');
+        let adds_enough = |least: f64| added(runs).is_some_and(|adds| adds >= least);
+        (rung.steady || !self.steady_only)
+            && self.drawn.is_none_or(|drawn| drawn == is_drawn)
+            && self.adds.is_none_or(adds_enough)
+    }
+}
+
 /// From the scenarios' figures to one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Reduce {
@@ -69,20 +80,15 @@ impl Reduce {
 
 /// Each check as a figure; with several policies, over the scenarios under all of them.
 pub(super) fn figures(checks: &[SetCheck], rungs: &[Rung], results: &[Results]) -> Vec<Figure> {
-    checks.iter().map(|check| figure(check, rungs, results)).collect()
+    let runs = results.iter().map(|results| &*results.runs);
+    let all: Vec<(&Rung, &[RunRecord])> = rungs.iter().cycle().zip(runs).collect();
+    checks.iter().map(|check| figure(check, &all)).collect()
 }
 
-fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
+fn figure(check: &SetCheck, all: &[(&Rung, &[RunRecord])]) -> Figure {
     let mut named = Vec::new();
-    for (results, rung) in results.iter().zip(rungs.iter().cycle()) {
-        let is_drawn = rung.rung.contains('@');
-        if check.steady_only && !rung.steady || check.drawn.is_some_and(|drawn| drawn != is_drawn) {
-            continue;
-        }
-        if check.adds.is_some_and(|least| added(results).is_none_or(|adds| adds < least)) {
-            continue;
-        }
-        let of_bond = results.runs.iter().filter_map(|run| run.metrics.get(&check.metric).copied());
+    for (rung, runs) in all.iter().filter(|(rung, runs)| check.is_of(rung, runs)) {
+        let of_bond = runs.iter().filter_map(|run| run.metrics.get(&check.metric).copied());
         if let Some(samples) = Samples::new(of_bond.collect()) {
             named.push((samples.middle(Middle::Median), rung.rung.as_str()));
         }
@@ -108,12 +114,12 @@ fn figure(check: &SetCheck, rungs: &[Rung], results: &[Results]) -> Figure {
 
 /// What the other links would add to the best one, as a share of it: the sum of all links alone
 /// over the best of them, less one.
-fn added(results: &Results) -> Option<f64> {
+fn added(runs: &[RunRecord]) -> Option<f64> {
     let of_run = |run: &RunRecord| {
         let of = |metric: &str| run.metrics.get(metric).copied().filter(|share| *share > 0.0);
         Some(of("of_best_alone")? / of("of_sum_alone")? - 1.0)
     };
-    let samples = Samples::new(results.runs.iter().filter_map(of_run).collect())?;
+    let samples = Samples::new(runs.iter().filter_map(of_run).collect())?;
     Some(samples.middle(Middle::Median))
 }
 
@@ -156,7 +162,50 @@ fn of_cells(results: &Results) -> Vec<Figure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::score::tests::{run, rung};
     use super::*;
+
+    /// One link alone has 30 Mbit/s, the other `other`.
+    fn bond(mbit: f64, other: f64) -> Vec<RunRecord> {
+        let shares = [("of_best_alone", mbit / 30.0), ("of_sum_alone", mbit / (30.0 + other))];
+        vec![run("bond", &shares), run("alone:dsl", &[("load_mbit", 30.0)])]
+    }
+
+    fn told(check: &SetCheck, all: &[(Rung, Vec<RunRecord>)]) -> String {
+        let all: Vec<(&Rung, &[RunRecord])> =
+            all.iter().map(|(rung, runs)| (rung, &**runs)).collect();
+        let figure = figure(check, &all);
+        format!("{} {:?}", figure.name, figure.ok)
+    }
+
+    #[test]
+    fn a_check_is_about_the_scenarios_that_it_names() {
+        let all = [
+            (rung("rates/both", true), bond(40.0, 15.0)),
+            (rung("rates/tenth", true), bond(31.0, 3.0)),
+            (rung("loss/little", false), bond(29.0, 1.0)),
+            (rung("drawn/lossy@7", false), bond(36.0, 12.0)),
+            (rung("drawn/not-measured@8", false), vec![run("bond", &[])]),
+        ];
+        let check = SetCheck {
+            name: "share".into(),
+            metric: "of_best_alone".into(),
+            reduce: Reduce::Share { low: 1.0, high: f64::MAX },
+            steady_only: false,
+            drawn: None,
+            adds: None,
+            low: Some(0.9),
+            high: None,
+            source: "s".into(),
+        };
+        let of = |check: SetCheck| told(&check, &all);
+        assert_eq!(of(check.clone()), "share, of 4 false", "the one that adds little has less");
+        assert_eq!(of(SetCheck { adds: Some(0.09), ..check.clone() }), "share, of 3 true");
+        assert_eq!(of(SetCheck { adds: Some(0.11), ..check.clone() }), "share, of 2 true");
+        assert_eq!(of(SetCheck { steady_only: true, ..check.clone() }), "share, of 2 true");
+        assert_eq!(of(SetCheck { drawn: Some(true), ..check.clone() }), "share, of 1 true");
+        assert_eq!(of(SetCheck { drawn: Some(false), ..check }), "share, of 3 false");
+    }
 
     #[test]
     fn scenarios_are_reduced_to_one_figure() {

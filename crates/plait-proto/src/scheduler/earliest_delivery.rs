@@ -64,6 +64,8 @@ struct PathState {
     may_join: bool,
     /// Whether it belongs to the set that carries bulk traffic.
     is_member: bool,
+    /// It does not for carrying next to nothing.
+    is_negligible: bool,
     joined: Joined,
     /// Whether it gets bulk packets although nothing waits.
     turns: Turns,
@@ -396,7 +398,7 @@ impl Scheduler for EarliestDelivery {
             Health::Recovering { .. } => Part::Recovering,
             _ if state.trial.is_on() => Part::Tried,
             _ if state.is_member => Part::Carries,
-            _ => members::too_far(path, state),
+            _ => members::left_out_for(path, state),
         })
     }
 

@@ -20,6 +20,11 @@ pub enum Part {
         /// How long it takes one way.
         delay: Duration,
     },
+    /// What it adds is next to nothing beside the others.
+    TooLittle {
+        /// What the path would add.
+        rate: Rate,
+    },
     /// It is late, or loses much, beside the others.
     Bad,
     /// It was bad, and carries more with each round trip.
@@ -37,6 +42,10 @@ impl fmt::Display for Part {
                 f,
                 "carries no bulk traffic, since {rate} more do not make up for {} ms one way",
                 delay.as_millis()
+            ),
+            Self::TooLittle { rate } => write!(
+                f,
+                "carries no bulk traffic, since {rate} more are next to nothing beside the others"
             ),
             Self::Bad => {
                 f.write_str("carries copies only, since it is late or loses much beside the others")

@@ -19,6 +19,10 @@ const COVERED: Duration = Duration::from_millis(20);
 /// Of a member's delay only so many fifths count, so that a path at the border does not change the
 /// round trip back and forth.
 const MEMBER_FIFTHS: u64 = 4;
+/// A path of known capacity has to carry this part of the set's sum, in permille: each of its
+/// losses holds up what all of them carry. Of a member four fifths are asked, so that none comes
+/// and goes.
+const PART_PERMILLE: u64 = 20;
 /// What an access line carries that nobody has loaded yet.
 const USUAL_BITS_PER_SECOND: u64 = 20_000_000;
 /// A path that takes a quarter and this much longer is as good as the quickest.
@@ -129,9 +133,12 @@ impl Members {
             for path in class {
                 let state = states.touch(path.id);
                 let delay = expected_delay(path, state);
-                let pays = horizon.is_some_and(|horizon| delay <= horizon);
+                state.is_negligible = is_negligible(path, state, pipe, demand.load);
+                let is_worth_it = horizon.is_some_and(|horizon| delay <= horizon);
+                let pays = is_worth_it && !state.is_negligible;
                 let is_tried = !is_known(path, state) && is_near(delay, quickest);
-                let is_only_hope = quickest == delay && chosen.bits_per_second == 0;
+                let is_only_hope =
+                    horizon.is_none() && quickest == delay && chosen.bits_per_second == 0;
                 state.is_member = state.may_join && (pays || is_tried || is_only_hope);
                 state.joined.follow(view.now, state.is_member);
             }
@@ -213,14 +220,26 @@ impl Members {
 }
 
 /// Why a path of known capacity that is neither bad nor stalled is left out.
-pub(super) fn too_far(path: &PathView, state: &PathState) -> Part {
+pub(super) fn left_out_for(path: &PathView, state: &PathState) -> Part {
     let rate = Rate::from_bits_per_second(useful_rate(path));
+    if state.is_negligible {
+        return Part::TooLittle { rate };
+    }
     Part::TooFar { rate, delay: expected_delay(path, state) }
 }
 
 /// Capacity is a guess while the trial lasts.
 fn is_known(path: &PathView, state: &PathState) -> bool {
     path.capacity != Rate::ZERO && !state.trial.is_on()
+}
+
+/// Whether the path carries next to nothing of what the set does. What was sent over one that is
+/// still starting says nothing; and whoever sends on whatever is lost is held up by nobody.
+fn is_negligible(path: &PathView, state: &PathState, set: Pipe, load: BulkLoad) -> bool {
+    let fifths = if state.is_member { MEMBER_FIFTHS } else { 5 };
+    let part = set.bits_per_second / 1000 * PART_PERMILLE;
+    let is_small = is_known(path, state) && useful_rate(path) < part * fifths / 5;
+    is_small && !path.is_starting && !load.is_unresponsive
 }
 
 /// What arrives of what the path carries.

@@ -151,6 +151,35 @@ fn what_is_made_of_a_path_is_told() {
     let words = parts(&case).map(|part| part.map(|part| part.to_string()).unwrap_or_default());
     let far = "carries no bulk traffic, since 5.0 Mbit/s more do not make up for 150 ms one way";
     assert_eq!(words, ["carries bulk traffic", far]);
+    assert_eq!(part_of_a_small_one(100, 2), Some(Part::Carries));
+    let little = part_of_a_small_one(100, 1).map(|part| part.to_string()).unwrap_or_default();
+    let words =
+        "carries no bulk traffic, since 1.0 Mbit/s more are next to nothing beside the others";
+    assert_eq!(little, words);
+}
+
+/// What is made of the quicker of two paths, which carries little.
+fn part_of_a_small_one(large_mbit: u64, small_mbit: u64) -> Option<Part> {
+    let paths = [link(0, large_mbit, 50).build(), link(1, small_mbit, 26).in_flight(7500).build()];
+    let mut case = Case::knowing(&paths);
+    case.decide(&paths, bulk(PLENTY));
+    case.scheduler.part(&View { now: case.now, paths: &paths }, paths[1].id)
+}
+
+/// A fiftieth of the sum, for a member four fifths of that: 290 Mbit/s at 47 ms beside 2.8 at 26
+/// behind a policer, whose losses held up what both carried: 139 Mbit/s.
+#[test]
+fn regression_a_quick_path_that_carries_next_to_nothing_carries_no_bulk_traffic() {
+    let paths = |mbit| [link(0, 290, 47).in_flight(7500).build(), link(1, mbit, 26).build()];
+    let mut case = Case::knowing(&paths(9));
+    let decisions = [9, 5, 4, 5, 6].map(|mbit| case.decide(&paths(mbit), bulk(PLENTY)));
+    assert_eq!(decisions, ["1", "1", "0+1", "0+1", "1"]);
+    let unresponsive = BulkLoad { is_unresponsive: true, ..BulkLoad::default() };
+    let packet = PacketInfo { load: unresponsive, ..bulk(PLENTY) };
+    assert_eq!(case.decide(&paths(2), packet), "1", "nobody waits for what it loses");
+    let starting = |path| PathView { is_starting: true, ..path };
+    let young = [paths(2)[0], starting(paths(2)[1])];
+    assert_eq!(case.decide(&young, bulk(PLENTY)), "1", "nobody knows what it carries");
 }
 
 /// 220 Mbit/s into 100: no window has to grow.

@@ -1,6 +1,13 @@
 //! The command line as a script sees it: exit status, JSON Lines, errors on standard error.
 
 use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Outside a lab, `clean` ends what another test has begun for it to spare: one at a time.
+fn alone_with_clean() -> MutexGuard<'static, ()> {
+    static CLEANS: Mutex<()> = Mutex::new(());
+    CLEANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn lab(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plait-lab"));
@@ -20,6 +27,7 @@ fn record_types(output: &Output) -> Vec<String> {
 
 #[test]
 fn json_lines_end_in_a_summary() {
+    let _alone = alone_with_clean();
     for arguments in [&["verify", "--list", "--json"][..], &["clean", "--json"]] {
         let output = lab(arguments);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -57,17 +65,27 @@ fn an_error_inside_comes_out_with_its_status() {
     assert!(text.starts_with("error: ") && !text.contains('\x1b'), "{text}");
 }
 
-/// `verify bond.6` runs these very tests inside a lab: `clean` must spare the lab around it.
+/// `verify bond.6` runs these very tests inside a lab, in a clone that is a lab's folder.
 #[test]
-fn clean_spares_the_lab_around_it() {
+fn regression_clean_inside_a_lab_touches_nothing() {
+    let _alone = alone_with_clean();
+    let parent = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("clean-inside");
+    let folder = parent.join("plait-lab-4194304-clone");
+    std::fs::create_dir_all(&folder).expect("the folder can be written");
+    std::fs::write(folder.join(".plait-lab-owner"), "4194304:1").expect("a file in it as well");
     let lab = env!("CARGO_BIN_EXE_plait-lab");
     let script = format!("sleep 20 & S=$!; {lab} clean >/dev/null; kill $S");
-    let status = std::process::Command::new("sh")
-        .args(["-c", &script])
-        .env("PLAIT_NETNS_INSIDE", "4194304:1")
-        .status()
-        .expect("a shell");
-    assert!(status.success(), "the sleeping process was still there to be ended");
+    let run = |inside: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).env("TMPDIR", &parent).env("PLAIT_NETNS_INSIDE", inside);
+        command.status().expect("a shell")
+    };
+    // As the lab around it, and as one that is not to be found.
+    for inside in ["4194304:1", "4194304:2"] {
+        assert!(run(inside).success(), "the sleeping process was still there to be ended");
+        assert!(folder.exists(), "a lab's folder was removed from inside a lab");
+    }
+    std::fs::remove_dir_all(&parent).expect("the folder is the test's own");
 }
 
 const SCENARIO: &str = r#"name = "cli/bad"

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn policies_are_read_by_name() {
-        for name in ["default", "min-rtt", "ecf/bbr", "earliest-delivery/cubic", "open/fixed"] {
+        for name in ["default", "min-rtt", "ecf/gauge", "earliest-delivery/cubic", "open/fixed"] {
             assert_eq!(policy(name).name(), name);
         }
         let controller = |name| policy(name).congestion.map(|config| config.algorithm);
@@ -106,7 +106,7 @@ mod tests {
         let default = scheduler::Algorithm::default();
         assert_eq!(controller("default"), default.default_congestion().map(|own| own.algorithm));
         assert_eq!(policy("default").scheduler, default.into());
-        assert_eq!(policy("ecf/bbr").scheduler.algorithm, scheduler::Algorithm::Ecf);
+        assert_eq!(policy("ecf/gauge").scheduler.algorithm, scheduler::Algorithm::Ecf);
     }
 
     #[test]

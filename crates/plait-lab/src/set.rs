@@ -201,14 +201,40 @@ impl Set {
     pub(crate) fn figures(name: &str, is_quick: bool, on: On) -> Result<Vec<Figure>> {
         let set = Self::named(name)?;
         let args = set.with_number(&RunArgs { quick: is_quick, ..RunArgs::of(name, on) });
-        let plans = set.plans(&args)?;
+        set.figures_with(&args)
+    }
+
+    /// What a set's checks of drawn scenarios find, on the simulator, where links are drawn from a
+    /// number that lies `beyond` the day's.
+    pub(crate) fn figures_of_drawn(name: &str, is_quick: bool, beyond: u64) -> Result<Vec<Figure>> {
+        let mut set = Self::named(name)?;
+        set.manifest.checks.retain(|check| check.drawn == Some(true));
+        let of_day = set.with_number(&RunArgs { quick: is_quick, ..RunArgs::of(name, On::Sim) });
+        let draw_from = of_day.draw_from.map(|number| number + beyond);
+        let only = Some("/drawn/".to_owned());
+        let mut figures = set.figures_with(&RunArgs { draw_from, only, ..of_day })?;
+        let number = draw_from.unwrap_or_default();
+        for figure in &mut figures {
+            figure.name = format!("from {number}: {}", figure.name);
+        }
+        Ok(figures)
+    }
+
+    fn figures_with(&self, args: &RunArgs) -> Result<Vec<Figure>> {
+        let plans = self.plans(args)?;
         let started = Instant::now();
-        let engine = Engine { name, on: args.on, plans: &plans.all, shard: None, leaves_out: true };
+        let engine = Engine {
+            name: &self.manifest.name,
+            on: args.on,
+            plans: &plans.all,
+            shard: None,
+            leaves_out: true,
+        };
         let runs = engine.carry_out(&mut Known::default(), |_| Ok(()))?;
         let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
         let results: Vec<Results> = evaluated.collect();
         let climbed = Climbed::new(&plans, &results);
-        let mut figures = check::figures(&set.manifest.checks, &plans.rungs, &results);
+        let mut figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
         figures.extend(args.draw_from.map(|number| Figure::count("drawn from", number)));
         let own: Vec<&Score> = climbed.scores.iter().flatten().collect();
         figures.push(Figure::count("scenarios", own.len() as u64));

@@ -10,6 +10,7 @@ use crate::output::{self, Align, Meter, Output, Table, Verdict};
 use crate::set::Set;
 use records::{Checked, Records, Thoroughness};
 
+mod any_link;
 mod back_ends;
 mod clear_text;
 mod cost;
@@ -72,6 +73,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),
+    ("link.1", any_link::check_world),
+    ("link.4", any_link::check_beside),
+    ("link.6", scenes::rows::check_sums),
     ("promise.1", |effort| Set::figures("ladder", effort.is_quick(), On::Sim)),
     ("promise.6", promise::measure::check),
     ("scenes.1", scenes::checks::check),

@@ -113,8 +113,8 @@ fn what_netns_cannot_run_is_an_error_with_a_remedy() {
     let controller = refused("via", "controller = \"fixed\", via", &[]);
     assert!(controller.contains("app.one: the kernel has no TCP congestion controller"));
     assert!(controller.contains("choose another, or choose --on sim"), "{controller}");
-    let web = refused("\"tcp\"", "\"web\"", &[]);
-    assert!(web.contains("app.one: kind = \"web\" has no form on netns yet"), "{web}");
+    let web = refused("\"tcp\"", "\"web\", recovery = \"quic\"", &[]);
+    assert!(web.contains("app.one: pages over QUIC are not on netns yet"), "{web}");
     let hidden = refused("", "", &["--out", "/run/x.jsonl"]);
     assert!(hidden.contains("/run/x.jsonl: ") && hidden.contains("elsewhere"), "{hidden}");
     let meant = refused("\"netns\"", "\"sim\"", &[]);

@@ -222,11 +222,11 @@ fn namespaces_are_refused_and_the_remedy_is_told() {
     };
     assert!(refused(&folder("sim-only", "", "")).contains("meant for the simulator alone"));
     let both = folder("both", "duration_s = 2", "duration_s = 2\nbackends = [\"sim\", \"netns\"]");
-    let web = "\n[[app]]\nname = \"pages\"\nkind = \"web\"\n";
+    let web = "\n[[app]]\nname = \"pages\"\nkind = \"web\"\nrecovery = \"quic\"\n";
     let scenario = both.join("small/two-links.toml");
     let text = fs::read_to_string(&scenario).unwrap() + web;
     fs::write(&scenario, text).unwrap();
-    assert!(refused(&both).contains("app.pages: kind = \"web\" has no form on netns"));
+    assert!(refused(&both).contains("app.pages: pages over QUIC are not on netns"));
 }
 
 #[test]

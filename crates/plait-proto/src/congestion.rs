@@ -6,11 +6,11 @@
 //! owner's work. What a byte is, payload or the whole packet, is also the owner's choice, as long
 //! as the segment size, the events and the window are counted alike.
 
-mod bbr;
 mod config;
 mod cubic;
 mod cubic_linux;
 mod fixed;
+mod gauge;
 mod hystart;
 mod hystart_plus_plus;
 mod new_reno;
@@ -19,11 +19,11 @@ mod slow_start;
 #[cfg(test)]
 mod tests;
 
-pub use bbr::Bbr;
 pub use config::{Algorithm, ControllerConfig, SlowStart, UnknownAlgorithm, UnknownSlowStart};
 pub use cubic::Cubic;
 pub use cubic_linux::CubicLinux;
 pub use fixed::Fixed;
+pub use gauge::Gauge;
 pub use new_reno::NewReno;
 
 use crate::time::{Duration, Instant};

@@ -255,14 +255,14 @@ pub const CONGESTION: Options<Loop> = &[
                 Some(Controller::NewReno),
                 Some(Controller::Cubic),
                 Some(Controller::CubicLinux),
-                Some(Controller::Bbr),
+                Some(Controller::Gauge),
                 Some(Controller::Fixed),
             ],
             name: |controller| controller.map_or("none", Controller::name),
         },
         |config: &mut Loop| &mut config.algorithm,
     )
-    .absent("`bbr` with `earliest-delivery`, `cheapest-first`, `blest` and `ecf`, else `none`"),
+    .absent("`gauge` with `earliest-delivery`, `cheapest-first`, `blest` and `ecf`, else `none`"),
     &Field::new(
         "slow_start",
         "how the first slow start ends",

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bbr, Controller, Cubic, CubicLinux, Fixed, NewReno, Start};
+use super::{Controller, Cubic, CubicLinux, Fixed, Gauge, NewReno, Start};
 
 /// A congestion controller, by its field's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -22,9 +22,9 @@ pub enum Algorithm {
     /// `cubic-linux`: CUBIC as Linux computes it up to 6.18, in whole segments and by RFC 8312. For
     /// senders that stand for a kernel's.
     CubicLinux,
-    /// `bbr`: sends at the rate at which data arrives, probes for more, and keeps the queue short
-    /// (draft-ietf-ccwg-bbr, with deviations). Bears random loss and deep buffers.
-    Bbr,
+    /// `gauge`: plait's own. Sends at the rate at which data arrives, probes for more, and keeps the
+    /// queue short. Descends from BBR (draft-ietf-ccwg-bbr). Bears random loss and deep buffers.
+    Gauge,
     /// `fixed`: a constant window, whatever happens. For tests, and for links whose capacity is
     /// known and not shared.
     Fixed,
@@ -33,7 +33,7 @@ pub enum Algorithm {
 impl Algorithm {
     /// All algorithms.
     pub const ALL: [Self; 5] =
-        [Self::NewReno, Self::Cubic, Self::CubicLinux, Self::Bbr, Self::Fixed];
+        [Self::NewReno, Self::Cubic, Self::CubicLinux, Self::Gauge, Self::Fixed];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
@@ -41,7 +41,7 @@ impl Algorithm {
             Self::NewReno => "new-reno",
             Self::Cubic => "cubic",
             Self::CubicLinux => "cubic-linux",
-            Self::Bbr => "bbr",
+            Self::Gauge => "gauge",
             Self::Fixed => "fixed",
         }
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Algorithm {
 /// The name of no congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, bbr and fixed"
+    "unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, gauge and fixed"
 )]
 pub struct UnknownAlgorithm(pub String);
 
@@ -149,7 +149,7 @@ impl ControllerConfig {
             Algorithm::CubicLinux => {
                 Box::new(CubicLinux::new(start, self.slow_start.unwrap_or(SlowStart::HyStart)))
             }
-            Algorithm::Bbr => Box::new(Bbr::new(start)),
+            Algorithm::Gauge => Box::new(Gauge::new(start)),
             Algorithm::Fixed => Box::new(Fixed::new(self.fixed_window_bytes)),
         }
     }

@@ -1,7 +1,7 @@
 //! Rules one by one, with numbers worked out by hand; `growth.rs` has the course of a
 //! window, `random.rs` what holds always.
 
-mod bbr;
+mod gauge;
 mod growth;
 mod random;
 

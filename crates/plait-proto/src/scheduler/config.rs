@@ -81,7 +81,7 @@ impl Algorithm {
             | Self::MinRtt
             | Self::InverseRtt => None,
             Self::EarliestDelivery | Self::CheapestFirst | Self::Blest | Self::Ecf => {
-                Some(congestion::Algorithm::Bbr.into())
+                Some(congestion::Algorithm::Gauge.into())
             }
         }
     }

@@ -47,7 +47,7 @@ fn regression_copies_that_are_lost_do_not_multiply() {
 fn regression_a_gateway_sleeps_while_its_only_link_is_dead() {
     let algorithm = Algorithm::EarliestDelivery;
     let mut pair =
-        Pair::connected(Setup { links: 1, ..setup(algorithm, congestion::Algorithm::Bbr) });
+        Pair::connected(Setup { links: 1, ..setup(algorithm, congestion::Algorithm::Gauge) });
     stream(&mut pair, 50, 1);
     pair.links[0].up = false;
     pair.send(CUSTOMER, &[packet(CUSTOMER, 1, 50)]);

@@ -250,7 +250,7 @@ fn a_pinned_burst_waits_for_its_path_though_the_other_has_room() {
 
 #[test]
 fn a_pinned_packet_is_not_sent_again_because_its_path_is_slow() {
-    let mut pair = closed(Algorithm::EarliestDelivery, congestion::Algorithm::Bbr);
+    let mut pair = closed(Algorithm::EarliestDelivery, congestion::Algorithm::Gauge);
     OVER_SECOND.pin(&mut pair, 1);
     stream(&mut pair, &[OVER_SECOND, FREE], 300, 1);
     pair.links[1].delay = Duration::from_millis(47);

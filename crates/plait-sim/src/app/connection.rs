@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use plait_proto::congestion::{ControllerConfig, SlowStart};
+use plait_proto::congestion::{Algorithm, ControllerConfig, SlowStart};
 use plait_proto::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Outbox, Place};
 use crate::error::WorldError;
 use crate::packet::{End, Packet, Protocol};
-use crate::scenario::app::TcpKind;
+use crate::scenario::app::{BBR, TcpKind};
 use crate::tcp::{
     Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source,
     TcpReceiver, TcpSender,
@@ -30,7 +30,10 @@ pub(super) struct Ends {
 /// What a scenario's words mean for both ends; `source` is what there is to send.
 pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends, WorldError> {
     let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
-    let algorithm = kind.controller.parse();
+    let algorithm = match kind.controller.as_str() {
+        BBR => Ok(Algorithm::Gauge),
+        other => other.parse(),
+    };
     // The scenario names the RFC, the model the threshold.
     let recovery = match kind.recovery.as_str() {
         "rfc6675" if !kind.sack => Recovery::NewReno,

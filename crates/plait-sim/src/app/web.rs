@@ -14,8 +14,7 @@ use crate::prng::Prng;
 use crate::scenario::app::WebSpec;
 use crate::tcp::{Segment, Source};
 
-/// What a browser asks for an object with: a request line and its headers.
-const REQUEST_BYTES: u64 = 400;
+const REQUEST_BYTES: u64 = WebSpec::REQUEST_BYTES as u64;
 
 /// A client and a server, as two connections of the model: requests and responses.
 #[derive(Debug)]
@@ -71,7 +70,8 @@ impl Web {
     }
 
     fn start_page(&mut self, now: Instant, out: &mut Outbox) {
-        let objects = (0..self.spec.objects).map(|_| self.draw_object()).collect();
+        let objects =
+            (0..self.spec.objects).map(|_| self.spec.draw_object(&mut self.prng)).collect();
         let mut page = Page { started_at: now, objects, fetchers: BTreeMap::new() };
         let (app, data_to) = (self.place.app, self.place.data_to);
         for _ in 0..self.spec.connections {
@@ -92,13 +92,6 @@ impl Web {
             page.fetchers.insert(stream, fetcher);
         }
         self.page = Some(page);
-    }
-
-    /// The logarithm of a size is spread evenly between those of the bounds.
-    fn draw_object(&mut self) -> u64 {
-        let (low, high) = self.spec.object_bytes;
-        let share = (self.prng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        (low as f64 * (high as f64 / low as f64).powf(share)).round() as u64
     }
 
     fn drain(&mut self, now: Instant, stream: u32, out: &mut Outbox) {

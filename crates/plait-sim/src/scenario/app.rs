@@ -6,6 +6,7 @@ use plait_toml::{Bounds, Node, Problem, Section, Value};
 
 use super::error::no_such;
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
+use crate::prng::Prng;
 use crate::tcp::ReceiverConfig;
 
 /// An application: a sender at one end, a receiver at the other.
@@ -137,6 +138,18 @@ pub struct WebSpec {
     pub think: Duration,
     /// The senders' TCP.
     pub tcp: TcpKind,
+}
+
+impl WebSpec {
+    /// What a browser asks for an object with: a request line and its headers.
+    pub const REQUEST_BYTES: usize = 400;
+
+    /// The size of an object: its logarithm is spread evenly between those of the bounds.
+    pub fn draw_object(&self, prng: &mut Prng) -> u64 {
+        let (low, high) = self.object_bytes;
+        let share = (prng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        (low as f64 * (high as f64 / low as f64).powf(share)).round() as u64
+    }
 }
 
 /// A bulk transfer.
@@ -441,8 +454,15 @@ fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
     ONLY.to_owned()
 }
 
+/// A sender with BBR. The paths' own controller, which descends from it, stands for it.
+pub(crate) const BBR: &str = "bbr";
+
+fn controller_name(algorithm: congestion::Algorithm) -> &'static str {
+    if algorithm == congestion::Algorithm::Gauge { BBR } else { algorithm.name() }
+}
+
 fn read_tcp(section: &mut Section<'_>) -> TcpKind {
-    let controllers = congestion::Algorithm::ALL.map(congestion::Algorithm::name);
+    let controllers = congestion::Algorithm::ALL.map(controller_name);
     let default = congestion::Algorithm::CubicLinux.name();
     let mut word = |key, known: &[&str], default: &str| match section.text(key) {
         Some(word) => {

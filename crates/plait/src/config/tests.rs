@@ -83,7 +83,7 @@ fn what_is_left_out_has_its_default() {
     let allowed: Vec<_> = peer.allowed_ips.iter().map(|p| p.value.to_string()).collect();
     assert_eq!(allowed, ["0.0.0.0/0", "fd99::1/128"]);
     assert_eq!(config.tuning.scheduler.algorithm, Algorithm::EarliestDelivery);
-    assert_eq!(config.tuning.congestion, Some(congestion::Algorithm::Bbr.into()));
+    assert_eq!(config.tuning.congestion, Some(congestion::Algorithm::Gauge.into()));
     assert_eq!(config.tuning.order, Order::Flow);
     assert_eq!(config.tuning.resequencer.timer, Timer::ADAPTIVE);
     assert!(config.tuning.resequencer.release_known_lost);

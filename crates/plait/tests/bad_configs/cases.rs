@@ -317,7 +317,7 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "a window without the fixed controller", "[congestion]\nwindow_bytes = 65536\n" after good,
         [
-            "gw.toml:9: [congestion] window_bytes: has no effect with algorithm = \"bbr\"",
+            "gw.toml:9: [congestion] window_bytes: has no effect with algorithm = \"gauge\"",
             "remove it; it belongs to algorithm = \"fixed\""
         ]
     ),
@@ -325,7 +325,7 @@ pub(crate) const CASES: &[Case] = &[
         "a slow start without a controller that has one",
         "[congestion]\nslow_start = \"hystart\"\n" after good,
         [
-            "gw.toml:9: [congestion] slow_start: has no effect with algorithm = \"bbr\"",
+            "gw.toml:9: [congestion] slow_start: has no effect with algorithm = \"gauge\"",
             "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\""
         ]
     ),

@@ -69,7 +69,7 @@ mod tests {
                            timeout_max_ms = 500\nlate = \"drop\"\nloss_detection = \"known\"\n\
                            buffer_bytes_max = 16777216\n";
         let closed = "mtu = 1000\n[bond.scheduler]\nalgorithm = \"earliest-delivery\"\n\
-                      delay_cost = 0.15\n[bond.congestion]\nalgorithm = \"bbr\"\n";
+                      delay_cost = 0.15\n[bond.congestion]\nalgorithm = \"gauge\"\n";
         assert_eq!(written("inner_mtu = 1000\n"), format!("{closed}{resequencer}"));
         let min_rtt = "[bond.scheduler]\nalgorithm = \"min-rtt\"\n";
         let open = format!("mtu = 1500\n{min_rtt}[bond.congestion]\nalgorithm = \"none\"\n");

@@ -10,12 +10,11 @@ pub(super) enum NetnsError {
          \"netns\" to its backends"
     )]
     NotMeant { name: String },
-    /// An application that only the simulator has.
+    /// Pages over QUIC, which only the simulator has.
     #[error(
-        "app.{app}: kind = \"{kind}\" has no form on netns yet; choose --on sim, or take the \
-         application out"
+        "app.{app}: pages over QUIC are not on netns yet; choose a recovery of TCP, or --on sim"
     )]
-    Kind { app: String, kind: &'static str },
+    QuicPages { app: String },
     /// Something that only the simulator has so far.
     #[error("{what}: not on netns yet; take it out, or choose --on sim")]
     NotYet { what: String },

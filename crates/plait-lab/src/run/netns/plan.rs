@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plait_net::netns::NetNs;
-use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via};
+use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, WebSpec};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
@@ -49,8 +49,12 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
     let mut flows = 0;
     for app in &scenario.apps {
         match &app.traffic {
-            Traffic::Web(_) => {
-                return Err(NetnsError::Kind { app: app.name.clone(), kind: "web" });
+            Traffic::Web(web) if web.tcp.is_quic() => {
+                return Err(NetnsError::QuicPages { app: app.name.clone() });
+            }
+            Traffic::Web(web) => {
+                flows += web.connections;
+                check_kernel_tcp(app, &web.tcp)?;
             }
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
@@ -59,15 +63,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
                 flows += tcp.flows;
                 check_quic(app, &tcp.tcp)?;
             }
-            Traffic::Tcp(tcp) if tcp.tcp.paced => {
-                return Err(NetnsError::Paced { app: app.name.clone() });
-            }
-            Traffic::Tcp(tcp) if !tcp.tcp.undo => {
-                return Err(NetnsError::Undo { app: app.name.clone() });
-            }
             Traffic::Tcp(tcp) => {
                 flows += tcp.flows;
-                kernel_controller(app, &tcp.tcp)?;
+                check_kernel_tcp(app, &tcp.tcp)?;
             }
         }
     }
@@ -77,6 +75,17 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
         recovery_of(scenario, side, &Machine::detect().kernel)?;
     }
     Ok(())
+}
+
+/// Whether the kernel's TCP is what an application asks for.
+fn check_kernel_tcp(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
+    if tcp.paced {
+        return Err(NetnsError::Paced { app: app.name.clone() });
+    }
+    if !tcp.undo {
+        return Err(NetnsError::Undo { app: app.name.clone() });
+    }
+    kernel_controller(app, tcp).map(|_| ())
 }
 
 /// Whether the lab's QUIC is what an application asks for.
@@ -93,10 +102,12 @@ fn check_quic(app: &AppSpec, quic: &TcpKind) -> Result<(), NetnsError> {
 }
 
 /// The applications that use the kernel's TCP.
-fn kernel_tcp(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &TcpSpec)> {
+fn kernel_tcp(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &TcpKind)> {
     scenario.apps.iter().filter_map(|app| match &app.traffic {
-        Traffic::Tcp(tcp) if !tcp.tcp.is_quic() => Some((app, tcp)),
-        _ => None,
+        Traffic::Tcp(TcpSpec { tcp, .. }) | Traffic::Web(WebSpec { tcp, .. }) => {
+            (!tcp.is_quic()).then_some((app, tcp))
+        }
+        Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => None,
     })
 }
 
@@ -105,11 +116,11 @@ fn sack_of(scenario: &Scenario) -> Result<bool, NetnsError> {
     let mut found: Option<(&str, bool)> = None;
     for (app, tcp) in kernel_tcp(scenario) {
         match found {
-            Some((other, known)) if known != tcp.tcp.sack => {
+            Some((other, known)) if known != tcp.sack => {
                 let (app, other) = (app.name.clone(), other.to_owned());
                 return Err(NetnsError::Sacks { app, other });
             }
-            _ => found = Some((&app.name, tcp.tcp.sack)),
+            _ => found = Some((&app.name, tcp.sack)),
         }
     }
     Ok(found.is_none_or(|(_, sack)| sack))
@@ -189,9 +200,9 @@ fn recovery_of<'a>(
 ) -> Result<Option<&'a str>, NetnsError> {
     let mut found: Option<(&str, &str)> = None;
     for (app, tcp) in kernel_tcp(scenario).filter(|(app, _)| app.direction == direction) {
-        let recovery = tcp.tcp.recovery.as_str();
+        let recovery = tcp.recovery.as_str();
         // Without SACK every kernel counts duplicate ACKs (RFC 6582).
-        let is_old = recovery != "rack-tlp" && tcp.tcp.sack;
+        let is_old = recovery != "rack-tlp" && tcp.sack;
         if is_old && release(kernel).is_none_or(|known| known >= RACK_ALONE) {
             return Err(NetnsError::Recovery {
                 app: app.name.clone(),
@@ -260,7 +271,11 @@ mod tests {
     #[test]
     fn what_netns_lacks_is_refused_with_a_remedy() {
         for (app, expected) in [
-            ("{ name = \"a\", kind = \"web\", via = \"dsl\" }", "kind = \"web\""),
+            (
+                "{ name = \"a\", kind = \"web\", recovery = \"quic\", via = \"dsl\" }",
+                "pages over QUIC",
+            ),
+            ("{ name = \"a\", kind = \"web\", paced = true, via = \"dsl\" }", "paced = false"),
             ("{ name = \"a\", kind = \"tcp\", flows = 201, via = \"dsl\" }", "201 where"),
             ("{ name = \"a\", kind = \"tcp\", undo = false, via = \"dsl\" }", "undo = true"),
             ("{ name = \"a\", kind = \"tcp\", paced = true, via = \"dsl\" }", "paced = false"),

@@ -4,7 +4,6 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,11 +18,10 @@ use plait_sim::tcp::ReceiverConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::site::Ends;
+use super::term::{SLEEP_MAX, Term, is_pause};
 use super::udp::port_of;
 use crate::emulator::Epoch;
 
-/// Longest sleep in a call: how soon a stop is noticed.
-const SLEEP_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 256 << 10;
 /// Connections that wait to be taken: as many as one application may have, and some.
 const BACKLOG: i32 = 256;
@@ -52,8 +50,7 @@ pub(super) struct TcpApp {
 #[derive(Debug)]
 struct Shared {
     plan: TcpPlan,
-    epoch: Epoch,
-    quit: AtomicBool,
+    term: Term,
     state: Mutex<State>,
 }
 
@@ -110,8 +107,8 @@ impl TcpApp {
             sampled_at: plan.start,
             failure: None,
         };
-        let (quit, state) = (AtomicBool::new(false), Mutex::new(state));
-        let shared = Arc::new(Shared { plan, epoch, quit, state });
+        let (term, state) = (Term::until(plan.stop, epoch), Mutex::new(state));
+        let shared = Arc::new(Shared { plan, term, state });
         let mut app = Self { shared, threads: Vec::new() };
         for flow in 0..flows as usize {
             let opened = ends.sender.0.run_in(|| -> Result<Socket> {
@@ -144,7 +141,7 @@ impl TcpApp {
 
     /// Asks the kernel where the senders are now.
     pub(super) fn sample(&self) {
-        self.shared.lock().sample(self.shared.epoch.now());
+        self.shared.lock().sample(self.shared.term.now());
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -182,7 +179,7 @@ impl TcpApp {
 
 impl Drop for TcpApp {
     fn drop(&mut self) {
-        self.shared.quit.store(true, Ordering::Relaxed);
+        self.shared.term.quit();
         for thread in self.threads.drain(..) {
             let _panicked = thread.join();
         }
@@ -216,33 +213,13 @@ impl Shared {
         self.state.lock().expect("no thread panics while it holds an application's lock")
     }
 
-    fn quits(&self) -> bool {
-        self.quit.load(Ordering::Relaxed)
-    }
-
-    /// Whether the application has not stopped.
-    fn goes_on(&self) -> bool {
-        !self.quits() && self.epoch.now() < self.plan.stop
-    }
-
-    /// Sleeps until `at`; says whether it was reached.
-    fn wait_until(&self, at: Instant) -> bool {
-        loop {
-            let left = at.since(self.epoch.now());
-            if left.is_zero() || self.quits() {
-                return left.is_zero();
-            }
-            std::thread::sleep(left.min(SLEEP_MAX));
-        }
-    }
-
     fn send(&self, flow: usize, socket: Socket, to: SocketAddrV4) -> Result<()> {
         // Unsent data must not go on after the stop.
         socket.set_linger(Some(Duration::ZERO))?;
-        if !self.wait_until(self.plan.start) {
+        if !self.term.wait_until(self.plan.start) {
             return Ok(());
         }
-        let limit = self.plan.stop.since(self.epoch.now());
+        let limit = self.plan.stop.since(self.term.now());
         match socket.connect_timeout(&SocketAddr::from(to).into(), limit) {
             // Nothing passed as long as it ran.
             Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(()),
@@ -254,10 +231,10 @@ impl Shared {
         self.lock().flows[flow].socket = Some(Arc::clone(&stream));
         let sent = self.write(&stream);
         if sent.is_ok() {
-            self.wait_until(self.plan.stop);
+            self.term.wait_until(self.plan.stop);
         }
         let mut state = self.lock();
-        state.sample(self.epoch.now());
+        state.sample(self.term.now());
         state.flows[flow].socket = None;
         sent
     }
@@ -265,13 +242,13 @@ impl Shared {
     fn write(&self, mut stream: &TcpStream) -> Result<()> {
         let chunk = vec![0; CHUNK_BYTES];
         let mut left = self.plan.spec.transfer_bytes.unwrap_or(u64::MAX);
-        while left > 0 && self.goes_on() {
+        while left > 0 && self.term.goes_on() {
             let length = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
             match stream.write(&chunk[..length]) {
                 Ok(written) => left -= written as u64,
                 Err(error) if is_pause(error.kind()) => {}
                 // The receiver stopped first.
-                Err(_) if !self.goes_on() => break,
+                Err(_) if !self.term.goes_on() => break,
                 Err(error) => return Err(error).context("a TCP sender"),
             }
         }
@@ -284,18 +261,18 @@ impl Shared {
         stream.set_read_timeout(Some(SLEEP_MAX))?;
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
         let mut chunk = vec![0; CHUNK_BYTES];
-        while self.goes_on() {
+        while self.term.goes_on() {
             match (&stream).read(&mut chunk) {
                 Ok(0) => break,
                 Ok(length) => {
-                    let now = self.epoch.now();
+                    let now = self.term.now();
                     if now < self.plan.stop {
                         self.take(now, length as u64);
                     }
                 }
                 Err(error) if is_pause(error.kind()) => {}
                 // The sender stopped first.
-                Err(_) if !self.goes_on() => break,
+                Err(_) if !self.term.goes_on() => break,
                 Err(error) => return Err(error).context("a TCP receiver"),
             }
         }
@@ -315,7 +292,7 @@ impl Shared {
     }
 
     fn accept(&self, listener: &TcpListener) -> Result<Option<TcpStream>> {
-        while self.goes_on() {
+        while self.term.goes_on() {
             wait_readable(listener.as_fd(), SLEEP_MAX)?;
             match listener.accept() {
                 Ok((stream, _)) => return Ok(Some(stream)),
@@ -325,9 +302,4 @@ impl Shared {
         }
         Ok(None)
     }
-}
-
-/// Whether a call ended only to look at the clock.
-fn is_pause(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

@@ -24,6 +24,7 @@ use super::plan::kernel_controller;
 use super::site::Site;
 use super::tcp::{TcpApp, TcpPlan};
 use super::udp::{UdpApp, sockets};
+use super::web::{WebApp, WebPlan};
 use crate::emulator::{Emulator, Lateness};
 use crate::gateway::{Bond, Gateway};
 use crate::machine::CpuTime;
@@ -44,6 +45,7 @@ enum RunningApp {
     Udp(UdpApp),
     Tcp(TcpApp),
     Quic(QuicApp),
+    Web(WebApp),
 }
 
 /// Real processes between the hosts.
@@ -175,6 +177,18 @@ impl<'a> NetnsTestbed<'a> {
             };
             return Ok(RunningApp::Tcp(TcpApp::start(plan, at, ends, epoch)?));
         }
+        if let Traffic::Web(web) = &spec.traffic {
+            let plan = WebPlan {
+                spec: web.clone(),
+                controller: kernel_controller(spec, &web.tcp)?,
+                start,
+                stop,
+                span,
+                is_multipath: spec.via == Via::Mptcp,
+                seed,
+            };
+            return Ok(RunningApp::Web(WebApp::start(plan, at, ends, epoch)?));
+        }
         let app = app::build(self.scenario, at, self.zero, span, seed)?;
         let to = match spec.direction {
             Direction::Down => End::Customer,
@@ -219,7 +233,10 @@ impl<'a> NetnsTestbed<'a> {
         let apps = self.scenario.apps.iter().zip(&self.apps);
         apps.filter_map(|(spec, app)| match app {
             RunningApp::Tcp(tcp) if tcp.tells_timeouts() => None,
-            RunningApp::Tcp(_) | RunningApp::Quic(_) => Some(spec.name.as_str()),
+            RunningApp::Web(web) if web.tells_timeouts() => None,
+            RunningApp::Tcp(_) | RunningApp::Quic(_) | RunningApp::Web(_) => {
+                Some(spec.name.as_str())
+            }
             RunningApp::Udp(_) => None,
         })
     }
@@ -239,6 +256,7 @@ impl<'a> NetnsTestbed<'a> {
                 RunningApp::Udp(udp) => udp.failure(),
                 RunningApp::Tcp(tcp) => tcp.failure(),
                 RunningApp::Quic(quic) => quic.failure(),
+                RunningApp::Web(web) => web.failure(),
             };
             if let Some(failure) = failure {
                 bail!("app.{}: {failure}", spec.name);
@@ -275,8 +293,10 @@ impl Testbed for NetnsTestbed<'_> {
             self.oversleeping.record(self.site.epoch.now().since(now + wait));
         }
         for app in &self.apps {
-            if let RunningApp::Tcp(tcp) = app {
-                tcp.sample();
+            match app {
+                RunningApp::Tcp(tcp) => tcp.sample(),
+                RunningApp::Web(web) => web.sample(),
+                RunningApp::Udp(_) | RunningApp::Quic(_) => {}
             }
         }
         self.look()
@@ -287,6 +307,7 @@ impl Testbed for NetnsTestbed<'_> {
             RunningApp::Udp(udp) => udp.tally(),
             RunningApp::Tcp(tcp) => tcp.tally(),
             RunningApp::Quic(quic) => quic.tally(),
+            RunningApp::Web(web) => web.tally(),
         })
     }
 
@@ -295,6 +316,7 @@ impl Testbed for NetnsTestbed<'_> {
             RunningApp::Udp(udp) => udp.observe(),
             RunningApp::Tcp(tcp) => tcp.observe(),
             RunningApp::Quic(quic) => quic.observe(),
+            RunningApp::Web(web) => web.observe(),
         }
     }
 

@@ -25,7 +25,7 @@ const SIMULATED: [&str; 10] = [
     "trust.1",
 ];
 /// They judge the table themselves.
-const JUDGES: [&str; 2] = ["scenes.1", "scenes.2"];
+const JUDGES: [&str; 3] = ["link.6", "scenes.1", "scenes.2"];
 
 /// A figure of the README's table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,6 +87,26 @@ pub(in super::super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures(&readme, &promises, &Origin::new(String::new()).commit))
 }
 
+/// link.6: the README has whole rows of all of `promise.*`, and rows of all others, of one state of
+/// the code.
+pub(in super::super) fn check_sums(_effort: Effort) -> Result<Vec<Figure>> {
+    let readme = readme(&root()?)?;
+    let promises: Vec<&str> = promises().map(|(name, _)| name).collect();
+    let mut figures = figures(&readme, &promises, &Origin::new(String::new()).commit);
+    figures.push(sums_not_whole(&readme, &promises));
+    Ok(figures)
+}
+
+fn sums_not_whole(readme: &str, promises: &[&str]) -> Figure {
+    let heads = heads(readme);
+    let is_whole =
+        |name: &str| heads.iter().any(|head| head.promise == name && head.effort == "whole");
+    let sums = promises.iter().filter(|name| name.starts_with("promise."));
+    let not_whole = sums.filter(|name| !is_whole(name)).count();
+    Figure::count("of promise.* not checked whole", not_whole as u64)
+        .exactly(0.0, "issue 18, line 6")
+}
+
 fn figures(readme: &str, promises: &[&str], own_commit: &str) -> Vec<Figure> {
     let all = heads(readme);
     let (mut without, mut other, mut not_whole) = (0, 0, 0);
@@ -138,5 +158,10 @@ mod tests {
             .collect();
         assert_eq!(values, [4.0, 1.0, 1.0, 1.0, 1.0], "{found:?}");
         assert_eq!(rows(README).len(), 2);
+        let sums = |promises: &[&str]| sums_not_whole(README, promises).ok;
+        assert!(!sums(&["bond.1", "promise.1"]), "it is quick");
+        assert!(sums(&["bond.1"]) && !sums(&["promise.2"]), "it has no row");
+        let whole = README.replace("abd, quick", "abd, whole");
+        assert!(sums_not_whole(&whole, &["promise.1"]).ok);
     }
 }

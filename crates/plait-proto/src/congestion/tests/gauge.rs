@@ -1,4 +1,4 @@
-//! BBR over a model of a link: what decides whether it can be a path's controller.
+//! Gauge over a model of a link: what decides whether it can be a path's controller.
 
 mod channel;
 mod disturbed;

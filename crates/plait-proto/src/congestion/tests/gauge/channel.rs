@@ -191,7 +191,8 @@ pub(super) struct Channel {
 
 impl Channel {
     pub(super) fn new(spec: Spec, demand: Demand) -> Self {
-        let controller = ControllerConfig::from(Algorithm::Bbr).build(Start::ten_segments(PACKET));
+        let controller =
+            ControllerConfig::from(Algorithm::Gauge).build(Start::ten_segments(PACKET));
         let mut channel = Self {
             controller,
             marks_app_limited: true,

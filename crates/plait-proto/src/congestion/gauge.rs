@@ -1,6 +1,6 @@
-//! BBR: a controller that models the path by the most it delivers and the least it delays. The
-//! machine of states is here; what it measures is in `bbr/`, one estimator per file. What follows
-//! which draft and where it deviates: `docs/algorithms/bbr.md`.
+//! Gauge: a controller that models the path by the most it delivers and the least it delays. It
+//! descends from BBR, whose machine of states is here; what it measures is in `gauge/`, one
+//! estimator per file. What follows which draft and what is its own: `docs/algorithms/gauge.md`.
 
 mod bandwidth;
 mod extra_acked;
@@ -55,9 +55,9 @@ enum State {
     ProbeRtt(ProbeRtt),
 }
 
-/// `bbr`: sends at the rate at which data arrives, and probes for more.
+/// `gauge`: sends at the rate at which data arrives, and probes for more.
 #[derive(Clone, Debug)]
-pub struct Bbr {
+pub struct Gauge {
     start: Start,
     state: State,
     model: Model,
@@ -75,7 +75,7 @@ pub struct Bbr {
     declined_at: Option<Instant>,
 }
 
-impl Bbr {
+impl Gauge {
     /// Before the first packet.
     pub fn new(start: Start) -> Self {
         Self {
@@ -263,7 +263,7 @@ impl Bbr {
     }
 }
 
-impl Controller for Bbr {
+impl Controller for Gauge {
     fn on_sent(&mut self, sent: &Sent) -> PacketState {
         if sent.in_flight_bytes <= sent.bytes {
             // After idle time: the known rate, and no verdict on what was going on before

@@ -1,4 +1,4 @@
-//! BBR behind a policer: a token bucket that drops, with no queue before it.
+//! Gauge behind a policer: a token bucket that drops, with no queue before it.
 
 use super::*;
 

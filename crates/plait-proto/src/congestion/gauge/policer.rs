@@ -4,7 +4,7 @@
 //! They differ in one thing: where less is sent a policer loses a smaller share, a bad link the
 //! same. So a share of loss that is new, without a queue, is put to the test by sending less for a
 //! moment. A policer's rate then bounds what is sent until sending a little more, for longer and
-//! longer, is seen to arrive. What comes of it is docs/algorithms/bbr.md, "Policers".
+//! longer, is seen to arrive. What comes of it is docs/algorithms/gauge.md, "Policers".
 
 use crate::time::{Duration, Instant};
 use crate::units::Rate;

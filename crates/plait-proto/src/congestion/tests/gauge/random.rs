@@ -41,7 +41,7 @@ proptest! {
 
     #[test]
     fn windows_and_rates_stay_sane(ops in ops()) {
-        let mut controller = Bbr::new(Start::ten_segments(S));
+        let mut controller = Gauge::new(Start::ten_segments(S));
         let mut now = at(0);
         for op in ops {
             match op {

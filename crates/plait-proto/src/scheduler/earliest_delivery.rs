@@ -15,7 +15,7 @@ use super::{
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use growth::Joined;
-use health::Health;
+use health::{Health, Standing};
 use members::{Demand, Members};
 use overflow::Overflow;
 use spread::{Spread, Turns};
@@ -59,6 +59,7 @@ impl Default for EarliestDeliveryConfig {
 #[derive(Clone, Copy, Debug, Default)]
 struct PathState {
     health: Health,
+    standing: Standing,
     trial: Trial,
     /// Whether it is neither bad nor stalled; as of the last choice.
     may_join: bool,
@@ -131,8 +132,10 @@ impl EarliestDelivery {
         };
         let mut changed = false;
         for path in view.paths {
-            let health = &mut self.paths.touch(path.id).health;
-            changed |= health.follow(path, view.now, &reference);
+            let state = self.paths.touch(path.id);
+            let standing = state.standing.follow(path, view.now);
+            let health = &mut state.health;
+            changed |= health.follow(path, view.now, standing, &reference);
         }
         changed
     }

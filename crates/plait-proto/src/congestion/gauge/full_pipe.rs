@@ -57,7 +57,11 @@ impl FullPipe {
         if has_overrun {
             return true;
         }
-        if round.is_app_limited && !overruns && !stands {
+        // What was sent when there was enough is still on its way.
+        let settled_bytes = round.acked_bytes + round.lost_bytes;
+        let is_thin =
+            round_over && round.in_flight_min.is_some_and(|least| settled_bytes < least / 2);
+        if is_thin || round.is_app_limited && !overruns && !stands {
             return false;
         }
         let most = if is_longer { LOSS_WITH_QUEUE_PERMILLE } else { LOSS_PERMILLE };
@@ -71,5 +75,29 @@ impl FullPipe {
         let shows_it = has_queue && (overruns || !round.is_app_limited);
         let has_evidence = shows_it || is_lossy(LOST_SEGMENTS);
         self.rounds >= if has_evidence { ROUNDS_WITH_EVIDENCE } else { ROUNDS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Round;
+    use super::*;
+    use crate::time::Instant;
+
+    /// Where a link sends in turns, what comes of one turn is a small part of what is on its way,
+    /// and waited for it: neither a full pipe nor a queue.
+    #[test]
+    fn regression_a_thin_round_says_nothing() {
+        let is_full = |acked_bytes| {
+            let mut model = Model::default();
+            model.min_rtt.on_sample(Instant::ZERO, Duration::from_millis(25));
+            model.bandwidth.update(Rate::from_mbit(20), true);
+            let mut pipe = FullPipe { baseline: model.rate(), rounds: 0 };
+            let (rtt_min, in_flight_min) = (Some(Duration::from_millis(90)), Some(100_000));
+            model.round = Round { acked_bytes, rtt_min, in_flight_min, ..Round::default() };
+            pipe.on_ack(&model, 1500, true)
+        };
+        assert!(!is_full(49_999));
+        assert!(is_full(50_000));
     }
 }

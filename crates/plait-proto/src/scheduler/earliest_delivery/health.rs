@@ -24,6 +24,68 @@ const FAR: Duration = Duration::from_millis(10);
 /// It is taken back below this.
 const LOSSY_NO_MORE_PERMILLE: u16 = 50;
 
+/// A queue is in every round trip for this long at least, and for twice as long at most.
+const STANDS_FOR: Duration = Duration::from_millis(100);
+/// A delay that comes back within this does so by itself, as over a cell that sends in turns.
+const COMES_BACK_WITHIN: Duration = Duration::from_millis(300);
+/// The longest time that it took counts for one to two times this.
+const REMEMBERED: Duration = Duration::from_secs(5);
+
+/// The least excess of the latest time: a delay that wanders comes back within it, a queue that
+/// stands does not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    since: Instant,
+    latest: Duration,
+    before: Duration,
+    returns: Returns,
+}
+
+impl Standing {
+    /// Takes the path's latest figures and tells the excess that stands.
+    pub(super) fn follow(&mut self, path: &PathView, now: Instant) -> Duration {
+        let excess = seen_excess(path);
+        self.returns.follow(path, excess, now);
+        if now.since(self.since) >= STANDS_FOR.max(self.returns.longest()) {
+            *self = Self { since: now, latest: excess, before: self.latest, ..*self };
+        }
+        self.latest = self.latest.min(excess);
+        self.latest.min(self.before)
+    }
+}
+
+/// How long a loaded path's delay takes to come back by itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Returns {
+    /// When it was last below half of what is late.
+    low_at: Option<Instant>,
+    epoch_began: Instant,
+    /// Of this epoch and the one before.
+    longest: [Duration; 2],
+}
+
+impl Returns {
+    fn follow(&mut self, path: &PathView, excess: Duration, now: Instant) {
+        if now.since(self.epoch_began) >= REMEMBERED {
+            self.longest = [Duration::ZERO, self.longest[0]];
+            self.epoch_began = now;
+        }
+        if path.in_flight_bytes <= FREE_BYTES_MIN {
+            self.low_at = None;
+        } else if excess < late_excess(path) / 2 {
+            let took = self.low_at.map_or(Duration::ZERO, |at| now.since(at));
+            if took <= COMES_BACK_WITHIN {
+                self.longest[0] = self.longest[0].max(took);
+            }
+            self.low_at = Some(now);
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        self.longest[0].max(self.longest[1])
+    }
+}
+
 /// How much a path may be trusted with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Health {
@@ -73,15 +135,22 @@ impl Health {
         }
     }
 
-    /// Follows the path's latest figures. Returns whether it went out or came back.
-    pub(super) fn follow(&mut self, path: &PathView, now: Instant, others: &Reference) -> bool {
+    /// Follows the path's latest figures and the excess that stands. Returns whether it went out or
+    /// came back.
+    pub(super) fn follow(
+        &mut self,
+        path: &PathView,
+        now: Instant,
+        standing: Duration,
+        others: &Reference,
+    ) -> bool {
         let before = self.is_out();
         // In an open loop nothing may be kept back.
         let is_closed = path.window_bytes.is_some();
         let is_lossy = is_closed && is_lossy(path, others);
         match *self {
             Self::Good | Self::Losing { .. } | Self::Recovering { .. }
-                if is_closed && is_late(path, others) =>
+                if is_closed && is_late(path, standing, others) =>
             {
                 *self = Self::Out;
             }
@@ -128,9 +197,9 @@ fn late_excess(path: &PathView) -> Duration {
 }
 
 /// With next to nothing in flight the round trips are old and say nothing.
-fn is_late(path: &PathView, others: &Reference) -> bool {
+fn is_late(path: &PathView, standing: Duration, others: &Reference) -> bool {
     path.in_flight_bytes > FREE_BYTES_MIN
-        && seen_excess(path) > late_excess(path)
+        && standing > late_excess(path)
         && one_way_delay(path) > others.delay * 2
 }
 

@@ -65,6 +65,12 @@ impl Case {
     fn decide(&mut self, paths: &[PathView], packet: PacketInfo) -> String {
         self.after(Duration::from_millis(10), paths, packet)
     }
+
+    /// The decision once the paths have been like this for so long that a queue stands.
+    fn after_standing(&mut self, paths: &[PathView], packet: PacketInfo) -> String {
+        (0..20).for_each(|_| drop(self.decide(paths, packet)));
+        self.decide(paths, packet)
+    }
 }
 
 /// A quarter of the window in flight: loaded, and with room.
@@ -343,8 +349,8 @@ fn late(rtt_ms: u64) -> PathView {
 fn a_late_path_is_left_and_taken_back_step_by_step() {
     let steady = link(1, 20, 30).build();
     let mut case = Case::knowing(&[link(0, 30, 30).build(), steady]);
-    assert_eq!(case.decide(&[late(80), shut(link(1, 20, 30))], bulk(PLENTY)), "0");
-    assert_eq!(case.decide(&[late(81), shut(link(1, 20, 30))], bulk(PLENTY)), "wait 5000");
+    assert_eq!(case.after_standing(&[late(80), shut(link(1, 20, 30))], bulk(PLENTY)), "0");
+    assert_eq!(case.after_standing(&[late(81), shut(link(1, 20, 30))], bulk(PLENTY)), "wait 5000");
     assert_eq!(case.decide(&[late(900), steady], bulk(PLENTY)), "1");
     // Drained: it gets copies, four packets at a time.
     let drained = |bytes| PathView { in_flight_bytes: bytes, ..late(900) };
@@ -370,13 +376,46 @@ fn a_recovering_path_that_is_late_again_starts_over() {
     let mut case = Case::knowing(&[link(0, 30, 30).build(), steady]);
     let round_trip = Duration::from_millis(30);
     let fine = link(0, 30, 30).in_flight(1500).build();
-    case.decide(&[late(200), steady], bulk(PLENTY));
+    case.after_standing(&[late(200), steady], bulk(PLENTY));
     for _ in 0..4 {
         case.after(round_trip, &[fine, steady], bulk(PLENTY));
     }
-    case.decide(&[late(200), steady], bulk(PLENTY));
+    case.after_standing(&[late(200), steady], bulk(PLENTY));
     let paths = [link(0, 30, 30).in_flight(10_501).build(), steady];
     assert_eq!(case.decide(&paths, bulk(PLENTY)), "wait 5000");
+}
+
+/// A cell that sends in turns of 70 ms: each turn begins with round trips of 120 ms and ends with
+/// one of 30.
+#[test]
+fn regression_a_delay_that_comes_and_goes_within_a_tenth_of_a_second_is_no_lateness() {
+    let full = shut(link(1, 20, 30));
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), full]);
+    for _ in 0..20 {
+        for rtt_ms in [120, 120, 110, 90, 70, 50, 30] {
+            assert_eq!(case.decide(&[late(rtt_ms), full], bulk(PLENTY)), "0", "{rtt_ms} ms");
+        }
+    }
+}
+
+/// A delay that has come back after a quarter of a second each time is waited for as long.
+#[test]
+fn regression_a_path_whose_delay_comes_back_by_itself_is_not_left() {
+    let full = shut(link(1, 20, 30));
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), full]);
+    for turn in 0..10 {
+        for step in 0..25 {
+            let rtt_ms = if step == 0 { 30 } else { 60 };
+            assert_eq!(case.decide(&[late(rtt_ms), full], bulk(PLENTY)), "0", "{turn}: {step}");
+        }
+    }
+    for step in 0..24 {
+        assert_eq!(case.decide(&[late(120), full], bulk(PLENTY)), "0", "{step}");
+    }
+    for _ in 0..30 {
+        case.decide(&[late(120), full], bulk(PLENTY));
+    }
+    assert_eq!(case.decide(&[late(120), full], bulk(PLENTY)), "wait 5000", "it stays late");
 }
 
 #[test]
@@ -388,15 +427,15 @@ fn a_queue_on_all_paths_is_no_reason_to_leave_one() {
         .ready_in_us(5000)
         .build();
     let mut case = Case::knowing(&[link(0, 30, 30).build(), link(1, 20, 30).build()]);
-    assert_eq!(case.decide(&[late(200), other], bulk(PLENTY)), "0");
-    assert_eq!(Case::new().decide(&[late(900)], bulk(PLENTY)), "0", "it is the only one");
+    assert_eq!(case.after_standing(&[late(200), other], bulk(PLENTY)), "0");
+    assert_eq!(Case::new().after_standing(&[late(900)], bulk(PLENTY)), "0", "it is the only one");
 }
 
 #[test]
 fn when_only_bad_paths_are_left_they_are_used() {
     let steady = link(1, 20, 30).build();
     let mut case = Case::knowing(&[link(0, 30, 30).build(), steady]);
-    assert_eq!(case.decide(&[late(900), steady], bulk(PLENTY)), "1");
+    assert_eq!(case.after_standing(&[late(900), steady], bulk(PLENTY)), "1");
     assert_eq!(case.decide(&[late(900)], bulk(PLENTY)), "0");
 }
 
@@ -438,7 +477,7 @@ fn a_dearer_class_gets_what_the_cheaper_one_cannot_carry() {
     assert_eq!(case.decide(&[cheap(750), dear], bulk(6501)), "1");
     assert_eq!(case.decide(&[cheap(0), dear], INTERACTIVE), "0");
     let late = link(0, 16, 30).srtt_ms(500).latest_rtt_ms(500).in_flight(50_000).build();
-    assert_eq!(case.decide(&[late, dear], bulk(0)), "1", "a bad path is not cheap");
+    assert_eq!(case.after_standing(&[late, dear], bulk(0)), "1", "a bad path is not cheap");
     assert_eq!(case.decide(&[late, dear], INTERACTIVE), "1");
 }
 

@@ -9,6 +9,10 @@ use crate::units::Rate;
 /// The capacity is known when the estimate has grown by less than a quarter in so many loaded
 /// rounds, as BBR decides that the pipe is full.
 const FLAT_ROUNDS: u8 = 3;
+/// A member that flows do not fill is known after this and so many round trips, once it has carried
+/// no quarter more for the shorter time and its round trips: they have no use for the rest.
+const MEMBER_TRIED_FOR: (Duration, u32) = (Duration::from_secs(3), 10);
+const MEMBER_FLAT_FOR: (Duration, u32) = (Duration::from_secs(1), 4);
 /// A path outside the bulk set is tried again after this: its rate may have risen.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
@@ -20,6 +24,10 @@ pub(super) struct Trial {
     round_ends: Instant,
     /// Whether the window was a quarter full at some time in this round.
     is_loaded: bool,
+    /// Since when it has been a member, and when it last carried a quarter more.
+    member_since: Option<Instant>,
+    carried: Rate,
+    carried_since: Instant,
     /// When the capacity was known.
     over_since: Option<Instant>,
     /// What was known before the path was tried again.
@@ -58,6 +66,7 @@ impl Trial {
         let may_load = is_member || path.in_flight_bytes > FREE_BYTES_MIN;
         let fills = path.window_bytes.is_some_and(|window| path.in_flight_bytes >= window / 4);
         self.is_loaded |= may_load && fills;
+        self.follow_member(path, now, is_member);
         if now < self.round_ends {
             return false;
         }
@@ -67,9 +76,34 @@ impl Trial {
         if self.is_loaded && path.capacity != Rate::ZERO && may_end {
             self.end_loaded_round(path.capacity, now);
         }
+        if self.is_of_no_use(path, now) {
+            self.over_since = Some(now);
+        }
         self.is_loaded = false;
         self.round_ends = now + smoothed_rtt(path) + ack_interval(path);
         !self.is_on()
+    }
+
+    fn follow_member(&mut self, path: &PathView, now: Instant, is_member: bool) {
+        let carried = self.carried.bits_per_second();
+        if !is_member {
+            self.member_since = None;
+        } else if self.member_since.is_none() {
+            self.member_since = Some(now);
+            (self.carried, self.carried_since) = (path.capacity, now);
+        } else if path.capacity.bits_per_second() > carried.saturating_add(carried / 4) {
+            (self.carried, self.carried_since) = (path.capacity, now);
+        }
+    }
+
+    /// Whether flows had the path for long, and do not fill it.
+    fn is_of_no_use(&self, path: &PathView, now: Instant) -> bool {
+        let lasts = |since: Instant, (time, round_trips): (Duration, u32)| {
+            now.since(since) >= time + smoothed_rtt(path) * round_trips
+        };
+        path.capacity != Rate::ZERO
+            && self.member_since.is_some_and(|since| lasts(since, MEMBER_TRIED_FOR))
+            && lasts(self.carried_since, MEMBER_FLAT_FOR)
     }
 
     fn end_loaded_round(&mut self, capacity: Rate, now: Instant) {
@@ -121,5 +155,22 @@ mod tests {
         let path = PathView { is_starting: true, ..link(1, 1, 600).in_flight(40_000).build() };
         assert!(!is_over(path, true, false));
         assert!(is_over(PathView { is_starting: false, ..path }, true, false));
+    }
+
+    /// Its controller stays in slow start, so it was never known and never judged, and the flow paid
+    /// for its delay for as long as it lasted.
+    #[test]
+    fn regression_a_far_member_that_flows_do_not_fill_is_known_after_a_while() {
+        let path = PathView { is_starting: true, ..link(1, 1, 300).in_flight(1000).build() };
+        let known_after = |mbit: fn(u64) -> u64| {
+            let mut trial = Trial::default();
+            (0..100).find(|tenth| {
+                let path = PathView { capacity: Rate::from_mbit(mbit(*tenth)), ..path };
+                trial.follow(&path, Instant::from_millis(100 * tenth), true, false)
+            })
+        };
+        let at_last = known_after(|_| 5).expect("3 s and ten round trips are over");
+        assert!((60..=63).contains(&at_last), "{at_last}");
+        assert_eq!(known_after(|tenth| 1 << (tenth / 10)), None, "it grows each second");
     }
 }

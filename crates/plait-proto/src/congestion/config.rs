@@ -22,7 +22,7 @@ pub enum Algorithm {
     /// `cubic-linux`: CUBIC as Linux computes it up to 6.18, in whole segments and by RFC 8312. For
     /// senders that stand for a kernel's.
     CubicLinux,
-    /// `gauge`: plait's own. Sends at the rate at which data arrives, probes for more, and keeps the
+    /// `gauge`: plait's own. Sends at the rate at which data arrives, probes for more, keeps the
     /// queue short. Descends from BBR (draft-ietf-ccwg-bbr). Bears random loss and deep buffers.
     Gauge,
     /// `fixed`: a constant window, whatever happens. For tests, and for links whose capacity is

@@ -12,7 +12,8 @@ pub(super) enum NetnsError {
     NotMeant { name: String },
     /// Pages over QUIC, which only the simulator has.
     #[error(
-        "app.{app}: pages over QUIC are not on netns yet; choose a recovery of TCP, or --on sim"
+        "app.{app}: pages over QUIC are not on netns yet; take another recovery, or choose --on \
+         sim"
     )]
     QuicPages { app: String },
     /// Something that only the simulator has so far.

@@ -157,8 +157,8 @@ mod tests {
         assert!(is_over(PathView { is_starting: false, ..path }, true, false));
     }
 
-    /// Its controller stays in slow start, so it was never known and never judged, and the flow paid
-    /// for its delay for as long as it lasted.
+    /// Its controller stays in slow start, so it was never known and never judged, and the flow
+    /// paid for its delay for as long as it lasted.
     #[test]
     fn regression_a_far_member_that_flows_do_not_fill_is_known_after_a_while() {
         let path = PathView { is_starting: true, ..link(1, 1, 300).in_flight(1000).build() };

@@ -24,11 +24,12 @@ const FAR: Duration = Duration::from_millis(10);
 /// It is taken back below this.
 const LOSSY_NO_MORE_PERMILLE: u16 = 50;
 
-/// A queue is in every round trip for this long at least, and for twice as long at most.
+/// An excess stands when no round trip was shorter for this long; it may take twice as long until
+/// that is known.
 const STANDS_FOR: Duration = Duration::from_millis(100);
 /// A delay that comes back within this does so by itself, as over a cell that sends in turns.
 const COMES_BACK_WITHIN: Duration = Duration::from_millis(300);
-/// The longest time that it took counts for one to two times this.
+/// The longest such time is forgotten after this, or after twice as long.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// The least excess of the latest time: a delay that wanders comes back within it, a queue that

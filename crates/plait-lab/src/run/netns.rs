@@ -30,10 +30,8 @@ mod plan;
 mod site;
 mod steering;
 mod tcp;
-mod term;
 mod testbed;
 mod udp;
-mod web;
 
 use error::NetnsError;
 use site::SET_UP;

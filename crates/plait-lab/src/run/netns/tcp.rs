@@ -1,36 +1,52 @@
-//! Bulk transfers over the kernel's TCP. Each flow has a thread that writes and one that reads;
-//! both sleep in the kernel until it has room or data.
+//! Applications over the kernel's TCP: [`bulk`] transfers and [`pages`]. Here is what both have:
+//! their sockets, what is counted of each connection, and their threads. These sleep in the kernel
+//! until it has room or data, and wake up now and then to look whether the application is over.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use plait_net::netns::wait_readable;
+use plait_net::netns::{NetNs, wait_readable};
 use plait_net::tcp::TcpInfo;
 use plait_proto::time::Instant;
 use plait_sim::app::{Observation, Span, Tally, Transfer};
-use plait_sim::scenario::app::TcpSpec;
-use plait_sim::tcp::ReceiverConfig;
+use plait_sim::scenario::app::{TcpSpec, WebSpec};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::site::Ends;
-use super::term::{SLEEP_MAX, Term, is_pause};
 use super::udp::port_of;
 use crate::emulator::Epoch;
 
+mod bulk;
+mod pages;
+
+/// Longest sleep in a call: how soon a stop is noticed.
+const SLEEP_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 256 << 10;
-/// Connections that wait to be taken: as many as one application may have, and some.
+/// Connections that wait to be taken: more than an application may have.
 const BACKLOG: i32 = 256;
+
+/// What goes over the connections.
+#[derive(Clone, Debug)]
+pub(super) enum Load {
+    Bulk(TcpSpec),
+    Pages {
+        spec: WebSpec,
+        /// Of the objects' sizes.
+        seed: u64,
+    },
+}
 
 /// What an application does, besides where.
 #[derive(Clone, Debug)]
 pub(super) struct TcpPlan {
-    pub(super) spec: TcpSpec,
-    /// The kernel's name of the congestion controller.
+    pub(super) load: Load,
+    /// The kernel's name of the sender's congestion controller.
     pub(super) controller: String,
     pub(super) start: Instant,
     pub(super) stop: Instant,
@@ -50,25 +66,28 @@ pub(super) struct TcpApp {
 #[derive(Debug)]
 struct Shared {
     plan: TcpPlan,
-    term: Term,
+    epoch: Epoch,
+    quit: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     tally: Tally,
-    flows: Vec<Flow>,
+    connections: Vec<Connection>,
     /// What the receivers were given, whenever that was.
     received_bytes: u64,
     /// The time of the last byte, once each flow's transfer is complete.
     complete_at: Option<Instant>,
+    page_loads_s: Vec<f64>,
     sampled_at: Instant,
     failure: Option<String>,
 }
 
+/// A connection at its sender's end.
 #[derive(Debug, Default)]
-struct Flow {
-    /// While it sends.
+struct Connection {
+    /// While it is open.
     socket: Option<Arc<TcpStream>>,
     last: TcpInfo,
 }
@@ -76,72 +95,43 @@ struct Flow {
 impl TcpApp {
     /// Starts application number `at`: it waits for its time by itself.
     pub(super) fn start(plan: TcpPlan, at: usize, ends: Ends<'_>, epoch: Epoch) -> Result<Self> {
-        let port = port_of(at);
-        let target = SocketAddrV4::new(ends.receiver.1, port);
-        let protocol = plan.is_multipath.then_some(Protocol::MPTCP);
-        let listen = || -> std::io::Result<TcpListener> {
-            let socket = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
-            socket.set_reuse_address(true)?;
-            // Further subflows come to the host's other addresses.
-            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
-            let own = if plan.is_multipath { any } else { target };
-            socket.bind(&SocketAddr::from(own).into())?;
-            socket.listen(BACKLOG)?;
-            Ok(socket.into())
-        };
-        let listener = ends.receiver.0.run_in(listen)?;
-        let listener = listener.with_context(|| format!("cannot listen on {target}"))?;
-        listener.set_nonblocking(true)?;
-        let window_bytes_max = plan.spec.tcp.window_bytes_max;
-        // The default is as far as the kernel itself lets a window grow.
-        if window_bytes_max < ReceiverConfig::WINDOW_BYTES_MAX {
-            plait_net::tcp::set_receive_window(&listener, usize::try_from(window_bytes_max)?)?;
-        }
-        let listener = Arc::new(listener);
-        let flows = plan.spec.flows;
         let state = State {
             tally: Tally::new(plan.span),
-            flows: (0..flows).map(|_| Flow::default()).collect(),
+            connections: Vec::new(),
             received_bytes: 0,
             complete_at: None,
+            page_loads_s: Vec::new(),
             sampled_at: plan.start,
             failure: None,
         };
-        let (term, state) = (Term::until(plan.stop, epoch), Mutex::new(state));
-        let shared = Arc::new(Shared { plan, term, state });
-        let mut app = Self { shared, threads: Vec::new() };
-        for flow in 0..flows as usize {
-            let opened = ends.sender.0.run_in(|| -> Result<Socket> {
-                let socket = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
-                let controller = &app.shared.plan.controller;
-                socket
-                    .set_tcp_congestion(controller.as_bytes())
-                    .with_context(|| format!("the kernel refuses the controller {controller}"))?;
-                socket.bind(&SocketAddr::from((ends.sender.1, 0)).into())?;
-                Ok(socket)
-            });
-            let socket = opened?.context("cannot open a TCP socket")?;
-            let listener = Arc::clone(&listener);
-            app.spawn(move |shared| shared.receive(&listener))?;
-            app.spawn(move |shared| shared.send(flow, socket, target))?;
+        let (quit, state) = (AtomicBool::new(false), Mutex::new(state));
+        let shared = Arc::new(Shared { plan, epoch, quit, state });
+        let mut app = Self { shared: Arc::clone(&shared), threads: Vec::new() };
+        match &shared.plan.load {
+            Load::Bulk(spec) => app.start_bulk(spec, port_of(at), ends)?,
+            Load::Pages { spec, seed } => {
+                app.start_pages(spec.clone(), *seed, port_of(at), ends)?;
+            }
         }
         Ok(app)
     }
 
-    fn spawn(&mut self, work: impl FnOnce(&Shared) -> Result<()> + Send + 'static) -> Result<()> {
+    /// A thread in a namespace; those that it starts are there as well.
+    fn spawn(
+        &mut self,
+        netns: &NetNs,
+        work: impl FnOnce(&Shared) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name("tcp".into()).spawn(move || {
-            if let Err(error) = work(&shared) {
-                shared.lock().failure.get_or_insert(format!("{error:#}"));
-            }
-        })?;
-        self.threads.push(thread);
+        let thread = std::thread::Builder::new().name("tcp".into());
+        let spawned = netns.run_in(move || thread.spawn(move || shared.note(work(&shared))))?;
+        self.threads.push(spawned?);
         Ok(())
     }
 
     /// Asks the kernel where the senders are now.
     pub(super) fn sample(&self) {
-        self.shared.lock().sample(self.shared.term.now());
+        self.shared.sample(&mut self.shared.lock());
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -150,9 +140,9 @@ impl TcpApp {
 
     pub(super) fn observe(&self) -> Observation {
         let state = self.shared.lock();
-        let infos = || state.flows.iter().map(|flow| flow.last);
-        let open = state.flows.iter().filter(|flow| flow.socket.is_some());
-        let windows: u64 = open.map(|flow| u64::from(flow.last.snd_cwnd)).sum();
+        let infos = || state.connections.iter().map(|connection| connection.last);
+        let open = state.connections.iter().filter(|connection| connection.socket.is_some());
+        let windows: u64 = open.map(|connection| u64::from(connection.last.snd_cwnd)).sum();
         Observation {
             cwnd_segments: Some(windows as f64),
             segments: infos().map(|info| u64::from(info.data_segs_out)).sum(),
@@ -162,13 +152,20 @@ impl TcpApp {
                 bytes: state.received_bytes,
                 time: at.since(self.shared.plan.start),
             }),
+            page_loads_s: state.page_loads_s.clone(),
             ..Observation::default()
         }
     }
 
-    /// Whether the kernel counts retransmission timeouts.
+    /// Whether the kernel counts retransmission timeouts; a transfer without a connection tells of
+    /// none.
     pub(super) fn tells_timeouts(&self) -> bool {
-        self.shared.lock().flows.iter().all(|flow| flow.last.total_rto.is_some())
+        let connections = &self.shared.lock().connections;
+        let least = match &self.shared.plan.load {
+            Load::Bulk(spec) => spec.flows as usize,
+            Load::Pages { .. } => 0,
+        };
+        connections.len() >= least && connections.iter().all(|it| it.last.total_rto.is_some())
     }
 
     /// What went wrong, if anything did.
@@ -179,32 +176,41 @@ impl TcpApp {
 
 impl Drop for TcpApp {
     fn drop(&mut self) {
-        self.shared.term.quit();
+        self.shared.quit.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let _panicked = thread.join();
         }
     }
 }
 
-impl State {
-    /// What grew since the last time counts for the span when most of that time lies within.
-    fn sample(&mut self, now: Instant) {
-        let middle = self.sampled_at + now.since(self.sampled_at) / 2;
-        self.sampled_at = now;
-        for flow in &mut self.flows {
-            let Some(socket) = &flow.socket else { continue };
-            let Ok(info) = plait_net::tcp::info(&**socket) else { continue };
-            let bytes = info.bytes_sent.saturating_sub(flow.last.bytes_sent);
-            let segments = info.data_segs_out.saturating_sub(flow.last.data_segs_out);
-            let segments = u64::from(segments);
-            flow.last = info;
-            self.tally.offered_bytes += bytes;
-            self.tally.sent_packets += segments;
-            if self.tally.span().holds(middle) {
-                self.tally.measured_offered_bytes += bytes;
-                self.tally.measured_sent_packets += segments;
-            }
+impl TcpPlan {
+    /// A socket at one end, with the controller if that end sends.
+    fn open(&self, sends: bool) -> Result<Socket> {
+        let protocol = self.is_multipath.then_some(Protocol::MPTCP);
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
+        if sends {
+            let controller = &self.controller;
+            socket
+                .set_tcp_congestion(controller.as_bytes())
+                .with_context(|| format!("the kernel refuses the controller {controller}"))?;
         }
+        Ok(socket)
+    }
+
+    /// A listener in a namespace. Its connections have what it has.
+    fn listen(&self, netns: &NetNs, address: SocketAddrV4, sends: bool) -> Result<TcpListener> {
+        // Further subflows come to the host's other addresses.
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, address.port());
+        let own = if self.is_multipath { any } else { address };
+        let listen = || -> Result<TcpListener> {
+            let socket = self.open(sends)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&SocketAddr::from(own).into())?;
+            socket.listen(BACKLOG)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket.into())
+        };
+        netns.run_in(listen)?.with_context(|| format!("cannot listen on {address}"))
     }
 }
 
@@ -213,70 +219,77 @@ impl Shared {
         self.state.lock().expect("no thread panics while it holds an application's lock")
     }
 
-    fn send(&self, flow: usize, socket: Socket, to: SocketAddrV4) -> Result<()> {
-        // Unsent data must not go on after the stop.
-        socket.set_linger(Some(Duration::ZERO))?;
-        if !self.term.wait_until(self.plan.start) {
-            return Ok(());
+    fn note(&self, done: Result<()>) {
+        if let Err(error) = done {
+            self.lock().failure.get_or_insert(format!("{error:#}"));
         }
-        let limit = self.plan.stop.since(self.term.now());
-        match socket.connect_timeout(&SocketAddr::from(to).into(), limit) {
-            // Nothing passed as long as it ran.
-            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(()),
-            connected => connected.with_context(|| format!("cannot connect to {to}"))?,
+    }
+
+    fn now(&self) -> Instant {
+        self.epoch.now()
+    }
+
+    fn quits(&self) -> bool {
+        self.quit.load(Ordering::Relaxed)
+    }
+
+    /// Whether the application is not over.
+    fn goes_on(&self) -> bool {
+        !self.quits() && self.now() < self.plan.stop
+    }
+
+    /// Sleeps until `at`; says whether it was reached.
+    fn wait_until(&self, at: Instant) -> bool {
+        loop {
+            let left = at.since(self.now());
+            if left.is_zero() || self.quits() {
+                return left.is_zero();
+            }
+            std::thread::sleep(left.min(SLEEP_MAX));
         }
-        let stream = Arc::new(TcpStream::from(socket));
-        stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(SLEEP_MAX))?;
-        self.lock().flows[flow].socket = Some(Arc::clone(&stream));
-        let sent = self.write(&stream);
-        if sent.is_ok() {
-            self.term.wait_until(self.plan.stop);
+    }
+
+    /// Counts what grew since the last time. For the span it counts, of a transfer, when most of
+    /// that time lies within, and of pages, when its end does.
+    fn sample(&self, state: &mut State) {
+        let now = self.now();
+        let counts_at = match self.plan.load {
+            Load::Bulk(_) => state.sampled_at + now.since(state.sampled_at) / 2,
+            Load::Pages { .. } => now,
+        };
+        state.sampled_at = now;
+        for Connection { socket, last } in &mut state.connections {
+            let Some(Ok(info)) = socket.as_ref().map(plait_net::tcp::info) else { continue };
+            let bytes = info.bytes_sent.saturating_sub(last.bytes_sent);
+            let segments = u64::from(info.data_segs_out.saturating_sub(last.data_segs_out));
+            *last = info;
+            state.tally.offered_bytes += bytes;
+            state.tally.sent_packets += segments;
+            if state.tally.span().holds(counts_at) {
+                state.tally.measured_offered_bytes += bytes;
+                state.tally.measured_sent_packets += segments;
+            }
         }
+    }
+
+    /// Does `work` over a connection at its sender's end, and counts what is sent.
+    fn send_over(
+        &self,
+        stream: TcpStream,
+        work: impl FnOnce(&TcpStream) -> Result<()>,
+    ) -> Result<()> {
+        let stream = Arc::new(stream);
+        let socket = Some(Arc::clone(&stream));
         let mut state = self.lock();
-        state.sample(self.term.now());
-        state.flows[flow].socket = None;
-        sent
-    }
-
-    fn write(&self, mut stream: &TcpStream) -> Result<()> {
-        let chunk = vec![0; CHUNK_BYTES];
-        let mut left = self.plan.spec.transfer_bytes.unwrap_or(u64::MAX);
-        while left > 0 && self.term.goes_on() {
-            let length = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
-            match stream.write(&chunk[..length]) {
-                Ok(written) => left -= written as u64,
-                Err(error) if is_pause(error.kind()) => {}
-                // The receiver stopped first.
-                Err(_) if !self.term.goes_on() => break,
-                Err(error) => return Err(error).context("a TCP sender"),
-            }
-        }
-        Ok(())
-    }
-
-    fn receive(&self, listener: &TcpListener) -> Result<()> {
-        let Some(stream) = self.accept(listener)? else { return Ok(()) };
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(SLEEP_MAX))?;
-        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
-        let mut chunk = vec![0; CHUNK_BYTES];
-        while self.term.goes_on() {
-            match (&stream).read(&mut chunk) {
-                Ok(0) => break,
-                Ok(length) => {
-                    let now = self.term.now();
-                    if now < self.plan.stop {
-                        self.take(now, length as u64);
-                    }
-                }
-                Err(error) if is_pause(error.kind()) => {}
-                // The sender stopped first.
-                Err(_) if !self.term.goes_on() => break,
-                Err(error) => return Err(error).context("a TCP receiver"),
-            }
-        }
-        Ok(())
+        let at = state.connections.len();
+        state.connections.push(Connection { socket, last: TcpInfo::default() });
+        self.sample(&mut state);
+        drop(state);
+        let done = work(&stream);
+        let mut state = self.lock();
+        self.sample(&mut state);
+        state.connections[at].socket = None;
+        done
     }
 
     /// Notes payload that a receiver was given.
@@ -284,22 +297,77 @@ impl Shared {
         let mut state = self.lock();
         state.tally.on_goodput(now, bytes);
         state.received_bytes += bytes;
-        let spec = &self.plan.spec;
-        let whole = spec.transfer_bytes.map(|bytes| bytes * u64::from(spec.flows));
-        if whole == Some(state.received_bytes) {
-            state.complete_at = Some(now);
+        if let Load::Bulk(spec) = &self.plan.load {
+            let whole = spec.transfer_bytes.map(|bytes| bytes * u64::from(spec.flows));
+            if whole == Some(state.received_bytes) {
+                state.complete_at = Some(now);
+            }
         }
     }
 
+    /// `None` when the application is over before.
     fn accept(&self, listener: &TcpListener) -> Result<Option<TcpStream>> {
-        while self.term.goes_on() {
+        while self.goes_on() {
             wait_readable(listener.as_fd(), SLEEP_MAX)?;
             match listener.accept() {
-                Ok((stream, _)) => return Ok(Some(stream)),
-                Err(error) if is_pause(error.kind()) => {}
+                Ok((stream, _)) => return prepare(stream).map(Some),
+                Err(error) if is_pause(&error) => {}
                 Err(error) => return Err(error).context("cannot accept a TCP connection"),
             }
         }
         Ok(None)
     }
+
+    /// `None` when nothing passed as long as the application ran.
+    fn connect(&self, socket: Socket, to: SocketAddrV4) -> Result<Option<TcpStream>> {
+        let limit = self.plan.stop.since(self.now()).max(Duration::from_millis(1));
+        match socket.connect_timeout(&SocketAddr::from(to).into(), limit) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(None),
+            connected => connected.with_context(|| format!("cannot connect to {to}"))?,
+        }
+        prepare(socket.into()).map(Some)
+    }
+
+    /// Writes so many bytes, fewer when the application is over before.
+    fn write(&self, mut stream: &TcpStream, bytes: u64) -> io::Result<()> {
+        let (chunk, mut left) = (vec![0; CHUNK_BYTES], bytes);
+        while left > 0 && self.goes_on() {
+            let length = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+            match stream.write(&chunk[..length]) {
+                Ok(written) => left -= written as u64,
+                Err(error) if is_pause(&error) => {}
+                // The receiver stopped first.
+                Err(error) if self.goes_on() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what there is; none at the stream's end, or when the application is over.
+    fn read(&self, mut stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.goes_on() {
+            match stream.read(buffer) {
+                Err(error) if is_pause(&error) => {}
+                // The sender stopped first.
+                Err(_) if !self.goes_on() => break,
+                read => return read,
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// So that a stop is noticed in every call.
+fn prepare(stream: TcpStream) -> Result<TcpStream> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(SLEEP_MAX))?;
+    stream.set_write_timeout(Some(SLEEP_MAX))?;
+    Ok(stream)
+}
+
+/// Whether a call ended only to look at the clock.
+fn is_pause(error: &io::Error) -> bool {
+    use ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }

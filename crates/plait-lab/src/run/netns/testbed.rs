@@ -14,7 +14,7 @@ use plait_sim::app::{self, Observation, Tally};
 use plait_sim::packet::End;
 use plait_sim::prng::Prng;
 use plait_sim::run::Testbed;
-use plait_sim::scenario::app::{Direction, Traffic, Via};
+use plait_sim::scenario::app::{Direction, TcpKind, Traffic, Via};
 use plait_sim::scenario::{Scenario, event};
 use plait_sim::world::{LinkView, Way, measured_span};
 
@@ -22,9 +22,8 @@ use super::events::Events;
 use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::site::Site;
-use super::tcp::{TcpApp, TcpPlan};
+use super::tcp::{Load, TcpApp, TcpPlan};
 use super::udp::{UdpApp, sockets};
-use super::web::{WebApp, WebPlan};
 use crate::emulator::{Emulator, Lateness};
 use crate::gateway::{Bond, Gateway};
 use crate::machine::CpuTime;
@@ -45,7 +44,6 @@ enum RunningApp {
     Udp(UdpApp),
     Tcp(TcpApp),
     Quic(QuicApp),
-    Web(WebApp),
 }
 
 /// Real processes between the hosts.
@@ -162,39 +160,28 @@ impl<'a> NetnsTestbed<'a> {
         let span = measured_span(self.scenario, self.zero);
         let (ends, epoch) = (self.site.ends(self.scenario, spec), self.site.epoch);
         let (start, stop) = (self.zero + spec.start, self.zero + spec.stop);
-        if let Traffic::Tcp(tcp) = &spec.traffic {
-            if tcp.tcp.is_quic() {
-                let plan = QuicPlan { spec: tcp.clone(), start, stop, span };
-                return Ok(RunningApp::Quic(QuicApp::start(plan, sockets(at, ends)?, epoch)?));
-            }
-            let plan = TcpPlan {
-                spec: tcp.clone(),
-                controller: kernel_controller(spec, &tcp.tcp)?,
-                start,
-                stop,
-                span,
-                is_multipath: spec.via == Via::Mptcp,
-            };
-            return Ok(RunningApp::Tcp(TcpApp::start(plan, at, ends, epoch)?));
-        }
-        if let Traffic::Web(web) = &spec.traffic {
-            let plan = WebPlan {
-                spec: web.clone(),
-                controller: kernel_controller(spec, &web.tcp)?,
-                start,
-                stop,
-                span,
-                is_multipath: spec.via == Via::Mptcp,
-                seed,
-            };
-            return Ok(RunningApp::Web(WebApp::start(plan, at, ends, epoch)?));
-        }
-        let app = app::build(self.scenario, at, self.zero, span, seed)?;
-        let to = match spec.direction {
-            Direction::Down => End::Customer,
-            Direction::Up => End::Server,
+        let kernel_tcp = |load, tcp: &TcpKind| -> Result<RunningApp> {
+            let controller = kernel_controller(spec, tcp)?;
+            let is_multipath = spec.via == Via::Mptcp;
+            let plan = TcpPlan { load, controller, start, stop, span, is_multipath };
+            Ok(RunningApp::Tcp(TcpApp::start(plan, at, ends, epoch)?))
         };
-        Ok(RunningApp::Udp(UdpApp::start(app, at, to, ends, epoch)?))
+        match &spec.traffic {
+            Traffic::Tcp(tcp) if tcp.tcp.is_quic() => {
+                let plan = QuicPlan { spec: tcp.clone(), start, stop, span };
+                Ok(RunningApp::Quic(QuicApp::start(plan, sockets(at, ends)?, epoch)?))
+            }
+            Traffic::Tcp(tcp) => kernel_tcp(Load::Bulk(tcp.clone()), &tcp.tcp),
+            Traffic::Web(web) => kernel_tcp(Load::Pages { spec: web.clone(), seed }, &web.tcp),
+            Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => {
+                let app = app::build(self.scenario, at, self.zero, span, seed)?;
+                let to = match spec.direction {
+                    Direction::Down => End::Customer,
+                    Direction::Up => End::Server,
+                };
+                Ok(RunningApp::Udp(UdpApp::start(app, at, to, ends, epoch)?))
+            }
+        }
     }
 
     /// What was seen of the machine.
@@ -233,10 +220,7 @@ impl<'a> NetnsTestbed<'a> {
         let apps = self.scenario.apps.iter().zip(&self.apps);
         apps.filter_map(|(spec, app)| match app {
             RunningApp::Tcp(tcp) if tcp.tells_timeouts() => None,
-            RunningApp::Web(web) if web.tells_timeouts() => None,
-            RunningApp::Tcp(_) | RunningApp::Quic(_) | RunningApp::Web(_) => {
-                Some(spec.name.as_str())
-            }
+            RunningApp::Tcp(_) | RunningApp::Quic(_) => Some(spec.name.as_str()),
             RunningApp::Udp(_) => None,
         })
     }
@@ -256,7 +240,6 @@ impl<'a> NetnsTestbed<'a> {
                 RunningApp::Udp(udp) => udp.failure(),
                 RunningApp::Tcp(tcp) => tcp.failure(),
                 RunningApp::Quic(quic) => quic.failure(),
-                RunningApp::Web(web) => web.failure(),
             };
             if let Some(failure) = failure {
                 bail!("app.{}: {failure}", spec.name);
@@ -293,10 +276,8 @@ impl Testbed for NetnsTestbed<'_> {
             self.oversleeping.record(self.site.epoch.now().since(now + wait));
         }
         for app in &self.apps {
-            match app {
-                RunningApp::Tcp(tcp) => tcp.sample(),
-                RunningApp::Web(web) => web.sample(),
-                RunningApp::Udp(_) | RunningApp::Quic(_) => {}
+            if let RunningApp::Tcp(tcp) = app {
+                tcp.sample();
             }
         }
         self.look()
@@ -307,7 +288,6 @@ impl Testbed for NetnsTestbed<'_> {
             RunningApp::Udp(udp) => udp.tally(),
             RunningApp::Tcp(tcp) => tcp.tally(),
             RunningApp::Quic(quic) => quic.tally(),
-            RunningApp::Web(web) => web.tally(),
         })
     }
 
@@ -316,7 +296,6 @@ impl Testbed for NetnsTestbed<'_> {
             RunningApp::Udp(udp) => udp.observe(),
             RunningApp::Tcp(tcp) => tcp.observe(),
             RunningApp::Quic(quic) => quic.observe(),
-            RunningApp::Web(web) => web.observe(),
         }
     }
 

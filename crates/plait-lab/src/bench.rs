@@ -17,7 +17,7 @@ use crate::figure::{Figure, Summary};
 use crate::gateway::{Bond, BondSetup};
 use crate::machine::Machine;
 use crate::measure::{self, IperfServer, Span, Target, mbit, median, median_tcp, percent};
-use crate::output::{Align, Output, Progress, Table, Verdict};
+use crate::output::{Output, Progress, Table, Verdict};
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology, inner_v4};
 
 /// iperf3's word for as fast as it goes.
@@ -68,20 +68,12 @@ struct More {
 pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
     let plan = BenchPlan::of(args.quick);
     let rows = measure_all(plan)?;
-    for row in &rows {
-        output.record("measurement", row)?;
-    }
-    for line in table(&rows).lines() {
-        output.line(line)?;
-    }
+    output.records("measurement", &rows)?;
+    output.lines(table(&rows).lines())?;
     let node = node::measure_all(node::NodePlan::of(args.quick))?;
-    for row in &node.rows {
-        output.record("measurement", row)?;
-    }
+    output.records("measurement", &node.rows)?;
     output.line("")?;
-    for line in node.table().lines() {
-        output.line(line)?;
-    }
+    output.lines(node.table().lines())?;
     let machine = Machine::detect();
     output.line("")?;
     output.line(format!(
@@ -141,13 +133,7 @@ fn measure_one(setup: &'static str, links: &[&str], plan: BenchPlan) -> Result<B
 
 /// The rows as people read them.
 pub(crate) fn table(rows: &[BenchRow]) -> Table {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("TCP Mbit/s", Align::Right),
-        ("re-sent", Align::Right),
-        ("UDP Mbit/s", Align::Right),
-        ("lost", Align::Right),
-    ]);
+    let mut table = Table::of_numbers(&["", "TCP Mbit/s", "re-sent", "UDP Mbit/s", "lost"]);
     for row in rows {
         table.row([
             row.setup.to_owned(),

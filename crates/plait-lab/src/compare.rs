@@ -22,9 +22,7 @@ pub(crate) fn run(args: &CompareArgs, output: &Output) -> Result<Verdict> {
         sink.put_all(results)?;
     }
     sink.put_all(&compared)?;
-    for line in words::experiment(&compared) {
-        output.line(line)?;
-    }
+    output.lines(words::experiment(&compared))?;
     sink.close()?;
     let verdict = Verdict::of(compared.summary.ok);
     if let Some(page) = page {

@@ -186,12 +186,8 @@ fn outcome(plan: Plan, rows: &[Row], lateness: &Lateness, machine: Machine) -> O
 }
 
 fn finish(plan: Plan, rows: &[Row], outcome: &Outcome, output: &Output) -> Result<Verdict> {
-    for line in report::table(rows).lines() {
-        output.line(line)?;
-    }
-    for line in report::closing(rows, outcome, plan.has_bar) {
-        output.line(line)?;
-    }
+    output.lines(report::table(rows).lines())?;
+    output.lines(report::closing(rows, outcome, plan.has_bar))?;
     let ratio = outcome.aggregation_ratio_permille as f64 / 1000.0;
     let figure = Figure::number("A_r of one TCP flow", ratio, "ratio");
     let least = RATIO_MIN as f64 / 1000.0;

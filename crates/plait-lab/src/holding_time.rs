@@ -167,25 +167,17 @@ pub(crate) fn run(args: &HoldingTimeArgs, output: &Output) -> Result<Verdict> {
     let (figures, curve) = (answer.figures(), answer.curve());
     output.line(answer.sentence())?;
     output.line("")?;
-    for line in figures_table(&figures).lines() {
-        output.line(line)?;
-    }
+    output.lines(figures_table(&figures).lines())?;
     if answer.range.is_none() {
         output.line(answer.no_range())?;
     }
     output.line("")?;
-    for line in curve_table(&curve).lines() {
-        output.line(line)?;
-    }
+    output.lines(curve_table(&curve).lines())?;
     if curve.is_empty() {
         output.line("No curve: T_MHT is not above 0. Try a larger --rto or a smaller --rttvar.")?;
     }
-    for figure in &figures {
-        output.record("figure", figure)?;
-    }
-    for point in &curve {
-        output.record("point", point)?;
-    }
+    output.records("figure", &figures)?;
+    output.records("point", &curve)?;
     let command = args.command();
     output.record("summary", &Summary::new("holding-time", &figures, more(&answer, &command)))?;
     if let Some(page) = page {
@@ -209,7 +201,7 @@ fn more<'a>(answer: &Answer, command: &'a str) -> More<'a> {
 }
 
 fn figures_table(figures: &[Figure]) -> Table {
-    let mut table = Table::new(&[("what", Align::Left), ("value", Align::Right)]);
+    let mut table = Table::of_numbers(&["what", "value"]);
     for figure in figures {
         table.row([figure.name.clone(), figure.value_text()]);
     }

@@ -193,9 +193,7 @@ pub(crate) fn run(args: &ListArgs, output: &Output) -> Result<Verdict> {
         let texts = [row.name, row.title, row.source, &backends].map(str::to_owned);
         table.row(texts.into_iter().chain([row.cells.to_string()]));
     }
-    for line in table.lines() {
-        output.line(line)?;
-    }
+    output.lines(table.lines())?;
     for error in &wrong {
         output::print_error(error);
     }

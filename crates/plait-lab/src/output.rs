@@ -61,6 +61,16 @@ impl Output {
         Ok(())
     }
 
+    /// Prints several records of a type.
+    pub(crate) fn records(&self, kind: &str, bodies: &[impl Serialize]) -> Result<()> {
+        bodies.iter().try_for_each(|body| self.record(kind, body))
+    }
+
+    /// Prints lines when the form is text.
+    pub(crate) fn lines(&self, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
+        lines.into_iter().try_for_each(|line| self.line(line))
+    }
+
     /// Prints a line when the form is text.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<()> {
         if !self.json {

@@ -84,9 +84,7 @@ pub(crate) fn run(args: &ReportArgs, output: &Output) -> Result<Verdict> {
         if index > 0 {
             output.line("")?;
         }
-        for line in words::experiment(results) {
-            output.line(line)?;
-        }
+        output.lines(words::experiment(results))?;
         print_records(results, output)?;
     }
     let summary = ReportSummary {
@@ -103,12 +101,8 @@ pub(crate) fn run(args: &ReportArgs, output: &Output) -> Result<Verdict> {
 }
 
 fn print_records(results: &Results, output: &Output) -> Result<()> {
-    for run in &results.runs {
-        output.record("run", run)?;
-    }
-    for cell in &results.cells {
-        output.record("cell", cell)?;
-    }
+    output.records("run", &results.runs)?;
+    output.records("cell", &results.cells)?;
     for check in results.summary.checks.clone() {
         let scenario = results.summary.name.clone();
         output.record("check", &CheckRecord { scenario, check })?;

@@ -46,9 +46,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
         sink.close()?;
         return Ok(Verdict::Good);
     }
-    for line in words::experiment(&results) {
-        output.line(line)?;
-    }
+    output.lines(words::experiment(&results))?;
     sink.put_findings(&results)?;
     sink.close()?;
     let ok = results.summary.ok;

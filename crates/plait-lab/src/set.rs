@@ -167,7 +167,7 @@ impl Set {
         climbed.tell_all(args.on, &plans.policies, &more, output)?;
         self.keep_broken(args, &plans, &climbed)?;
         let figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
-        words::checks(&figures).into_iter().try_for_each(|line| output.line(line))?;
+        output.lines(words::checks(&figures))?;
         let summary = Summary::new(&self.manifest.name, &figures, more);
         if let Some(page) = page {
             let (title, policies) = (&self.manifest.title, &plans.policies);
@@ -188,7 +188,8 @@ impl Set {
         output: &Output,
     ) -> Result<Verdict> {
         for lines in results.iter().map(report::words::experiment) {
-            lines.into_iter().chain([String::new()]).try_for_each(|line| output.line(line))?;
+            output.lines(lines)?;
+            output.line("")?;
         }
         page.map_or(Ok(()), |page| page.write(results))?;
         let figures: Vec<Figure> = results.iter().flat_map(of_checks).collect();
@@ -313,9 +314,7 @@ impl Set {
                 ),
             }
         }
-        for line in words::missing(&plans.refused) {
-            output::note(line);
-        }
+        words::missing(&plans.refused).iter().for_each(output::note);
         Ok(plans)
     }
 
@@ -346,10 +345,8 @@ impl Set {
     }
 
     fn list(&self, plans: &Plans, output: &Output) -> Result<Verdict> {
-        for line in words::list(&plans.rungs) {
-            output.line(line)?;
-        }
-        plans.rungs.iter().try_for_each(|rung| output.record("rung", rung))?;
+        output.lines(words::list(&plans.rungs))?;
+        output.records("rung", &plans.rungs)?;
         let more = serde_json::json!({ "rungs": plans.rungs.len() });
         output.record("summary", &Summary::new(&self.manifest.name, &[], more))?;
         Ok(Verdict::Good)
@@ -424,14 +421,10 @@ impl Climbed {
         }
         if policies.len() > 1 {
             output.line(format!("side by side, {}", words::kind(on)))?;
-            for line in words::side_by_side(policies, &self.scores) {
-                output.line(line)?;
-            }
+            output.lines(words::side_by_side(policies, &self.scores))?;
             output.line("")?;
         }
-        for line in words::missing(&more.missing) {
-            output.line(line)?;
-        }
+        output.lines(words::missing(&more.missing))?;
         output.line(format!("{:.0} s; {}", more.elapsed_s, words::machine(on, &more.machine)))
     }
 }
@@ -439,9 +432,9 @@ impl Climbed {
 /// Prints what one policy comes to.
 fn tell(on: On, policy: &Policy, scores: &[&Score], output: &Output) -> Result<()> {
     output.line(format!("policy {policy}, {}", words::kind(on)))?;
-    let parts = [words::scores(scores), words::sums(scores), words::promise(scores)];
-    for line in parts.into_iter().flat_map(|part| part.into_iter().chain([String::new()])) {
-        output.line(line)?;
+    for part in [words::scores(scores), words::sums(scores), words::promise(scores)] {
+        output.lines(part)?;
+        output.line("")?;
     }
     for score in scores {
         let record = RungRecord {

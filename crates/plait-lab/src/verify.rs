@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::cli::{On, VerifyArgs};
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
-use crate::output::{self, Align, Meter, Output, Table, Verdict};
+use crate::output::Align::{Left, Right};
+use crate::output::{self, Meter, Output, Table, Verdict};
 use crate::set::Set;
 use records::{Checked, Records, Thoroughness};
 
@@ -132,13 +133,8 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
     let effort = if args.quick { Effort::QUICK } else { Effort::WHOLE };
     let promises = select(&args.names)?;
     let mut records = Records::open(&args.resume)?;
-    let mut table = Table::new(&[
-        ("promise", Align::Left),
-        ("figure", Align::Left),
-        ("value", Align::Right),
-        ("band", Align::Left),
-        ("", Align::Left),
-    ]);
+    let heads = [("promise", Left), ("figure", Left), ("value", Right), ("band", Left), ("", Left)];
+    let mut table = Table::new(&heads);
     let mut all = Vec::new();
     let mut errors = Vec::new();
     let is_new = |(name, _): &&(&str, &str)| records.find(name, effort.thoroughness()).is_none();
@@ -157,9 +153,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
         all.extend(checked.figures);
     }
     drop(meter);
-    for line in table.lines() {
-        output.line(line)?;
-    }
+    output.lines(table.lines())?;
     let machine = Machine::detect();
     output.line("")?;
     output.line(machine.sentence())?;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::figure::Figure;
 use crate::machine::{Interruption, Watch};
 use crate::measure::{self, Echo, Flood, FloodFigures, IperfServer, RoundTrips, Span, Target};
-use crate::output::{Align, Progress, Table};
+use crate::output::{Progress, Table};
 use crate::steering::{PlacedNode, node_with};
 use crate::topology::{PLAIN_V4, SERVER_BARE_V4, VETH_LINKS, VethChain, link_v4};
 
@@ -279,11 +279,8 @@ impl NodeBench {
 
     /// The rows as people read them.
     pub(crate) fn table(&self) -> Table {
-        let mut table = Table::new(&[
-            ("steering node", Align::Left),
-            ("carried", Align::Right),
-            ("per core of the node", Align::Right),
-        ]);
+        let heads = ["steering node", "carried", "per core of the node"];
+        let mut table = Table::of_numbers(&heads);
         for row in &self.rows {
             let text = |value: f64| row.text(value);
             let per_core = row.per_core.map_or("none".into(), text);

@@ -14,7 +14,8 @@ use crate::cli::BenchArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::measure::median;
-use crate::output::{Align, Meter, Output, Table, Verdict};
+use crate::output::Align::{Left, Right};
+use crate::output::{Meter, Output, Table, Verdict};
 
 /// Both links, both gateways and the sender take turns on one core.
 const TWO_LINKS: &str = r#"
@@ -97,12 +98,8 @@ impl SimRow {
 pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
     let plan = SimPlan::of(args.quick);
     let rows = measure_all(plan)?;
-    for row in &rows {
-        output.record("measurement", row)?;
-    }
-    for line in table(&rows).lines() {
-        output.line(line)?;
-    }
+    output.records("measurement", &rows)?;
+    output.lines(table(&rows).lines())?;
     let machine = Machine::detect();
     output.line("")?;
     output.line(format!(
@@ -203,13 +200,8 @@ pub(crate) fn figures(rows: &[SimRow]) -> Vec<Figure> {
 
 /// The rows as people read them.
 fn table(rows: &[SimRow]) -> Table {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("times real time", Align::Right),
-        ("ns per packet", Align::Right),
-        ("Mbit/s", Align::Right),
-        ("course", Align::Left),
-    ]);
+    let numbers = ["times real time", "ns per packet", "Mbit/s"].map(|name| (name, Right));
+    let mut table = Table::new(&[&[("", Left)], &numbers[..], &[("course", Left)]].concat());
     for row in rows {
         table.row([
             row.name(),

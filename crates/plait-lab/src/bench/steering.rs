@@ -18,7 +18,7 @@ use crate::cli::BenchArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::measure::median;
-use crate::output::{Align, Meter, Output, Table, Verdict};
+use crate::output::{Meter, Output, Table, Verdict};
 
 /// Bytes of a data packet, and of its IPv4 and TCP headers.
 const PACKET_BYTES: usize = 1500;
@@ -131,12 +131,8 @@ pub(super) fn print(
     output: &Output,
 ) -> Result<Vec<SteeringRow>> {
     let rows = measure_all(plan)?;
-    for row in &rows {
-        output.record("measurement", row)?;
-    }
-    for line in table(&rows).lines() {
-        output.line(line)?;
-    }
+    output.records("measurement", &rows)?;
+    output.lines(table(&rows).lines())?;
     output.line("")?;
     output.line(format!(
         "The steering node's core in process, two attachments, {PACKET_BYTES}-byte packets, CPU \
@@ -305,13 +301,8 @@ fn packet(from: [u8; 4], to: [u8; 4], bytes: usize) -> Vec<u8> {
 
 /// The rows as people read them.
 fn table(rows: &[SteeringRow]) -> Table {
-    let mut table = Table::new(&[
-        ("steering", Align::Left),
-        ("Mpackets/s", Align::Right),
-        ("ns per packet", Align::Right),
-        ("99 % ns", Align::Right),
-        ("held", Align::Right),
-    ]);
+    let heads = ["steering", "Mpackets/s", "ns per packet", "99 % ns", "held"];
+    let mut table = Table::of_numbers(&heads);
     for row in rows {
         table.row([
             row.load.to_owned(),

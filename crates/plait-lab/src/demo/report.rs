@@ -2,7 +2,7 @@
 
 use super::{Outcome, RATIO_MIN, Row};
 use crate::measure::{mbit, percent};
-use crate::output::{Align, Table};
+use crate::output::Table;
 use crate::topology::LinkSpec;
 
 /// Above this share of the links' sum something disturbed the links when they were measured alone.
@@ -20,16 +20,9 @@ pub(super) fn introduction(links: &[LinkSpec]) -> String {
 }
 
 pub(super) fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("TCP Mbit/s", Align::Right),
-        ("re-sent", Align::Right),
-        ("UDP Mbit/s", Align::Right),
-        ("of", Align::Right),
-        ("lost", Align::Right),
-        ("out of order", Align::Right),
-        ("file Mbit/s", Align::Right),
-    ]);
+    const HEADS: [&str; 8] =
+        ["", "TCP Mbit/s", "re-sent", "UDP Mbit/s", "of", "lost", "out of order", "file Mbit/s"];
+    let mut table = Table::of_numbers(&HEADS);
     for row in rows {
         table.row([
             row.setup.to_owned(),

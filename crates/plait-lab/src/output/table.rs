@@ -1,5 +1,7 @@
 //! Fixed-width tables.
 
+use std::iter;
+
 /// On which side of its column a cell stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Align {
@@ -18,6 +20,13 @@ impl Table {
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let column = |(name, align): &(&str, Align)| ((*name).to_owned(), *align);
         Self { columns: columns.iter().map(column).collect(), rows: Vec::new() }
+    }
+
+    /// A column of names on the left, and columns of numbers.
+    pub(crate) fn of_numbers(columns: &[impl AsRef<str>]) -> Self {
+        let aligns = iter::once(Align::Left).chain(iter::repeat(Align::Right));
+        let columns = columns.iter().map(|name| name.as_ref().to_owned()).zip(aligns).collect();
+        Self { columns, rows: Vec::new() }
     }
 
     /// Adds a row; missing cells stay empty.

@@ -161,9 +161,7 @@ pub(super) fn in_column(cell: &CellRecord, metric: &str) -> String {
 
 fn by_metric(results: &Results) -> Table {
     let metrics = metrics(results);
-    let heads = metrics.iter().map(|metric| (*metric, Align::Right));
-    let heads: Vec<(&str, Align)> = [("cell", Align::Left)].into_iter().chain(heads).collect();
-    let mut table = Table::new(&heads);
+    let mut table = Table::of_numbers(&[&["cell"], &metrics[..]].concat());
     for cell in &results.cells {
         let figures = metrics.iter().map(|metric| in_column(cell, metric));
         table.row([cell.cell.clone()].into_iter().chain(figures));

@@ -8,7 +8,8 @@ use super::sum::{Sum, broken};
 use crate::cli::On;
 use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::output::{Align, Table};
+use crate::output::Align::{Left, Right};
+use crate::output::Table;
 use crate::policy::Policy;
 
 /// What kind of figures a back-end gives: which must not be taken for the other's.
@@ -31,7 +32,7 @@ pub(super) fn machine(on: On, machine: &Machine) -> String {
 /// The rungs, as they stand.
 pub(super) fn list(rungs: &[Rung]) -> Vec<String> {
     let columns = ["rung", "stands for", "links: Mbit/s down/up, round trip", "load", "", ""];
-    let mut table = Table::new(&columns.map(|column| (column, Align::Left)));
+    let mut table = Table::new(&columns.map(|column| (column, Left)));
     for rung in rungs {
         let mark =
             |is_marked: bool, word: &str| if is_marked { word.to_owned() } else { String::new() };
@@ -49,18 +50,9 @@ pub(super) fn list(rungs: &[Rung]) -> Vec<String> {
 
 /// Every rung under one policy, in the order given.
 pub(super) fn scores(scores: &[&Score]) -> Vec<String> {
-    let mut table = Table::new(&[
-        ("rung", Align::Left),
-        ("A_r", Align::Right),
-        ("A_b", Align::Right),
-        ("of best", Align::Right),
-        ("Mbit/s", Align::Right),
-        ("seeds", Align::Right),
-        ("alone", Align::Right),
-        ("ping", Align::Right),
-        ("base", Align::Right),
-        ("gap ms", Align::Right),
-        ("shares %", Align::Right),
+    let mut table = Table::of_numbers(&[
+        "rung", "A_r", "A_b", "of best", "Mbit/s", "seeds", "alone", "ping", "base", "gap ms",
+        "shares %",
     ]);
     for score in scores {
         table.row([score.rung.clone()].into_iter().chain(figures(score)));
@@ -94,13 +86,11 @@ pub(super) fn missing(missing: &[Missing]) -> Vec<String> {
 pub(super) fn side_by_side(policies: &[Policy], rungs: &[Vec<Score>]) -> Vec<String> {
     let mut lines: Vec<String> =
         (1..).zip(policies).map(|(at, policy)| format!("{at}: {policy}")).collect();
-    let mut names = Vec::new();
+    let mut columns = vec!["rung".to_owned()];
     for name in ["A_r", "of best", "ping", "gap ms"] {
-        names.extend((1..=policies.len()).map(|at| format!("{name} {at}")));
+        columns.extend((1..=policies.len()).map(|at| format!("{name} {at}")));
     }
-    let mut columns = vec![("rung", Align::Left)];
-    columns.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = Table::of_numbers(&columns);
     for scores in rungs {
         let column = |of: &dyn Fn(&Score) -> String| scores.iter().map(of).collect::<Vec<_>>();
         let name = scores.first().map_or("", |score| score.rung.as_str());
@@ -119,18 +109,9 @@ pub(super) fn side_by_side(policies: &[Policy], rungs: &[Vec<Score>]) -> Vec<Str
 
 /// What each kind of rungs comes to, and all together.
 pub(super) fn sums(scores: &[&Score]) -> Vec<String> {
-    let mut table = Table::new(&[
-        ("kind", Align::Left),
-        ("rungs", Align::Right),
-        ("A_r lowest", Align::Right),
-        ("median", Align::Right),
-        ("mean", Align::Right),
-        ("of best lowest", Align::Right),
-        ("kept", Align::Right),
-        ("ping above base, median", Align::Right),
-        ("most", Align::Right),
-        ("gap most", Align::Right),
-    ]);
+    let ratios = ["kind", "rungs", "A_r lowest", "median", "mean", "of best lowest", "kept"];
+    let times = ["ping above base, median", "most", "gap most"];
+    let mut table = Table::of_numbers(&[&ratios[..], &times].concat());
     let mut row = |name: &str, scores: &[&Score]| {
         if scores.is_empty() {
             return;
@@ -188,12 +169,7 @@ pub(super) fn promise(scores: &[&Score]) -> Vec<String> {
 
 /// The set's checks.
 pub(super) fn checks(figures: &[Figure]) -> Vec<String> {
-    let mut table = Table::new(&[
-        ("check", Align::Left),
-        ("value", Align::Right),
-        ("band", Align::Left),
-        ("", Align::Left),
-    ]);
+    let mut table = Table::new(&[("check", Left), ("value", Right), ("band", Left), ("", Left)]);
     for figure in figures {
         let (value, band) = (figure.value_text(), figure.band_text());
         table.row([figure.name.to_string(), value, band, figure.verdict().to_owned()]);

@@ -32,6 +32,7 @@ mod steering;
 mod swarm;
 mod topology;
 mod verify;
+mod worker;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;

@@ -3,12 +3,13 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use plait_net::netns::NetNs;
+
+use crate::worker::Worker;
 
 /// IPv4's header and UDP's, in bytes.
 const UDP_HEADERS_BYTES: usize = 28;
@@ -45,8 +46,7 @@ impl FloodFigures {
 pub(crate) struct Flood {
     sender: UdpSocket,
     received: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _counting: Worker,
 }
 
 impl Flood {
@@ -61,18 +61,17 @@ impl Flood {
         let (sender, receiver) = (bind(from)?, bind(to)?);
         sender.connect(receiver.local_addr()?)?;
         receiver.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
-        let (received, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (count, stopped) = (Arc::clone(&received), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("flooded".into());
-        let thread = thread.spawn(move || {
+        let received = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&received);
+        let counting = Worker::start("flooded", move |goes_on| {
             let mut buffer = [0; 2048];
-            while !stopped.load(Ordering::Relaxed) {
+            while goes_on() {
                 if receiver.recv(&mut buffer).is_ok() {
                     count.fetch_add(1, Ordering::Relaxed);
                 }
             }
         })?;
-        Ok(Self { sender, received, stop, thread: Some(thread) })
+        Ok(Self { sender, received, _counting: counting })
     }
 
     /// Sends for `time`: packets of `packet_bytes` with their headers, `per_second` of them or as
@@ -114,12 +113,3 @@ impl Flood {
 
 /// No buffer space available, on Linux.
 const ENOBUFS: i32 = 105;
-
-impl Drop for Flood {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
-    }
-}

@@ -3,13 +3,12 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use plait_net::netns::NetNs;
+
+use crate::worker::Worker;
 
 /// An answer later than this is none.
 const ANSWER_MAX: Duration = Duration::from_millis(200);
@@ -20,8 +19,7 @@ const PAYLOAD_BYTES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Echo {
     asker: UdpSocket,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _echo: Worker,
 }
 
 impl Echo {
@@ -34,19 +32,16 @@ impl Echo {
         };
         let (asker, echo) = (bind(from)?, bind(to)?);
         asker.connect(echo.local_addr()?)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("echo".into());
-        let thread = thread.spawn(move || {
+        let echo = Worker::start("echo", move |goes_on| {
             let mut buffer = [0; 64];
-            while !stopped.load(Ordering::Relaxed) {
+            while goes_on() {
                 if let Ok((length, whence)) = echo.recv_from(&mut buffer) {
                     // A way that takes no packet shows as an answer that is missing.
                     let _lost = echo.send_to(&buffer[..length], whence);
                 }
             }
         })?;
-        Ok(Self { asker, stop, thread: Some(thread) })
+        Ok(Self { asker, _echo: echo })
     }
 
     /// Asks `count` times, once each `interval`, and adds what came back.
@@ -73,15 +68,6 @@ impl Echo {
             }
         }
         Ok(None)
-    }
-}
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
     }
 }
 

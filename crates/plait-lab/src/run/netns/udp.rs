@@ -4,9 +4,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -17,6 +15,7 @@ use plait_sim::packet::{End, Packet, Protocol};
 
 use super::site::Ends;
 use crate::emulator::{Epoch, Lateness};
+use crate::worker::Worker;
 
 /// The port of the first application; each has one, the same at both ends.
 pub(super) const FIRST_PORT: u16 = 20_000;
@@ -35,8 +34,7 @@ const UDP_HEADERS_BYTES: usize = 28;
 #[derive(Debug)]
 pub(super) struct UdpApp {
     state: Arc<Mutex<State>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 #[derive(Debug)]
@@ -51,7 +49,7 @@ struct State {
 
 /// Both ends, and what they need for themselves.
 #[derive(Debug)]
-struct Worker {
+struct BothEnds {
     state: Arc<Mutex<State>>,
     epoch: Epoch,
     sender: UdpSocket,
@@ -74,8 +72,7 @@ impl UdpApp {
         let (sender, receiver) = sockets(at, ends)?;
         let state = State { app, lag: Lateness::default(), refused_packets: 0, failure: None };
         let state = Arc::new(Mutex::new(state));
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut worker = Worker {
+        let mut both = BothEnds {
             state: Arc::clone(&state),
             epoch,
             sender,
@@ -85,19 +82,18 @@ impl UdpApp {
             outbox: Outbox::new(),
             buffer: vec![0; PAYLOAD_BYTES_MAX],
         };
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("udp".into()).spawn(move || {
+        let worker = Worker::start("udp", move |goes_on| {
             // Without the right to either the lag shows what that costs.
             let _kept_default = plait_net::clock::set_timer_slack(1);
             let _kept_ordinary = plait_net::clock::set_realtime_priority();
-            while !stopped.load(Ordering::Relaxed) {
-                if let Err(error) = worker.turn() {
-                    lock(&worker.state).failure = Some(format!("{error:#}"));
+            while goes_on() {
+                if let Err(error) = both.turn() {
+                    lock(&both.state).failure = Some(format!("{error:#}"));
                     return;
                 }
             }
         })?;
-        Ok(Self { state, stop, thread: Some(thread) })
+        Ok(Self { state, _worker: worker })
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -125,15 +121,6 @@ impl UdpApp {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
-    }
-}
-
-impl Drop for UdpApp {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
     }
 }
 
@@ -173,7 +160,7 @@ fn socket(here: SocketAddrV4, there: SocketAddrV4) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-impl Worker {
+impl BothEnds {
     /// Sends what is due, takes what has arrived, and sleeps until there is more.
     fn turn(&mut self) -> Result<()> {
         self.send();

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -14,6 +13,7 @@ use super::datagrams::Datagrams;
 use crate::gateway::{LISTEN_PORT, endpoint_v4};
 use crate::process;
 use crate::topology::SERVER_BARE_V4;
+use crate::worker::Worker;
 
 /// Source ports.
 const SOCKETS: usize = 16;
@@ -54,12 +54,11 @@ impl Sent {
 #[derive(Debug)]
 pub(crate) struct Generator {
     shared: Arc<Shared>,
-    thread: JoinHandle<Result<Sent>>,
+    worker: Worker<Result<Sent>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    stop: AtomicBool,
     sent: AtomicU64,
     /// Captures to be used from now on, beside the first ones.
     fresh: Mutex<Option<Vec<Vec<u8>>>>,
@@ -86,10 +85,11 @@ impl Generator {
         sockets.iter().try_for_each(|socket| socket.set_nonblocking(true))?;
         let shared = Arc::new(Shared::default());
         let (for_thread, hostility) = (Arc::clone(&shared), hostility.clone());
-        let thread = std::thread::Builder::new()
-            .name("hostile".into())
-            .spawn(move || generate(&sockets, &hostility, per_second, count, &for_thread))?;
-        Ok(Self { shared, thread })
+        let worker = Worker::start("hostile", move |goes_on| {
+            let pace = (per_second, count);
+            generate(&sockets, &hostility, pace, &for_thread, goes_on)
+        })?;
+        Ok(Self { shared, worker })
     }
 
     /// Datagrams sent so far.
@@ -104,27 +104,26 @@ impl Generator {
 
     /// Whether it has neither sent all nor failed.
     pub(crate) fn runs(&self) -> bool {
-        !self.thread.is_finished()
+        self.worker.runs()
     }
 
     /// Ends it.
     pub(crate) fn stop(self) -> Result<Sent> {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.worker.stop()
     }
 }
 
 fn generate(
     sockets: &[UdpSocket],
     hostility: &Hostility,
-    per_second: u64,
-    count: u64,
+    (per_second, count): (u64, u64),
     shared: &Shared,
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<Sent> {
     let mut datagrams = Datagrams::new(&hostility.captures, hostility.seed);
     let (mut datagram, start) = (Vec::new(), Instant::now());
     let mut sent = Sent::default();
-    while sent.datagrams < count && !shared.stop.load(Ordering::Relaxed) {
+    while sent.datagrams < count && goes_on() {
         if let Some(fresh) = shared.fresh().take() {
             datagrams.renew(fresh);
         }

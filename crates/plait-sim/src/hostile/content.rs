@@ -146,6 +146,13 @@ pub struct Made {
     pub source: u16,
 }
 
+impl Made {
+    /// Bytes without a mark from the peer's first address.
+    pub const fn plain(bytes: Vec<u8>) -> Self {
+        Self { bytes, ecn: Ecn::NotEct, source: 0 }
+    }
+}
+
 /// A number from 0 to the one given, both included: random, or a fuzzer's.
 pub type Choose<'a> = &'a mut dyn FnMut(u64) -> u64;
 
@@ -203,6 +210,13 @@ impl Content {
         peer.own_path(self.path)
     }
 
+    /// These frames, in order, over the main path; `None` without a session.
+    pub fn say(&self, peer: &mut HostilePeer, now: Instant, frames: &[Frame]) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        frames.iter().for_each(|frame| frame.write(&mut text));
+        peer.control(self.main_path(peer), ControlPrefix::new(now, BondSeq(0)), &text)
+    }
+
     /// The next datagram of a kind; `None` when that takes a session and there is none.
     pub fn make(
         &mut self,
@@ -213,7 +227,7 @@ impl Content {
         choose: Choose<'_>,
     ) -> Option<Made> {
         self.made += 1;
-        let mut made = Made { bytes: Vec::new(), ecn: Ecn::NotEct, source: 0 };
+        let mut made = Made::plain(Vec::new());
         if matches!(kind, Kind::Moves) {
             made.source = choose(SOURCES - 1) as u16;
         }

@@ -6,12 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use plait_pair::{CUSTOMER, INNER_IPS, KEEPALIVE, PROVIDER, WALL_CLOCK_AT_ZERO};
 use plait_proto::config::{PeerConfig, Prefix, SocketId};
 use plait_proto::path::Route;
-use plait_proto::seq::BondSeq;
 use plait_proto::session::{Identity, PresharedKey, PrivateKey, PublicKey};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::control::Frame;
-use plait_proto::wire::ecn::Ecn;
-use plait_proto::wire::sealed::ControlPrefix;
 
 use super::draw::Draw;
 use crate::hostile::content::{Addresses, Content, Kind, Made};
@@ -132,7 +129,7 @@ impl Intruder {
             self.without_path = 0;
             self.peer.forget_bond();
             self.content.begin_bond();
-            return vec![plain(self.peer.initiate(Self::wall_clock(now)))];
+            return vec![Made::plain(self.peer.initiate(Self::wall_clock(now)))];
         }
         if self.bursts_left == 0 {
             self.bursts_left = self.draw.between(1, 20);
@@ -171,17 +168,10 @@ impl Intruder {
             }
             Heard::Data(..) | Heard::Nothing => None,
         };
-        self.answers.extend(answer.map(|bytes| (now + DELAY, plain(bytes))));
+        self.answers.extend(answer.map(|bytes| (now + DELAY, Made::plain(bytes))));
     }
 
     fn say(&mut self, now: Instant, frames: &[Frame]) -> Option<Vec<u8>> {
-        let path = self.content.main_path(&self.peer);
-        let mut text = Vec::new();
-        frames.iter().for_each(|frame| frame.write(&mut text));
-        self.peer.control(path, ControlPrefix::new(now, BondSeq(0)), &text)
+        self.content.say(&mut self.peer, now, frames)
     }
-}
-
-fn plain(bytes: Vec<u8>) -> Made {
-    Made { bytes, ecn: Ecn::NotEct, source: 0 }
 }

@@ -38,7 +38,7 @@ const PHASE: Duration = Duration::from_secs(10);
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let counted = if effort.runs == 1 { PHASE_QUICK } else { PHASE };
     // The quiet phase comes first and last.
-    let steps = effort.runs * (Phase::ALL.len() + 1);
+    let steps = effort.runs * (Phase::noisy().count() + 2);
     let mut progress = Progress::new(steps, (RAMP + counted) * steps as u32);
     let mut runs = Vec::new();
     for _ in 0..effort.runs {
@@ -70,7 +70,7 @@ impl Course {
         };
         let before = sample(Phase::Quiet)?;
         let mut phases = Vec::new();
-        for phase in Phase::ALL.into_iter().skip(1) {
+        for phase in Phase::noisy() {
             phases.push((phase, sample(phase)?));
         }
         let after = sample(Phase::Quiet)?;
@@ -107,7 +107,7 @@ fn figures(runs: &[Course]) -> Vec<Figure> {
         ),
         Figure::number("provider's memory at first", of_runs(&|run| run.memory_mib), "MiB"),
     ];
-    for phase in Phase::ALL.into_iter().skip(1) {
+    for phase in Phase::noisy() {
         let of_phase = |value: &dyn Fn(&Course, &Sample) -> f64| {
             let one = |run: &Course| run.phase(phase).map(|sample| value(run, sample));
             median(runs.iter().filter_map(one).collect())

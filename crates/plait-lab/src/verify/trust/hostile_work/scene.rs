@@ -13,13 +13,10 @@ use plait_proto::path::Route;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::rng::Rng;
 use plait_proto::scheduler::SchedulerConfig;
-use plait_proto::seq::BondSeq;
 use plait_proto::session::{Identity, PresharedKey, PrivateKey};
 use plait_proto::stats::PathState;
 use plait_proto::time::Instant;
 use plait_proto::wire::control::Frame;
-use plait_proto::wire::ecn::Ecn;
-use plait_proto::wire::sealed::ControlPrefix;
 use plait_sim::hostile::content::{Addresses, Content, Kind, Made};
 use plait_sim::hostile::{Heard, HostilePeer, replies_to};
 use plait_sim::prng::Prng;
@@ -245,18 +242,13 @@ impl Scene {
     }
 
     fn tell(&mut self, at: usize, bytes: Vec<u8>) {
-        let made = Made { bytes, ecn: Ecn::NotEct, source: 0 };
-        let arriving = Arriving { made, at: self.now, party: at };
+        let arriving = Arriving { made: Made::plain(bytes), at: self.now, party: at };
         self.receive(vec![arriving]);
     }
 
     fn say(&mut self, at: usize, frames: &[Frame]) {
-        let party = &mut self.parties[at];
-        let path = party.content.main_path(&party.peer);
-        let mut text = Vec::new();
-        frames.iter().for_each(|frame| frame.write(&mut text));
-        let prefix = ControlPrefix::new(self.now, BondSeq(0));
-        if let Some(bytes) = party.peer.control(path, prefix, &text) {
+        let Party { peer, content, .. } = &mut self.parties[at];
+        if let Some(bytes) = content.say(peer, self.now, frames) {
             self.tell(at, bytes);
         }
     }
@@ -324,7 +316,7 @@ impl Scene {
             let at = self.now + INTERVAL * step;
             let bytes = content.ordinary(peer, at, *length);
             let bytes = bytes.expect("the peer has had a session since the scene began");
-            Arriving { made: Made { bytes, ecn: Ecn::NotEct, source: 0 }, at, party: ORDINARY }
+            Arriving { made: Made::plain(bytes), at, party: ORDINARY }
         };
         (1..).zip(lengths).map(&mut make).collect()
     }

@@ -1,28 +1,25 @@
 //! The hostile customer of a real gateway: a thread that holds a key and sends 10,000 datagrams a
 //! second of whatever the phase asks for.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket as PlainSocket};
+use std::net::{Ipv4Addr, UdpSocket as PlainSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use plait_net::clock::realtime_since_epoch;
 use plait_net::netns::NetNs;
 use plait_net::udp::{BindTo, Transmit, UdpPort as _, UdpSocket};
-use plait_proto::seq::BondSeq;
 use plait_proto::session::{Identity, PrivateKey, PublicKey};
 use plait_proto::time::Instant as CoreInstant;
 use plait_proto::wire::control::Frame;
-use plait_proto::wire::ecn::Ecn;
-use plait_proto::wire::sealed::ControlPrefix;
 use plait_sim::hostile::content::{Addresses, Content, Kind, Made};
 use plait_sim::hostile::{Heard, HostilePeer, replies_to};
 use plait_sim::prng::Prng;
 
 use crate::gateway::endpoint_v4;
 use crate::process;
+use crate::worker::Worker;
 
 /// Datagrams a second.
 pub(super) const PER_SECOND: u64 = 10_000;
@@ -56,49 +53,35 @@ pub(super) enum Phase {
     Mix,
 }
 
+/// Every phase in the order of the enum, its name, and what is sent in it.
+const PHASES: [(Phase, &str, &[Kind]); 8] = [
+    (Phase::Quiet, "nothing hostile", &[]),
+    (Phase::Ordinary, "as many ordinary datagrams", &[Kind::Ordinary]),
+    (Phase::Jumps, "jumps", JUMPS),
+    (Phase::Acknowledgements, "acknowledgements", ACKS),
+    (Phase::Mtu, "MTU games", &[Kind::MtuEchoes, Kind::MtuProbes, Kind::PathInfos]),
+    (Phase::Spoofed, "spoofed sources", &[Kind::Spoofed, Kind::Syns, Kind::BadPackets]),
+    (Phase::Handshakes, "handshakes with cookies", &[]),
+    (Phase::Mix, "all kinds mixed", Kind::ALL),
+];
+const JUMPS: &[Kind] = {
+    use Kind::{Backward, FarJumps, FarMarks, Jumps, Scattered, WaitingJumps};
+    &[Jumps, WaitingJumps, FarJumps, Backward, FarMarks, Scattered]
+};
+const ACKS: &[Kind] = &[Kind::Acks, Kind::AckRanges, Kind::FalseAcks];
+
 impl Phase {
-    /// All, in the order of their numbers.
-    pub(super) const ALL: [Self; 8] = [
-        Self::Quiet,
-        Self::Ordinary,
-        Self::Jumps,
-        Self::Acknowledgements,
-        Self::Mtu,
-        Self::Spoofed,
-        Self::Handshakes,
-        Self::Mix,
-    ];
+    /// All but the quiet one.
+    pub(super) fn noisy() -> impl Iterator<Item = Self> {
+        PHASES.iter().map(|(phase, ..)| *phase).skip(1)
+    }
 
     pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Quiet => "nothing hostile",
-            Self::Ordinary => "as many ordinary datagrams",
-            Self::Jumps => "jumps",
-            Self::Acknowledgements => "acknowledgements",
-            Self::Mtu => "MTU games",
-            Self::Spoofed => "spoofed sources",
-            Self::Handshakes => "handshakes with cookies",
-            Self::Mix => "all kinds mixed",
-        }
+        PHASES[self as usize].1
     }
 
     const fn kinds(self) -> &'static [Kind] {
-        match self {
-            Self::Quiet | Self::Handshakes => &[],
-            Self::Ordinary => &[Kind::Ordinary],
-            Self::Jumps => &[
-                Kind::Jumps,
-                Kind::WaitingJumps,
-                Kind::FarJumps,
-                Kind::Backward,
-                Kind::FarMarks,
-                Kind::Scattered,
-            ],
-            Self::Acknowledgements => &[Kind::Acks, Kind::AckRanges, Kind::FalseAcks],
-            Self::Mtu => &[Kind::MtuEchoes, Kind::MtuProbes, Kind::PathInfos],
-            Self::Spoofed => &[Kind::Spoofed, Kind::Syns, Kind::BadPackets],
-            Self::Mix => Kind::ALL,
-        }
+        PHASES[self as usize].2
     }
 }
 
@@ -119,7 +102,6 @@ impl Sources {
 
 #[derive(Debug, Default)]
 struct Shared {
-    stop: AtomicBool,
     phase: AtomicU8,
     sent: AtomicU64,
     joined: AtomicBool,
@@ -129,7 +111,7 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Attacker {
     shared: Arc<Shared>,
-    thread: JoinHandle<Result<Duration>>,
+    worker: Worker<Result<Duration>>,
 }
 
 /// The attacker's key.
@@ -163,7 +145,7 @@ impl Attacker {
             message: Vec::new(),
             made_at: None,
         });
-        let worker = Worker {
+        let hostile = Hostile {
             socket,
             strangers: strangers.collect(),
             peer: peer(0),
@@ -174,14 +156,12 @@ impl Attacker {
             tried_at: None,
             shared: Arc::clone(&shared),
         };
-        let thread =
-            std::thread::Builder::new().name("attacker".into()).spawn(move || worker.run())?;
-        Ok(Self { shared, thread })
+        let worker = Worker::start("attacker", move |goes_on| hostile.run(goes_on))?;
+        Ok(Self { shared, worker })
     }
 
     pub(super) fn set_phase(&self, phase: Phase) {
-        let number = Phase::ALL.iter().position(|known| *known == phase).unwrap_or_default();
-        self.shared.phase.store(number as u8, Ordering::Relaxed);
+        self.shared.phase.store(phase as u8, Ordering::Relaxed);
     }
 
     /// Whether it has a path.
@@ -196,8 +176,7 @@ impl Attacker {
 
     /// Ends it; gives the processor time that it took.
     pub(super) fn stop(self) -> Result<Duration> {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.worker.stop()
     }
 }
 
@@ -229,7 +208,7 @@ impl Stranger {
     }
 }
 
-struct Worker {
+struct Hostile {
     socket: UdpSocket,
     strangers: Vec<Stranger>,
     peer: HostilePeer,
@@ -241,11 +220,11 @@ struct Worker {
     shared: Arc<Shared>,
 }
 
-impl Worker {
-    fn run(mut self) -> Result<Duration> {
+impl Hostile {
+    fn run(mut self, goes_on: &dyn Fn() -> bool) -> Result<Duration> {
         let (mut phase, mut since, mut sent) = (Phase::Quiet, Instant::now(), 0);
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            let asked = Phase::ALL[usize::from(self.shared.phase.load(Ordering::Relaxed))];
+        while goes_on() {
+            let (asked, ..) = PHASES[usize::from(self.shared.phase.load(Ordering::Relaxed))];
             if asked != phase {
                 (phase, since, sent) = (asked, Instant::now(), 0);
                 self.content.forget_heard();
@@ -295,7 +274,7 @@ impl Worker {
             let (now, wall_clock) = (self.now(), realtime_since_epoch());
             let (content, peer, prng) = (&mut self.content, &mut self.peer, &mut self.prng);
             let made = match phase {
-                Phase::Ordinary => content.ordinary(peer, now, ORDINARY_BYTES).map(plain),
+                Phase::Ordinary => content.ordinary(peer, now, ORDINARY_BYTES).map(Made::plain),
                 _ => content.make(kind, peer, now, wall_clock, &mut |max| prng.up_to(max)),
             };
             let Some(made) = made else { continue };
@@ -351,18 +330,11 @@ impl Worker {
     }
 
     fn say(&mut self, frames: &[Frame]) {
-        let path = self.content.main_path(&self.peer);
-        let mut text = Vec::new();
-        frames.iter().for_each(|frame| frame.write(&mut text));
-        let prefix = ControlPrefix::new(self.now(), BondSeq(0));
-        if let Some(bytes) = self.peer.control(path, prefix, &text) {
+        let now = self.now();
+        if let Some(bytes) = self.content.say(&mut self.peer, now, frames) {
             self.transmit(0, &bytes, None);
         }
     }
-}
-
-fn plain(bytes: Vec<u8>) -> Made {
-    Made { bytes, ecn: Ecn::NotEct, source: 0 }
 }
 
 /// Datagrams of one length and one mark, which leave in one call.
@@ -389,15 +361,13 @@ impl Run {
     }
 }
 
-/// The addresses inside: `own` belongs to the attacker, `foreign` to its neighbour.
-pub(super) fn addresses(
-    own: [IpAddr; 2],
-    foreign: [IpAddr; 2],
-    beyond: [SocketAddr; 2],
-) -> Addresses {
-    Addresses {
-        own: own.to_vec(),
-        foreign: foreign.to_vec(),
-        beyond: beyond.map(|address| address.ip()).to_vec(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_phase_has_its_own_row() {
+        assert_eq!(PHASES.len(), Phase::Mix as usize + 1);
+        assert!((0..).zip(PHASES).all(|(at, (phase, ..))| phase as usize == at));
     }
 }

@@ -1,15 +1,16 @@
 //! The provider with its two customers, and what the honest one gets.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
+use plait_sim::hostile::content::Addresses;
 
-use super::attacker::{Attacker, Phase, Sources, addresses, key};
+use super::attacker::{Attacker, Phase, Sources, key};
 use crate::emulator::Way;
 use crate::gateway::{
     Gateway, cidr, customer_file, endpoint_v4, make_key, path_over, provider_file,
@@ -20,6 +21,7 @@ use crate::scratch::Scratch;
 use crate::topology::{
     LinkSpec, PROVIDER_V4, SERVER_V4, SERVER_V6, Topology, inner_v4, inner_v6, ip_batch, new_netns,
 };
+use crate::worker::Worker;
 
 const LINKS: [LinkSpec; 2] = [LinkSpec::new("dsl", 50, 10, 10), LinkSpec::new("lte", 50, 20, 20)];
 const HONEST: u8 = 2;
@@ -117,9 +119,9 @@ impl Network {
         let provider = Gateway::start(&topology.provider, scratch.path(), "provider", &provider)?;
         let customer = Gateway::start(netns, scratch.path(), "customer", &customer)?;
         let victim = provider_key.parse().context("the provider's key is a public key")?;
-        let beyond: [SocketAddr; 2] = [(SERVER_V4, DISCARD).into(), (SERVER_V6, DISCARD).into()];
-        let inside = |host: u8| [IpAddr::from(inner_v4(host)), IpAddr::from(inner_v6(host))];
-        let addresses = addresses(inside(HOSTILE), inside(HONEST), beyond);
+        let inside = |host: u8| vec![inner_v4(host).into(), inner_v6(host).into()];
+        let beyond = vec![SERVER_V4.into(), SERVER_V6.into()];
+        let addresses = Addresses { own: inside(HOSTILE), foreign: inside(HONEST), beyond };
         let attacker = Attacker::start(&self.hostile, victim, addresses, SOURCES)?;
         let mut session = Session {
             network: self,
@@ -256,39 +258,28 @@ impl V6Pings {
 /// which sends nothing there, and feeds the hostile customer.
 #[derive(Debug)]
 struct Discard {
-    shared: Arc<(AtomicBool, AtomicU64)>,
-    thread: Option<JoinHandle<()>>,
+    spoofed: Arc<AtomicU64>,
+    _worker: Worker,
 }
 
 impl Discard {
     fn start(server: &NetNs) -> Result<Self> {
         let socket = server.run_in(|| UdpSocket::bind((SERVER_V4, DISCARD)))??;
         socket.set_nonblocking(true)?;
-        let shared = Arc::new((AtomicBool::new(false), AtomicU64::new(0)));
-        let of_thread = Arc::clone(&shared);
-        let work = move || discard(&socket, &of_thread.0, &of_thread.1);
-        let thread = std::thread::Builder::new().name("discard".into()).spawn(work)?;
-        Ok(Self { shared, thread: Some(thread) })
+        let spoofed = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&spoofed);
+        let worker = Worker::start("discard", move |goes_on| discard(&socket, goes_on, &counted))?;
+        Ok(Self { spoofed, _worker: worker })
     }
 
     fn spoofed(&self) -> u64 {
-        self.shared.1.load(Ordering::Relaxed)
+        self.spoofed.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Discard {
-    fn drop(&mut self) {
-        self.shared.0.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It ends by itself within its interval.
-            let _ended = thread.join();
-        }
-    }
-}
-
-fn discard(socket: &UdpSocket, stop: &AtomicBool, spoofed: &AtomicU64) {
+fn discard(socket: &UdpSocket, goes_on: &dyn Fn() -> bool, spoofed: &AtomicU64) {
     let mut buffer = [0; 2048];
-    while !stop.load(Ordering::Relaxed) {
+    while goes_on() {
         while let Ok((_, source)) = socket.recv_from(&mut buffer) {
             if source.ip() == IpAddr::from(inner_v4(HONEST)) {
                 spoofed.fetch_add(1, Ordering::Relaxed);

@@ -17,18 +17,8 @@ const LINKS: [LinkSpec; 2] = [LinkSpec::DSL, LinkSpec::new("lte", 60, 30, 30)];
 /// survive.4: an hour in the simulator, and real gateways beside it.
 pub(super) fn check_idle(effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = idle::check(effort)?;
-    figures.extend(idle_real::check(effort, simulated_idle)?);
+    figures.extend(idle_real::check(effort)?);
     Ok(figures)
-}
-
-/// What the paths of an idle bond carry in an hour of virtual time.
-fn simulated_idle(metered: bool) -> Result<Option<Vec<idle_real::IdleRate>>> {
-    let rate = |path: plait_sim::swarm::idle::IdlePath| idle_real::IdleRate {
-        packets_per_hour: path.packets as f64,
-        bytes_per_hour: path.bytes as f64,
-    };
-    let paths = plait_sim::swarm::idle::measure(metered, idle::HOUR)?;
-    Ok(Some(paths.into_iter().map(rate).collect()))
 }
 
 /// How many connections live; why the others do not is printed.

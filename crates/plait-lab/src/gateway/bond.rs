@@ -13,6 +13,7 @@ use super::{
 };
 use crate::process::wait_until;
 use crate::scratch::Scratch;
+use crate::topology::{Customer, Topology};
 
 const UP_LIMIT: Duration = Duration::from_secs(15);
 
@@ -55,6 +56,14 @@ pub(crate) struct Bond<'a> {
 }
 
 impl<'a> Bond<'a> {
+    /// plait with its defaults over all links of a topology's first customer: starts both gateways
+    /// and waits until every path is up.
+    pub(crate) fn over(topology: &'a Topology) -> Result<Self> {
+        let Customer { netns, links } = topology.customer();
+        let names: Vec<&str> = links.iter().map(|link| link.spec.name).collect();
+        Self::start(netns, &topology.provider, &BondSetup::over(&names))
+    }
+
     /// Starts both gateways and waits until every path is up.
     pub(crate) fn start(
         customer_netns: &'a NetNs,

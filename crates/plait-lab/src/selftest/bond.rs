@@ -33,8 +33,7 @@ fn all_came_back(what: &str, pings: Pings, sent: u32) -> Result<()> {
 pub(super) fn carries_ping_and_tcp(output: &Output) -> Result<()> {
     let topology = Topology::build(&NARROW)?;
     let customer = &topology.customer().netns;
-    let setup = BondSetup::over(&["dsl", "lte"]);
-    let mut bond = Bond::start(customer, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     all_came_back("to the other gateway", ping(customer, inner_v4(1), None, 5)?, 5)?;
     all_came_back("to the server", ping(customer, SERVER_V4, None, 5)?, 5)?;
 
@@ -55,10 +54,8 @@ pub(super) fn carries_ping_and_tcp(output: &Output) -> Result<()> {
 /// `nsenter`.
 pub(super) fn stand(output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
-    let customer = &topology.customer().netns;
-    let setup = BondSetup::over(&["dsl", "lte"]);
     let _iperf = IperfServer::start(&topology.server, SERVER_V4.into())?;
-    let mut bond = Bond::start(customer, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     output.line("the bond stands; ip netns list shows the namespaces")?;
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     bond.stop()
@@ -92,8 +89,7 @@ pub(super) fn fills_links_of_ordinary_mtu(_output: &Output) -> Result<()> {
     let links = [LinkSpec::DSL, LinkSpec::LTE].map(|link| LinkSpec { mtu: 1500, ..link });
     let topology = Topology::build(&links)?;
     let customer = &topology.customer().netns;
-    let setup = BondSetup::over(&["dsl", "lte"]);
-    let mut bond = Bond::start(customer, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     let device = ip_output(customer, &["-o", "link", "show", "plait0"])?;
     let mtu: u32 = device
         .split_once(" mtu ")
@@ -168,7 +164,7 @@ pub(super) fn spoofed_source_is_dropped(_output: &Output) -> Result<()> {
     const SENT: u64 = 5;
     let topology = Topology::build(&[LinkSpec::DSL])?;
     let customer = &topology.customer().netns;
-    let mut bond = Bond::start(customer, &topology.provider, &BondSetup::over(&["dsl"]))?;
+    let mut bond = Bond::over(&topology)?;
     ip_batch(customer, "", &[format!("addr add {SPOOFED}/32 dev plait0")])?;
     let dropped = |bond: &mut Bond<'_>| -> Result<u64> {
         let both = [bond.customer_status()?, bond.provider_status()?];
@@ -218,8 +214,7 @@ pub(super) fn either_path_starts(_output: &Output) -> Result<()> {
 pub(super) fn survives_a_dead_link(_output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let Customer { netns, .. } = topology.customer();
-    let setup = BondSetup::over(&["dsl", "lte"]);
-    let mut bond = Bond::start(netns, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     for dead in ["dsl", "lte"] {
         let emulator = &topology.link(dead)?.emulator;
         emulator.set_cut(true);
@@ -236,8 +231,7 @@ pub(super) fn survives_a_dead_link(_output: &Output) -> Result<()> {
 pub(super) fn restarts_after_kill(_output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let customer = &topology.customer().netns;
-    let setup = BondSetup::over(&["dsl", "lte"]);
-    let mut bond = Bond::start(customer, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     bond.customer.kill_and_restart(customer)?;
     bond.wait_until_up(2).context("after the customer's gateway was killed")?;
     all_came_back("after the customer's restart", ping(customer, SERVER_V4, None, 5)?, 5)?;

@@ -8,9 +8,7 @@ use anyhow::{Result, ensure};
 use plait_net::netns::NetNs;
 
 use super::bond::ip_output;
-use crate::gateway::{
-    Bond, BondSetup, customer_file, endpoint_v4, make_key, path_over, plait_program,
-};
+use crate::gateway::{Bond, customer_file, endpoint_v4, make_key, path_over, plait_program};
 use crate::output::Output;
 use crate::process;
 use crate::scratch::Scratch;
@@ -64,7 +62,7 @@ pub(super) fn sigterm_leaves_nothing(_output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let customer = &topology.customer().netns;
     let before = [traces(customer)?, traces(&topology.provider)?];
-    let mut bond = Bond::start(customer, &topology.provider, &BondSetup::over(&["dsl", "lte"]))?;
+    let mut bond = Bond::over(&topology)?;
     let during = traces(customer)?;
     ensure!(during.iter().any(|line| line.contains("plait0")), "a gateway has a device");
     bond.stop()?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use crate::emulator::Way;
-use crate::gateway::{Bond, BondSetup};
+use crate::gateway::Bond;
 use crate::measure::Stream;
 use crate::output::Output;
 use crate::topology::{LinkSpec, Topology};
@@ -26,8 +26,7 @@ const CAPTURE_PACKETS_MAX: usize = 500;
 pub(super) fn hostile(output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     topology.customer().links.iter().for_each(|link| link.emulator.capture(CAPTURE_PACKETS_MAX));
-    let setup = BondSetup::over(&["dsl", "lte"]);
-    let mut bond = Bond::start(&topology.customer().netns, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     let stream = Stream::start(&topology, Way::Down)?;
     std::thread::sleep(RAMP);
     let hostility = Hostility { captures: captured_payloads(&topology), seed: 1 };

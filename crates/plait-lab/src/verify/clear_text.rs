@@ -9,7 +9,7 @@ use plait_net::netns::NetNs;
 use super::packet::holds;
 use super::{Effort, Figure};
 use crate::emulator::Way;
-use crate::gateway::{Bond, BondSetup};
+use crate::gateway::Bond;
 use crate::output::Progress;
 use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology, inner_v4};
 
@@ -40,9 +40,7 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let mut progress = Progress::new(2, LISTENING + FORGING);
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     capture(&topology);
-    let customer = &topology.customer().netns;
-    let setup = BondSetup::over(&["dsl", "lte"]);
-    let mut bond = Bond::start(customer, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     let step = progress.step("listening on the links", LISTENING);
     let arrived = exchange_marked(&topology)?;
     let seen = Seen::on(&topology);
@@ -55,7 +53,7 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     }
     let mut host = host_behind(&topology, Way::Up)?;
     let lost = capture_lost(&topology, &mut host)?;
-    bond.wait_until_up(setup.paths.len())?;
+    bond.wait_until_up(2)?;
     wait_until_at_rest(&mut bond)?;
     figures.push(Figure::count(
         "lost ones that their gateway sent again before any was forged",

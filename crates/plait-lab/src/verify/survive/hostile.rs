@@ -10,7 +10,7 @@ use super::super::packet::{Captured, sort};
 use super::super::{Effort, Figure};
 use super::{LINKS, count_alive};
 use crate::emulator::Way;
-use crate::gateway::{Bond, BondSetup};
+use crate::gateway::Bond;
 use crate::measure::{Deliveries, Stream};
 use crate::output::Progress;
 use crate::topology::{SERVER_V4, Topology};
@@ -60,8 +60,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
 
     let topology = Topology::build(&LINKS)?;
     topology.customer().links.iter().for_each(|link| link.emulator.capture(CAPTURE_PACKETS_MAX));
-    let setup = BondSetup::over(&LINKS.map(|link| link.name));
-    let mut bond = Bond::start(&topology.customer().netns, &topology.provider, &setup)?;
+    let mut bond = Bond::over(&topology)?;
     let streams = Stream::start_several(&topology, Way::Down, STREAMS)?;
     let step = progress.step("capturing the bond's datagrams", warming);
     std::thread::sleep(warming);

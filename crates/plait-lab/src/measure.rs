@@ -29,7 +29,7 @@ pub(crate) use ping::{Pings, ping};
 pub(crate) use pings::Pinging;
 pub(crate) use round_trips::{Echo, RoundTrips};
 pub(crate) use stream::{Stream, Transport};
-pub(crate) use tcp_counters::TcpCounters;
+pub(crate) use tcp_counters::{TcpCounters, counters};
 
 /// How long to send, the first part not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

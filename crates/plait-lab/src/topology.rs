@@ -18,7 +18,7 @@ use plait_net::tun::Tun;
 use plait_proto::units::Rate;
 use plait_sim::link::{DEFAULT_QUEUE_TIME, LinkConfig, Room};
 
-use crate::emulator::Emulator;
+use crate::emulator::{Emulator, Way};
 
 mod interface;
 mod ip;
@@ -27,7 +27,7 @@ mod veth;
 
 pub(crate) use crate::addresses::*;
 pub(crate) use interface::Interface;
-pub(crate) use ip::ip_batch;
+pub(crate) use ip::{ip_batch, mtu_of};
 pub(crate) use multipath::enable_mptcp;
 pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};
 
@@ -152,6 +152,21 @@ impl Topology {
     /// The only customer, or the first.
     pub(crate) fn customer(&self) -> &Customer {
         self.customers.first().expect("a topology has at least one customer")
+    }
+
+    /// Begins to keep copies of the packets on each of the first customer's links, up to
+    /// `packets_max` of each direction.
+    pub(crate) fn capture(&self, packets_max: usize) {
+        self.customer().links.iter().for_each(|link| link.emulator.capture(packets_max));
+    }
+
+    /// Takes the packets kept of the first customer's links, and keeps no more.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = (Way, Box<[u8]>)> {
+        let ways = |link: &AttachedLink| {
+            [Way::Up, Way::Down].map(|way| (way, link.emulator.captured(way)))
+        };
+        let all = self.customer().links.iter().flat_map(ways);
+        all.flat_map(|(way, packets)| packets.into_iter().map(move |packet| (way, packet)))
     }
 
     /// The first customer's link called `name`.

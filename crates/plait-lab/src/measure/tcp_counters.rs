@@ -1,10 +1,23 @@
-//! What a host's TCP counted.
+//! What a host's TCP counted, and how the kernel's tables of counters are read.
 
 use std::fs;
 
 use anyhow::Result;
 use plait_net::netns::NetNs;
 use serde::Serialize;
+
+/// The counters of a protocol in a table as `/proc/net/snmp` or `/proc/net/netstat`: a line of
+/// names, and one of values.
+pub(crate) fn counters<'a>(
+    table: &'a str,
+    protocol: &'a str,
+) -> impl Iterator<Item = (&'a str, u64)> {
+    let of_protocol = move |line: &'a str| line.strip_prefix(protocol)?.strip_prefix(": ");
+    let mut lines = table.lines().filter_map(of_protocol);
+    let mut words = || lines.next().unwrap_or_default().split_whitespace();
+    let (names, values) = (words(), words());
+    names.zip(values).filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+}
 
 /// Counters of all the TCP of a namespace, named as in `/proc/net/netstat`. A kernel that does not
 /// know one counts zero.
@@ -34,12 +47,9 @@ impl TcpCounters {
     }
 
     fn parse(table: &str) -> Self {
-        let mut tcp = table.lines().filter(|line| line.starts_with("TcpExt: "));
-        let (names, values) = (tcp.next().unwrap_or_default(), tcp.next().unwrap_or_default());
         let sum = |wanted: &[&str]| {
-            let fields = names.split_whitespace().zip(values.split_whitespace());
-            let fields = fields.filter(|(name, _)| wanted.contains(name));
-            fields.filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
+            let fields = counters(table, "TcpExt").filter(|(name, _)| wanted.contains(name));
+            fields.map(|(_, value)| value).sum()
         };
         Self {
             recoveries: sum(&["TCPSackRecovery", "TCPRenoRecovery"]),

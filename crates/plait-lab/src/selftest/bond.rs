@@ -11,12 +11,12 @@ use crate::gateway::{
     provider_file,
 };
 use crate::measure::{self, IperfServer, Span, Target, WebServer, mbit};
-use crate::measure::{Pings, ping};
+use crate::measure::{Pings, counters, ping};
 use crate::output::Output;
 use crate::process::{self, wait_until};
 use crate::scratch::Scratch;
 use crate::topology::{
-    Customer, LinkSpec, SERVER_V4, SERVER_V6, Topology, inner_v4, inner_v6, ip_batch,
+    Customer, LinkSpec, SERVER_V4, SERVER_V6, Topology, inner_v4, inner_v6, ip_batch, mtu_of,
 };
 
 const SPAN: Span = Span { seconds: 2, omit_seconds: 1 };
@@ -90,11 +90,7 @@ pub(super) fn fills_links_of_ordinary_mtu(_output: &Output) -> Result<()> {
     let topology = Topology::build(&links)?;
     let customer = &topology.customer().netns;
     let mut bond = Bond::over(&topology)?;
-    let device = ip_output(customer, &["-o", "link", "show", "plait0"])?;
-    let mtu: u32 = device
-        .split_once(" mtu ")
-        .and_then(|(_, after)| after.split_whitespace().next()?.parse().ok())
-        .with_context(|| format!("no MTU in: {device}"))?;
+    let mtu = mtu_of(customer, "plait0")?;
     for bytes in [100, mtu / 2, mtu - 1, mtu] {
         let answered = ping_of_size(customer, bytes)?;
         ensure!(answered, "a packet of {bytes} bytes does not come through an MTU of {mtu}");
@@ -185,11 +181,8 @@ pub(super) fn spoofed_source_is_dropped(_output: &Output) -> Result<()> {
 fn received_at_server(topology: &Topology) -> Result<u64> {
     let text =
         topology.server.run_in(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))??;
-    let mut icmp = text.lines().filter(|line| line.starts_with("Icmp: "));
-    let (names, values) = (icmp.next().unwrap_or_default(), icmp.next().unwrap_or_default());
-    let mut fields = names.split_whitespace().zip(values.split_whitespace());
-    let echos = fields.find(|(name, _)| *name == "InEchos").map(|(_, value)| value);
-    echos.and_then(|value| value.parse().ok()).context("/proc/net/snmp has an unknown form")
+    let echos = counters(&text, "Icmp").find(|(name, _)| *name == "InEchos");
+    Ok(echos.context("/proc/net/snmp has an unknown form")?.1)
 }
 
 /// Each path alone starts the bond, whatever its place in the configuration.

@@ -25,7 +25,7 @@ const CAPTURE_PACKETS_MAX: usize = 500;
 /// Random, mutated and replayed datagrams are counted and change nothing.
 pub(super) fn hostile(output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
-    topology.customer().links.iter().for_each(|link| link.emulator.capture(CAPTURE_PACKETS_MAX));
+    topology.capture(CAPTURE_PACKETS_MAX);
     let mut bond = Bond::over(&topology)?;
     let stream = Stream::start(&topology, Way::Down)?;
     std::thread::sleep(RAMP);

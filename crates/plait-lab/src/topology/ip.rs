@@ -1,8 +1,9 @@
-//! Setting addresses, routes and links by `ip -batch`.
+//! Setting addresses, routes and links by `ip -batch`, and asking for them.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use plait_net::netlink::Netlink;
 use plait_net::netns::NetNs;
 
 use crate::process;
@@ -22,4 +23,10 @@ pub(crate) fn ip_batch(netns: &NetNs, family: &str, lines: &[impl AsRef<str>]) -
     process::run(command.args(["-batch", "-"]), &input, Duration::from_secs(10))
         .with_context(|| format!("in:\n{input}"))?;
     Ok(())
+}
+
+/// The MTU of a device, in bytes.
+pub(crate) fn mtu_of(netns: &NetNs, device: &str) -> Result<u32> {
+    let link = netns.run_in(|| Netlink::open()?.link(device))??;
+    Ok(link.with_context(|| format!("there is no device {device}"))?.mtu)
 }

@@ -39,7 +39,7 @@ const REST_WITHIN: Duration = Duration::from_secs(10);
 pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let mut progress = Progress::new(2, LISTENING + FORGING);
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
-    capture(&topology);
+    topology.capture(CAPTURE_PACKETS_MAX);
     let mut bond = Bond::over(&topology)?;
     let step = progress.step("listening on the links", LISTENING);
     let arrived = exchange_marked(&topology)?;
@@ -65,12 +65,6 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn capture(topology: &Topology) {
-    for link in &topology.customer().links {
-        link.emulator.capture(CAPTURE_PACKETS_MAX);
-    }
-}
-
 /// The host to which the inner packets of one direction go.
 fn host_behind(topology: &Topology, way: Way) -> Result<Host> {
     match way {
@@ -84,7 +78,7 @@ fn host_behind(topology: &Topology, way: Way) -> Result<Host> {
 fn capture_lost(topology: &Topology, host: &mut Host) -> Result<Seen> {
     let customer = topology.customer();
     let sender = customer.netns.run_in(|| UdpSocket::bind((inner_v4(2), 0)))??;
-    capture(topology);
+    topology.capture(CAPTURE_PACKETS_MAX);
     customer.links.iter().for_each(|link| link.emulator.set_cut(true));
     let numbers = 0..FORGED_PER_KIND as u32;
     host.expect(numbers.clone());

@@ -8,6 +8,7 @@ use plait_net::netns::NetNs;
 use super::error::NetnsError;
 use super::site::Site;
 use crate::emulator::{LATE_P99_MAX, Lateness, LatenessSummary, VERY_LATE, VERY_LATE_SHARE_MAX};
+use crate::measure::counters;
 
 /// Most that the 99th percentile of an ordinary thread's oversleeping may be: gateways are such.
 const ORDINARY_P99_MAX: Duration = Duration::from_millis(10);
@@ -115,11 +116,9 @@ fn lost_by_devices(table: &str) -> u64 {
 
 /// The datagrams in a table as `/proc/net/snmp` for which a UDP socket had no room.
 fn lost_by_sockets(table: &str) -> u64 {
-    let mut udp = table.lines().filter(|line| line.starts_with("Udp: "));
-    let (names, values) = (udp.next().unwrap_or_default(), udp.next().unwrap_or_default());
-    let fields = names.split_whitespace().zip(values.split_whitespace());
+    let fields = counters(table, "Udp");
     let drops = fields.filter(|(name, _)| ["RcvbufErrors", "SndbufErrors"].contains(name));
-    drops.filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
+    drops.map(|(_, count)| count).sum()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::super::Figure;
+use super::super::survive::hostile::risen;
 use super::host::Host;
 use super::seen::{ByKind, Seen};
 use crate::emulator::Way;
@@ -114,12 +115,8 @@ fn compare(
         Figure::count(format!("{name}: taken for genuine, second copies too"), opened)
             .exactly(0.0, "spec W-8"),
     ];
-    for (reason, count) in &after.drops {
-        let rose = count - before.drops.get(reason).copied().unwrap_or(0);
-        if rose > 0 {
-            figures.push(Figure::count(format!("{name}: {reason}"), rose));
-        }
-    }
+    let rose = risen(&before.drops, &after.drops).into_iter();
+    figures.extend(rose.map(|(reason, rose)| Figure::count(format!("{name}: {reason}"), rose)));
     Ok(figures)
 }
 

@@ -33,13 +33,7 @@ impl Seen {
     /// Takes what the links of a topology captured.
     pub(super) fn on(topology: &Topology) -> Self {
         let mut seen = Self::default();
-        for link in &topology.customer().links {
-            for way in [Way::Up, Way::Down] {
-                for packet in link.emulator.captured(way) {
-                    seen.add(way, packet);
-                }
-            }
-        }
+        topology.captured().for_each(|(way, packet)| seen.add(way, packet));
         for datagrams in seen.up.values_mut().chain(seen.down.values_mut()) {
             datagrams.sort_by_key(|datagram| datagram.payload.len());
         }

@@ -59,7 +59,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut progress = Progress::new(3, warming + comparing + flooding);
 
     let topology = Topology::build(&LINKS)?;
-    topology.customer().links.iter().for_each(|link| link.emulator.capture(CAPTURE_PACKETS_MAX));
+    topology.capture(CAPTURE_PACKETS_MAX);
     let mut bond = Bond::over(&topology)?;
     let streams = Stream::start_several(&topology, Way::Down, STREAMS)?;
     let step = progress.step("capturing the bond's datagrams", warming);
@@ -85,22 +85,16 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
 
 /// Payloads of what the gateways sent each other, in both directions.
 pub(crate) fn captured_payloads(topology: &Topology) -> Vec<Vec<u8>> {
-    let mut payloads = Vec::new();
-    for link in &topology.customer().links {
-        for way in [Way::Up, Way::Down] {
-            for packet in link.emulator.captured(way) {
-                if let Captured::Plait { payload, .. } = sort(&packet) {
-                    payloads.push(payload.to_vec());
-                }
-            }
-        }
-    }
-    payloads
+    let payload = |(_, packet): (Way, Box<[u8]>)| match sort(&packet) {
+        Captured::Plait { payload, .. } => Some(payload.to_vec()),
+        Captured::Neighbourhood | Captured::Foreign => None,
+    };
+    topology.captured().filter_map(payload).collect()
 }
 
 /// Gives the generator what the links carry now.
 fn renew(topology: &Topology, generator: &Generator) {
-    topology.customer().links.iter().for_each(|link| link.emulator.capture(FRESH_PACKETS_MAX));
+    topology.capture(FRESH_PACKETS_MAX);
     std::thread::sleep(RENEWAL);
     generator.renew(captured_payloads(topology));
 }
@@ -200,7 +194,10 @@ fn flood(
 }
 
 /// Counters that have grown, and by how much.
-fn risen(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+pub(in super::super) fn risen(
+    before: &BTreeMap<String, u64>,
+    after: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
     let risen = after
         .iter()
         .map(|(reason, count)| (reason.clone(), count - before.get(reason).copied().unwrap_or(0)));

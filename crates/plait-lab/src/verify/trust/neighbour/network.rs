@@ -19,7 +19,8 @@ use crate::measure::{Pinging, Stream, Target};
 use crate::process::{self, wait_until};
 use crate::scratch::Scratch;
 use crate::topology::{
-    LinkSpec, PROVIDER_V4, SERVER_V4, SERVER_V6, Topology, inner_v4, inner_v6, ip_batch, new_netns,
+    LinkSpec, PROVIDER_V4, SERVER_V4, SERVER_V6, Topology, inner_v4, inner_v6, ip_batch, mtu_of,
+    new_netns,
 };
 use crate::worker::Worker;
 
@@ -189,7 +190,7 @@ impl Session<'_> {
         if let Some(death) = download.death() {
             anyhow::bail!("the honest customer's connection ended: {death}");
         }
-        let mtus = [mtu(netns, "plait0")?, mtu(&topology.provider, "plait1")?];
+        let mtus = [mtu_of(netns, "plait0")?, mtu_of(&topology.provider, "plait1")?];
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         Ok(Sample {
             seconds: (until - from).as_secs_f64(),
@@ -213,16 +214,6 @@ impl Session<'_> {
         self.provider.stop().context("the provider's gateway")?;
         Ok(cpu)
     }
-}
-
-/// The MTU of a device, in bytes.
-fn mtu(netns: &NetNs, device: &str) -> Result<u32> {
-    let mut command = netns.command("ip");
-    command.args(["-o", "link", "show", "dev", device]);
-    let text = process::run(&mut command, "", UP_LIMIT)?;
-    let mut words = text.split_whitespace().skip_while(|word| *word != "mtu");
-    let mtu = words.nth(1).and_then(|word| word.parse().ok());
-    mtu.with_context(|| format!("unknown form of a link: {text}"))
 }
 
 /// Pings of 1280 bytes over IPv6 through the bond, on a thread of their own.

@@ -1,5 +1,6 @@
 //! What the kernel's MPTCP needs to use every link of the first customer.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
@@ -15,8 +16,8 @@ impl Topology {
     /// section 3.2). The first subflow goes over the first link, which routes prefer.
     pub(crate) fn enable_mptcp(&self) -> Result<()> {
         let others = self.customer().links.iter().skip(1);
-        let others: Vec<_> = others.map(|link| (link.customer_address(), link.spec.name)).collect();
-        enable_mptcp(&self.customer().netns, &self.server, &others)
+        let others = others.map(|link| (link.customer_address(), link.spec.name));
+        enable_mptcp(&self.customer().netns, &self.server, others)
     }
 }
 
@@ -25,16 +26,16 @@ impl Topology {
 pub(crate) fn enable_mptcp(
     customer: &NetNs,
     server: &NetNs,
-    others: &[(IpAddr, &str)],
+    others: impl Iterator<Item = (IpAddr, impl Display)>,
 ) -> Result<()> {
     for netns in [customer, server] {
         allow_mptcp(netns)?;
     }
-    let endpoint = |(address, device): &(IpAddr, &str)| {
+    let endpoints = others.map(|(address, device)| {
         // Announced, too, for connections that begin at the server.
         format!("mptcp endpoint add {address} dev {device} subflow signal")
-    };
-    ip_batch(customer, "", &others.iter().map(endpoint).collect::<Vec<_>>())
+    });
+    ip_batch(customer, "", &endpoints.collect::<Vec<_>>())
 }
 
 fn allow_mptcp(netns: &NetNs) -> Result<()> {

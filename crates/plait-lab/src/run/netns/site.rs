@@ -162,15 +162,9 @@ impl Site {
 
     /// Lets connections of the kernel's MPTCP use every link, from either end.
     pub(crate) fn enable_mptcp(&self, scenario: &Scenario) -> Result<()> {
-        let others: Vec<(std::net::IpAddr, String)> = scenario
-            .links
-            .keys()
-            .skip(1)
-            .map(|name| (customer_address(scenario, name).into(), device_of(scenario, name)))
-            .collect();
-        let others: Vec<_> =
-            others.iter().map(|(address, device)| (*address, device.as_str())).collect();
-        enable_mptcp(&self.customer, &self.server, &others)
+        let end =
+            |name: &String| (customer_address(scenario, name).into(), device_of(scenario, name));
+        enable_mptcp(&self.customer, &self.server, scenario.links.keys().skip(1).map(end))
     }
 
     /// The emulator of a link.

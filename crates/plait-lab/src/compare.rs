@@ -70,7 +70,7 @@ pub(crate) fn results(
                 low: netns.low(),
                 high: netns.high(),
                 paper: Some(sim.middle(middle)),
-                paper_source: String::new(),
+                ..CellFigure::default()
             });
         }
         cells.push(CellRecord { figures, ..cell.clone() });

@@ -126,7 +126,7 @@ pub(crate) struct CellRecord {
 }
 
 /// A metric of a cell.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CellFigure {
     pub(crate) metric: String,
     pub(crate) unit: String,
@@ -151,7 +151,7 @@ pub(crate) struct CheckRecord {
 }
 
 /// A check's figure and verdict, in the form of every command's figures and with words.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CheckFigure {
     pub(crate) name: String,
     /// `None` when no cell measured what it needs.

@@ -111,8 +111,7 @@ fn cell(row: &Row) -> CellRecord {
         median: value,
         low: value,
         high: value,
-        paper: None,
-        paper_source: String::new(),
+        ..CellFigure::default()
     };
     CellRecord {
         scenario: NAME.into(),
@@ -142,46 +141,32 @@ fn checks(plan: Plan, rows: &[Row], outcome: &Outcome) -> Vec<CheckFigure> {
     let ratio = CheckFigure {
         name: "aggregation ratio".into(),
         value: Some(outcome.aggregation_ratio_permille as f64 / 1e3),
-        unit: String::new(),
         low: plan.has_bar.then_some(RATIO_MIN as f64 / 1e3),
-        high: None,
         ok: outcome.passed,
         source: "003 §4.1, bond.1: one TCP flow over the sum of both links through plait".into(),
         required: plan.has_bar,
         expected: plan.has_bar,
         words: report::sentence_of(rows).unwrap_or_default(),
+        ..CheckFigure::default()
     };
-    let informing = |name: &str, value: f64, unit: &str, source: &str, words: String| CheckFigure {
-        name: name.into(),
-        value: Some(value),
-        unit: unit.into(),
-        low: None,
-        high: None,
+    let benefit = CheckFigure {
+        name: "aggregation benefit".into(),
+        value: Some(outcome.aggregation_benefit_permille as f64 / 1e3),
         ok: true,
-        source: source.into(),
-        required: false,
-        expected: false,
-        words,
+        source: "003 §4.1".into(),
+        words: "0 is the better link alone, 1 the sum of both".into(),
+        ..CheckFigure::default()
     };
-    let benefit = outcome.aggregation_benefit_permille as f64 / 1e3;
-    let late_ms = outcome.lateness.p99_us as f64 / 1e3;
-    vec![
-        ratio,
-        informing(
-            "aggregation benefit",
-            benefit,
-            "",
-            "003 §4.1",
-            "0 is the better link alone, 1 the sum of both".into(),
-        ),
-        informing(
-            "lateness",
-            late_ms,
-            "ms",
-            "the emulated links, 99th percentile",
-            report::lateness(outcome),
-        ),
-    ]
+    let lateness = CheckFigure {
+        name: "lateness".into(),
+        value: Some(outcome.lateness.p99_us as f64 / 1e3),
+        unit: "ms".into(),
+        ok: true,
+        source: "the emulated links, 99th percentile".into(),
+        words: report::lateness(outcome),
+        ..CheckFigure::default()
+    };
+    vec![ratio, benefit, lateness]
 }
 
 #[cfg(test)]

@@ -160,14 +160,13 @@ fn check(figure: &Figure) -> CheckFigure {
     CheckFigure {
         name: figure.name.clone(),
         value,
-        unit: String::new(),
         low: figure.low,
         high: figure.high,
         ok: figure.ok,
         source: figure.source.clone().into_owned(),
         required: true,
         expected: true,
-        words: String::new(),
+        ..CheckFigure::default()
     }
 }
 

@@ -62,11 +62,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
 /// Whether the namespaces can run every cell. To be asked before the first is run.
 pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
     experiment.cells.iter().try_for_each(|cell| check(&cell.scenario))?;
-    if experiment
-        .cells
-        .iter()
-        .any(|cell| cell.scenario.bond.is_some() || cell.scenario.steer.is_some())
-    {
+    let needs_plait = |cell: &Cell| cell.scenario.bond.is_some() || cell.scenario.steer.is_some();
+    if experiment.cells.iter().any(needs_plait) {
         plait_program()?;
     }
     Ok(())

@@ -67,15 +67,13 @@ impl Rung {
 fn told(name: &str, link: &LinkSpec) -> String {
     let mbit = |capacity: &Capacity| capacity.mean_rate().bits_per_second() as f64 / 1e6;
     let (down, up) = (mbit(&link.down.capacity), mbit(&link.up.capacity));
-    let rates = if down == up { format!("{down:.4}") } else { format!("{down:.4}/{up:.4}") };
-    let rates: Vec<String> = rates
-        .split('/')
-        .map(|rate| rate.trim_end_matches('0').trim_end_matches('.').to_owned())
-        .collect();
+    let short =
+        |mbit: f64| format!("{mbit:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    let rates = if down == up { short(down) } else { short(down) + "/" + &short(up) };
     let ms = |time: core::time::Duration| time.as_secs_f64() * 1e3;
     let low = ms(link.up.delay + link.down.delay);
     let jitter = ms(link.up.jitter + link.down.jitter);
-    let mut words = format!("{name} {} {low} ms", rates.join("/"));
+    let mut words = format!("{name} {rates} {low} ms");
     if jitter > 0.0 {
         words += &format!("..{}", low + jitter);
     }

@@ -215,12 +215,12 @@ fn measure(row: &Row, blocks: usize) -> Outcome {
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let ratio = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
-    let handled = hostile.datagrams + scene.sent_to_hostile();
+    let handled = hostile.datagrams + scene.sent_to_hostile;
     Outcome {
         ratio,
         hostile,
         ordinary,
-        delivered: scene.delivered_ordinary(),
+        delivered: scene.delivered,
         growth_mib,
         slots: slots as f64 / handled as f64,
         shakes_hands: row.kind.is_some_and(Kind::shakes_hands),

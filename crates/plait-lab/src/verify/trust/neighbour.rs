@@ -16,6 +16,7 @@ use network::{Network, Sample};
 
 use super::super::{Effort, Figure};
 use crate::output::Progress;
+use crate::run::{Middle, Samples};
 
 const SOURCE: &str = "issue 16, promise 2";
 const THROUGHPUT_SHARE_MIN: f64 = 0.9;
@@ -86,9 +87,9 @@ impl Course {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// Not a number without any.
+fn median(values: Vec<f64>) -> f64 {
+    Samples::new(values).map_or(f64::NAN, |samples| samples.middle(Middle::Median))
 }
 
 fn figures(runs: &[Course]) -> Vec<Figure> {

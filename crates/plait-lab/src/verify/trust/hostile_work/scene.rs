@@ -115,9 +115,9 @@ pub(super) struct Scene {
     prng: Prng,
     answers: Answers,
     /// Packets that the gateway gave to its host, of the ordinary peer.
-    delivered: u64,
+    pub(super) delivered: u64,
     /// Packets of the gateway's host for the hostile peer.
-    sent_to_hostile: u64,
+    pub(super) sent_to_hostile: u64,
 }
 
 fn party(number: u8, gateway: &PrivateKey) -> Party {
@@ -272,11 +272,6 @@ impl Scene {
         self.settle();
     }
 
-    /// Packets that the gateway had to send to the hostile peer.
-    pub(super) fn sent_to_hostile(&self) -> u64 {
-        self.sent_to_hostile
-    }
-
     /// What the gateway has looked at one after the other.
     pub(super) fn slots_walked(&self) -> u64 {
         self.gateway.slots_walked()
@@ -387,11 +382,6 @@ impl Scene {
             }
         }
         self.answers = Answers::default();
-    }
-
-    /// Packets of the ordinary peer that came out.
-    pub(super) fn delivered_ordinary(&self) -> u64 {
-        self.delivered
     }
 }
 

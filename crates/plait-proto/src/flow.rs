@@ -8,6 +8,7 @@ use core::net::IpAddr;
 use crate::config::Order;
 use crate::seq::BondSeq;
 use crate::wire::ip::Inner;
+use crate::wire::tcp::is_plain_ack;
 
 const LANES: usize = 1024;
 
@@ -34,13 +35,20 @@ impl Lanes {
     /// The distance from `seq` to its predecessor, 0 for none; `seq` becomes its lane's last.
     ///
     /// A predecessor further back than the field reaches was resolved long ago: it is left out.
-    pub fn predecessor_distance(&mut self, inner: &Inner, seq: BondSeq) -> u16 {
-        let lane = match self.order {
+    ///
+    /// In flow order nothing waits for a plain TCP acknowledgement: one that is lost or late says
+    /// nothing that the next does not, and a round of data hangs on each. It comes after the data
+    /// before it all the same, which may have moved what it acknowledges.
+    pub fn predecessor_distance(&mut self, inner: &Inner, packet: &[u8], seq: BondSeq) -> u16 {
+        let (lane, is_waited_for) = match self.order {
             Order::None => return 0,
-            Order::Bond => 0,
-            Order::Flow => self.lane_of(inner),
+            Order::Bond => (0, true),
+            Order::Flow => (self.lane_of(inner), !is_plain_ack(packet)),
         };
-        let last = self.last[lane].replace(seq);
+        let last = self.last[lane];
+        if is_waited_for {
+            self.last[lane] = Some(seq);
+        }
         last.and_then(|last| u16::try_from(seq.0 - last.0).ok()).unwrap_or(0)
     }
 
@@ -91,7 +99,8 @@ mod tests {
     #[test]
     fn whole_bond_order_names_the_packet_before() {
         let mut lanes = Lanes::new(Order::Bond, 1);
-        let distances = [0, 1, 2].map(|n| lanes.predecessor_distance(&inner(n), BondSeq(n.into())));
+        let distances =
+            [0, 1, 2].map(|n| lanes.predecessor_distance(&inner(n), &[], BondSeq(n.into())));
         assert_eq!(distances, [0, 1, 1]);
     }
 
@@ -99,20 +108,57 @@ mod tests {
     fn flows_have_lanes_of_their_own() {
         let mut lanes = Lanes::new(Order::Flow, 1);
         let distances = [(7, 0), (8, 1), (7, 2), (8, 3)]
-            .map(|(flow, seq)| lanes.predecessor_distance(&inner(flow), BondSeq(seq)));
+            .map(|(flow, seq)| lanes.predecessor_distance(&inner(flow), &[], BondSeq(seq)));
         assert_eq!(distances, [0, 0, 2, 2]);
+    }
+
+    /// The TCP header of a segment that comes first in a flow: its window and its flags.
+    fn tcp(flags: u8, window: u8, data: &[u8]) -> Vec<u8> {
+        let total = (40 + data.len()) as u8;
+        let mut packet = vec![0x45, 0, 0, total, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0];
+        packet.extend_from_slice(&[2, 0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags]);
+        packet.extend_from_slice(&[0, window, 0, 0, 0, 0]);
+        packet.extend_from_slice(data);
+        packet
+    }
+
+    /// An acknowledgement that waits for the one before it costs all data that hangs on the two a
+    /// round trip of the slower path.
+    #[test]
+    fn regression_nothing_waits_for_a_plain_acknowledgement() {
+        const ACK: u8 = 0x10;
+        const FIN: u8 = 0x01;
+        let mut lanes = Lanes::new(Order::Flow, 1);
+        let mut distance = |flags, window, data: &[u8], seq| {
+            let packet = tcp(flags, window, data);
+            let inner = Inner::read(&packet).expect("well formed");
+            lanes.predecessor_distance(&inner, &packet, BondSeq(seq))
+        };
+        assert_eq!(distance(ACK, 9, b"data", 0), 0);
+        assert_eq!(distance(ACK, 9, b"", 1), 1, "it comes after the data");
+        assert_eq!(distance(ACK, 9, b"", 2), 2, "not after the acknowledgement");
+        assert_eq!(distance(ACK, 0, b"", 3), 3, "a window that closes");
+        assert_eq!(distance(ACK, 9, b"", 4), 1, "and opens again");
+        assert_eq!(distance(ACK | FIN, 9, b"", 5), 2, "the end of the connection");
+        assert_eq!(distance(ACK, 9, b"more", 6), 1);
+
+        let mut lanes = Lanes::new(Order::Bond, 1);
+        let packet = tcp(ACK, 9, b"");
+        let inner = Inner::read(&packet).expect("well formed");
+        let distances = [0, 1].map(|seq| lanes.predecessor_distance(&inner, &packet, BondSeq(seq)));
+        assert_eq!(distances, [0, 1], "the whole bond's order leaves out nobody");
     }
 
     #[test]
     fn unordered_packets_have_no_predecessor() {
         let mut lanes = Lanes::new(Order::None, 1);
-        assert_eq!([0, 1].map(|n| lanes.predecessor_distance(&inner(0), BondSeq(n))), [0, 0]);
+        assert_eq!([0, 1].map(|n| lanes.predecessor_distance(&inner(0), &[], BondSeq(n))), [0, 0]);
     }
 
     #[test]
     fn a_predecessor_out_of_reach_is_left_out() {
         let mut lanes = Lanes::new(Order::Bond, 1);
-        lanes.predecessor_distance(&inner(0), BondSeq(0));
-        assert_eq!(lanes.predecessor_distance(&inner(0), BondSeq(65_536)), 0);
+        lanes.predecessor_distance(&inner(0), &[], BondSeq(0));
+        assert_eq!(lanes.predecessor_distance(&inner(0), &[], BondSeq(65_536)), 0);
     }
 }

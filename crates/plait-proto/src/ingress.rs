@@ -212,7 +212,7 @@ impl Ingress {
             prev: match over {
                 // A path keeps the order of its packets, and nothing is sent again.
                 Chosen::Pinned(_) if self.closed.is_none() => 0,
-                _ => self.lanes.predecessor_distance(inner, seq),
+                _ => self.lanes.predecessor_distance(inner, packet, seq),
             },
             sent: SendTimestamp::of(now),
         };

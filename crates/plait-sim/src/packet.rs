@@ -12,6 +12,8 @@ const UDP_HEADER_BYTES: usize = 8;
 const TCP_HEADER_BYTES: usize = 20;
 const UDP: u8 = 17;
 const TCP: u8 = 6;
+/// The flag of TCP's that is set in all that the simulator sends.
+const ACK: u8 = 0x10;
 /// Application, stream and number, then the time of sending.
 const NAME_BYTES: usize = 16;
 const HEAD_BYTES_MAX: usize = IP_HEADER_BYTES + TCP_HEADER_BYTES + NAME_BYTES;
@@ -41,8 +43,10 @@ impl End {
 pub enum Protocol {
     /// UDP.
     Udp,
-    /// TCP; its segments carry no option that the core would read.
+    /// TCP with data; its segments carry no option that the core would read.
     Tcp,
+    /// TCP that only acknowledges.
+    TcpAck,
 }
 
 /// A packet of an application. All but `bytes`, addresses and ports is the simulator's own.
@@ -103,7 +107,14 @@ impl Packet {
             Protocol::Tcp => {
                 head[9] = TCP;
                 // Data offset: five words, so that what follows is no option; flag ACK.
-                head[32..34].copy_from_slice(&[0x50, 0x10]);
+                head[32..34].copy_from_slice(&[0x50, ACK]);
+                IP_HEADER_BYTES + TCP_HEADER_BYTES
+            }
+            Protocol::TcpAck => {
+                head[9] = TCP;
+                // The data offset covers all, so that there is no data; the window is open.
+                let words = ((length - IP_HEADER_BYTES) / 4) as u8;
+                head[32..36].copy_from_slice(&[words << 4, ACK, 0xff, 0xff]);
                 IP_HEADER_BYTES + TCP_HEADER_BYTES
             }
         };
@@ -136,12 +147,15 @@ impl Packet {
     pub(crate) fn read(packet: &[u8]) -> Option<Self> {
         let protocol = match packet[9] {
             UDP => Protocol::Udp,
+            TCP if packet.len() == IP_HEADER_BYTES + usize::from(packet[32] >> 4) * 4 => {
+                Protocol::TcpAck
+            }
             TCP => Protocol::Tcp,
             _ => return None,
         };
         let name_at = match protocol {
             Protocol::Udp => IP_HEADER_BYTES + UDP_HEADER_BYTES,
-            Protocol::Tcp => IP_HEADER_BYTES + TCP_HEADER_BYTES,
+            Protocol::Tcp | Protocol::TcpAck => IP_HEADER_BYTES + TCP_HEADER_BYTES,
         };
         let word = |at: usize| {
             let bytes = packet[at..at + 4].try_into().expect("four bytes are four bytes");
@@ -185,13 +199,14 @@ mod tests {
         assert_eq!(Packet::read(udp.write(&mut scratch)), Some(udp));
         let ack = Packet {
             bytes: 52,
-            protocol: Protocol::Tcp,
+            protocol: Protocol::TcpAck,
             to: End::Server,
             sent_at: Instant::ZERO,
             ..udp
         };
         let written = ack.write(&mut scratch);
         assert_eq!(written.len(), 52);
+        assert!(plait_proto::wire::tcp::is_plain_ack(written), "as the core sees it");
         assert_eq!(Packet::read(written), Some(ack));
         let mut icmp = udp.write(&mut scratch).to_vec();
         icmp[9] = 1;

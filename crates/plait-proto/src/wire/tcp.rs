@@ -252,6 +252,24 @@ impl<'a> TcpPacket<'a> {
     }
 }
 
+/// Whether an IP packet acknowledges and does nothing else: no data, no flag that begins, ends or
+/// hurries a connection, and an open window.
+///
+/// Receivers of such a packet ignore what a later one has said already (RFC 9293 §3.10.7.4: an old
+/// acknowledgement number changes nothing, an older window is not taken). A window that closes has
+/// the numbers of the one that opens it again, so only their order tells them apart.
+pub fn is_plain_ack(packet: &[u8]) -> bool {
+    let Ok(at) = find_tcp(packet) else { return false };
+    let Some(segment) = packet.get(at..) else { return false };
+    let Some(header) = segment.first_chunk::<TCP_HEADER_BYTES>() else { return false };
+    let flags = TcpFlags(header[13]);
+    let is_open = [header[14], header[15]] != [0, 0];
+    header_bytes(header) == segment.len()
+        && flags.any(TcpFlags::ACK)
+        && !flags.any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::URG)
+        && is_open
+}
+
 /// Overwrites the SACK option with NOPs, wherever it stands; the checksum is updated incrementally
 /// (RFC 1624). Says whether the packet changed: one without SACK stays as it is, and so does one
 /// that is signed.

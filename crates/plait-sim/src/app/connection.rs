@@ -156,13 +156,19 @@ impl Connection {
 
     fn packet(&mut self, now: Instant, segment: Segment, acknowledgement: bool) -> Packet {
         let bytes = u16::try_from(segment.ip_bytes());
+        let only_acknowledges =
+            segment.flags.ack && !segment.flags.syn && segment.len == 0 && segment.window > 0;
         Packet {
             app: self.app,
             stream: self.stream + u32::from(acknowledgement),
             number: self.on_the_way[usize::from(acknowledgement)].put(now, segment),
             sent_at: now,
             bytes: bytes.expect("a segment fits the MTU"),
-            protocol: Protocol::Tcp,
+            // QUIC's acknowledgements look like all that is encrypted.
+            protocol: match only_acknowledges && !self.sender.is_quic() {
+                true => Protocol::TcpAck,
+                false => Protocol::Tcp,
+            },
             to: if acknowledgement { self.data_to.other() } else { self.data_to },
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::wire::tcp::{SackBlock, TcpFlags, TcpFlow, TcpPacket, TcpSegment, TcpSeq};
 
-use crate::packet::{End, Packet, Protocol};
+use crate::packet::{End, Packet};
 use crate::scenario::Scenario;
 use crate::scenario::app::Traffic;
 use crate::tcp::{Flags, ReceiverConfig, SackOption, Segment, SeqRange};
@@ -182,7 +182,7 @@ impl Headers {
 /// A packet of a segment that was read back.
 pub(super) fn packet_of(template: &Packet, bytes: &[u8]) -> Packet {
     let length = u16::try_from(bytes.len()).expect("what was written fits 16 bits");
-    Packet { bytes: length, protocol: Protocol::Tcp, ..*template }
+    Packet { bytes: length, ..*template }
 }
 
 /// The sequence number of a position in a stream whose SYN has the number `start`.
@@ -208,6 +208,7 @@ mod tests {
     use plait_proto::wire::tcp::mask_sack;
 
     use super::*;
+    use crate::packet::Protocol;
     use crate::scenario::Experiment;
 
     /// Two clients with TCP each way.

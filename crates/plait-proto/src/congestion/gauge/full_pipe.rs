@@ -23,10 +23,19 @@ const LOST_SEGMENTS_IN_ROUND: u64 = 20;
 const OWN_QUEUE_PERCENT: u64 = 125;
 const OWN_QUEUE_SEGMENTS: u64 = 10;
 
+/// Bursts paced far above the estimate that came back at it, and queued meanwhile, show the same in
+/// so many rounds, though the pipe was empty between them: this part of the bandwidth-delay product
+/// was queued in each, and more than a call or a film sends in a round, which jitter may hold up.
+const BURST_ROUNDS: u32 = 8;
+const BURST_PERCENT: u64 = 50;
+const BURST_BYTES: u64 = 64_000;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     baseline: Rate,
     rounds: u32,
+    /// Rounds in which bursts queued.
+    burst_rounds: u32,
 }
 
 impl FullPipe {
@@ -36,7 +45,7 @@ impl FullPipe {
         let grown = self.baseline.bits_per_second().saturating_mul(GROWTH_PERCENT) / 100;
         let has_grown = bandwidth.bits_per_second() >= grown;
         if round_over && has_grown {
-            *self = Self { baseline: bandwidth, rounds: 0 };
+            *self = Self { baseline: bandwidth, ..Self::default() };
         }
         let round = &model.round;
         let is_longer =
@@ -56,6 +65,13 @@ impl FullPipe {
             && permille(round.overrun_bytes, round.acked_bytes) >= LOSS_WITH_QUEUE_PERMILLE;
         if has_overrun {
             return true;
+        }
+        let burst = model.gain_bytes(BURST_PERCENT).max(BURST_BYTES);
+        if round_over && round.queued_bytes >= burst {
+            self.burst_rounds += 1;
+            if self.burst_rounds >= BURST_ROUNDS {
+                return true;
+            }
         }
         // What was sent when there was enough is still on its way.
         let settled_bytes = round.acked_bytes + round.lost_bytes;
@@ -92,12 +108,40 @@ mod tests {
             let mut model = Model::default();
             model.min_rtt.on_sample(Instant::ZERO, Duration::from_millis(25));
             model.bandwidth.update(Rate::from_mbit(20), true);
-            let mut pipe = FullPipe { baseline: model.rate(), rounds: 0 };
+            let mut pipe = FullPipe { baseline: model.rate(), ..FullPipe::default() };
             let (rtt_min, in_flight_min) = (Some(Duration::from_millis(90)), Some(100_000));
             model.round = Round { acked_bytes, rtt_min, in_flight_min, ..Round::default() };
             pipe.on_ack(&model, 1500, true)
         };
         assert!(!is_full(49_999));
         assert!(is_full(50_000));
+    }
+
+    /// A flow that never fills its paths comes over the slower one in bursts. Paced at 2.77 times
+    /// the estimate they queue, and the queue is gone when the next one comes: for no whole round
+    /// is there enough to send, nor does a queue stand, and startup went on for good.
+    #[test]
+    fn regression_bursts_that_queue_end_a_startup_that_is_never_in_demand() {
+        let rounds_until_full = |queued_percent: u64, growth_percent: u64| {
+            let mut model = Model::default();
+            model.min_rtt.on_sample(Instant::ZERO, Duration::from_millis(80));
+            let mut pipe = FullPipe::default();
+            (0..40).find(|round| {
+                let kbit = 80_000 * (100 + growth_percent * round) / 100;
+                model.bandwidth.update(Rate::from_bits_per_second(kbit * 1000), true);
+                model.round = Round {
+                    acked_bytes: model.gain_bytes(130),
+                    queued_bytes: model.gain_bytes(queued_percent),
+                    rtt_min: Some(Duration::from_millis(80)),
+                    in_flight_min: Some(model.gain_bytes(40)),
+                    is_app_limited: true,
+                    ..Round::default()
+                };
+                pipe.on_ack(&model, 1500, true)
+            })
+        };
+        assert_eq!(rounds_until_full(60, 0), Some(8), "the first round sets the baseline");
+        assert_eq!(rounds_until_full(40, 0), None, "a short queue may be jitter");
+        assert_eq!(rounds_until_full(60, 30), None, "it grows");
     }
 }

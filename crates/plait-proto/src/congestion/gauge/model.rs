@@ -86,6 +86,8 @@ pub(super) struct Round {
     pub(super) lost_bytes: u64,
     /// Lost while the round trip showed a queue: the queue overran.
     pub(super) overrun_bytes: u64,
+    /// Acknowledged by samples of a queue, while there was enough in flight to be its cause.
+    pub(super) queued_bytes: u64,
     pub(super) rtt_min: Option<Duration>,
     pub(super) in_flight_min: Option<u64>,
     /// What was in flight when a packet left that arrived next to the first that was lost.
@@ -192,6 +194,11 @@ impl Model {
         self.round.lost_bytes += sample.lost_bytes;
         if sample.rtt.is_some_and(|rtt| self.min_rtt.queue_of(rtt) > Duration::ZERO) {
             self.round.overrun_bytes += sample.lost_bytes;
+        }
+        if sample.rtt.is_some_and(|rtt| self.min_rtt.has_queue(rtt))
+            && sample.newest.in_flight_bytes >= self.bdp_bytes()
+        {
+            self.round.queued_bytes += sample.acked_bytes;
         }
         self.round.rtt_min = least(self.round.rtt_min, sample.rtt);
         self.round.in_flight_min = least(self.round.in_flight_min, Some(sample.in_flight_bytes));

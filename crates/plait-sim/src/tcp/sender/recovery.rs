@@ -80,7 +80,8 @@ impl TcpSender {
         }
     }
 
-    pub(super) fn is_quic(&self) -> bool {
+    /// Whether losses are found as QUIC does.
+    pub(crate) fn is_quic(&self) -> bool {
         matches!(self.detector, Detector::Quic(_))
     }
 

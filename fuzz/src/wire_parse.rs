@@ -9,7 +9,7 @@ use plait_proto::wire::ip::Inner;
 use plait_proto::wire::sealed::{
     CONTROL_PREFIX_BYTES, ControlPrefix, DATA_PREFIX_BYTES, DataPrefix, HEADER_BYTES, Header,
 };
-use plait_proto::wire::tcp::{TcpPacket, mask_sack};
+use plait_proto::wire::tcp::{TcpFlags, TcpPacket, is_plain_ack, mask_sack};
 use plait_proto::wire::{Kind, first_byte};
 
 use crate::input::Input;
@@ -112,7 +112,14 @@ fn inner(data: &[u8]) {
 
 /// A TCP packet is as long as its parts, and stays readable without its SACK option.
 fn tcp(data: &[u8]) {
+    let says_plain = is_plain_ack(data);
     let Ok(read) = TcpPacket::read(data) else { return };
+    let does_more = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::URG;
+    let is_plain = read.payload_bytes() == 0
+        && read.window() > 0
+        && read.flags().any(TcpFlags::ACK)
+        && !read.flags().any(does_more);
+    assert_eq!(says_plain, is_plain, "both readings agree where the options hold together");
     assert!(read.payload_bytes() as usize + 40 <= data.len(), "headers come before the payload");
     assert_eq!(read.has_sack(), read.sack_blocks().next().is_some());
     let mut masked = data.to_vec();

@@ -10,15 +10,15 @@ pub(crate) const PROVIDER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0
 pub(crate) const PROVIDER_LAN_V4: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 pub(crate) const PROVIDER_LAN_V6: Ipv6Addr = Ipv6Addr::new(0xfd03, 0, 0, 0, 0, 0, 0, 1);
 
-/// The server as the bare links reach it.
+/// The server's address over the bare links.
 pub(crate) const SERVER_BARE_V4: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 2);
 pub(crate) const SERVER_BARE_V6: Ipv6Addr = Ipv6Addr::new(0xfd03, 0, 0, 0, 0, 0, 0, 2);
 
-/// The server as the bond reaches it (RFC 5737).
+/// The server's address through the bond (RFC 5737).
 pub(crate) const SERVER_V4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
 pub(crate) const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x100, 0, 0, 0, 0, 0x10);
 
-/// What the customer reaches through the bond only.
+/// Addresses that the customer reaches only through the bond.
 pub(crate) const BOND_ONLY_V4: &str = "198.51.100.0/24";
 pub(crate) const BOND_ONLY_V6: &str = "2001:db8:100::/48";
 

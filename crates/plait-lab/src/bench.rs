@@ -1,5 +1,4 @@
-//! `plait-lab bench`: what the machine can carry, with and without plait, over links without a
-//! limit.
+//! `plait-lab bench`: how much the machine can carry, with and without plait, over unlimited links.
 
 pub(crate) mod node;
 pub(crate) mod sim;
@@ -20,7 +19,7 @@ use crate::measure::{self, IperfServer, Span, Target, mbit, median, median_tcp, 
 use crate::output::{Output, Progress, Table, Verdict};
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology, inner_v4};
 
-/// iperf3's word for as fast as it goes.
+/// iperf3's value for unlimited speed.
 const UNLIMITED: u64 = 0;
 
 /// How often and how long.
@@ -131,7 +130,7 @@ fn measure_one(setup: &'static str, links: &[&str], plan: BenchPlan) -> Result<B
     })
 }
 
-/// The rows as people read them.
+/// The rows as a table for people.
 pub(crate) fn table(rows: &[BenchRow]) -> Table {
     let mut table = Table::of_numbers(&["", "TCP Mbit/s", "re-sent", "UDP Mbit/s", "lost"]);
     for row in rows {

@@ -1,10 +1,9 @@
 //! `plait-lab clean`: removes what killed labs have left on this machine.
 //!
-//! A lab's namespaces, devices and processes vanish with it. What can stay is a folder on disk,
-//! and, on a kernel that failed to end them, processes. Both carry the identity of the lab that
-//! made them, and nothing else is touched. A lab that still runs is left alone. Called inside a
-//! lab, whose process ids are its own, it can tell of no other lab whether it runs, so it touches
-//! nothing.
+//! A lab's namespaces, devices and processes vanish with it. A folder on disk can stay, and, on a
+//! kernel that failed to end them, processes. Both carry the identity of the lab that made them,
+//! and nothing else is touched. A running lab is left alone. Inside a lab, which has its own
+//! process ids, it cannot tell whether other labs run, so it touches nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use crate::output::{Output, Verdict};
 use crate::process;
 use crate::scratch::{FOLDER_PREFIX, OWNER_FILE};
 
-/// Names that a lab gives to its namespaces; on the host only a foreign tool's copy can be found.
+/// Names of a lab's namespaces; on the host these can only be another tool's copies.
 const NAMESPACES: [&str; 4] =
     ["plait-customer", "plait-customer2", "plait-provider", "plait-server"];
 
@@ -75,12 +74,12 @@ fn clean_processes(proc: &Path, summary: &mut Summary) -> Result<()> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // Other users' processes cannot be read, and are none of this user's labs'.
+        // Other users' processes cannot be read, and do not belong to this user's labs.
         let Some(owner) = lab_of(&entry.path()) else { continue };
         if owner.runs() {
             summary.running_labs += 1;
         } else {
-            // It may have ended meanwhile: the first process of a namespace takes all others along.
+            // It may have ended meanwhile: the end of a namespace's first process ends all others.
             let mut kill = Command::new("busybox");
             kill.args(["kill", "-KILL", &pid.to_string()]);
             process::run_any(&mut kill, "", Duration::from_secs(5))?;
@@ -103,7 +102,7 @@ fn lab_in_environment(environment: &[u8]) -> Option<ProcessIdentity> {
         .find_map(|entry| entry.strip_prefix(&mark)?.parse().ok())
 }
 
-/// Removes names of the lab's namespaces that nothing runs in.
+/// Removes names of lab namespaces in which nothing runs.
 fn clean_namespaces(folder: &Path, summary: &mut Summary) -> Result<()> {
     for name in NAMESPACES {
         let path: PathBuf = folder.join(name);

@@ -107,10 +107,10 @@ pub(crate) struct VerifyArgs {
     /// Measure once and for a third of the time: for trying things out, not for a claim.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write what was measured into the table of promises in this file, with commit, effort and
-    /// day.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) readme: Option<PathBuf>,
+    /// Write what was measured into the checkout's table of promises, `docs/results/promises.md`,
+    /// and into the rows of README.md that are of it.
+    #[arg(long)]
+    pub(crate) table: bool,
     /// Keep what was checked in this file, and check only what it does not have yet. May be given
     /// several times: the records of the others are merged into the first. Records of another
     /// state of the code are refused.
@@ -267,7 +267,7 @@ impl RunArgs {
         words.join(" ")
     }
 
-    /// A single scenario has no parts to choose from.
+    /// Refuses options that only sets have, for a single scenario.
     pub(crate) fn refuse_what_only_sets_have(&self) -> anyhow::Result<()> {
         let given = [
             ("--list", self.list),
@@ -288,7 +288,7 @@ impl RunArgs {
     }
 }
 
-/// The last number that leaves room for a member's draws.
+/// The largest number that leaves room for a member's draws.
 const DRAW_MAX: u64 = 4_294_967_000;
 
 /// One of several parts.
@@ -299,7 +299,7 @@ pub(crate) struct Shard {
     parts: usize,
 }
 
-/// No part of several.
+/// A text that does not name a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not K/N with K from 1 to N, and N up to 1000, as in 2/5")]
 pub(crate) struct NoShard;
@@ -325,7 +325,7 @@ impl Shard {
         number % self.parts == self.part
     }
 
-    /// What was done, for people.
+    /// The result, in words.
     pub(crate) fn told(self, runs: usize) -> String {
         let (part, parts) = (self.part + 1, self.parts);
         format!("part {part} of {parts}: {runs} runs; give the files of all parts to --resume")
@@ -477,7 +477,7 @@ impl HoldingTimeArgs {
 #[error("not a number above 0 and up to {POSITIVE_MAX}")]
 pub(crate) struct NotPositive;
 
-/// Beyond this nothing is a round-trip time in milliseconds or a window.
+/// The largest round-trip time in milliseconds, and the largest window.
 const POSITIVE_MAX: u32 = 1_000_000;
 
 fn positive(text: &str) -> Result<f64, NotPositive> {

@@ -1,4 +1,4 @@
-//! `plait-lab compare`: one scenario on both back-ends, each figure beside its twin.
+//! `plait-lab compare`: one scenario on both back-ends, each figure beside its counterpart.
 
 use anyhow::Result;
 use plait_sim::scenario::metric::unit_of;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &CompareArgs, output: &Output) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Whether the comparison is worth starting; the errors are those of [`run()`].
+/// Whether the comparison can be started; the errors are those of [`run()`].
 pub(crate) fn check(args: &CompareArgs) -> Result<()> {
     [On::Sim, On::Netns].iter().try_for_each(|on| run::check(&run_args(args, *on)))
 }
@@ -46,8 +46,8 @@ fn run_args(args: &CompareArgs, on: On) -> RunArgs {
     RunArgs { seeds: Some(args.seeds), experiment: args.experiment.clone(), ..RunArgs::of("", on) }
 }
 
-/// The comparison as an experiment's results: a check for each pair of figures that `rule` has a
-/// bound for.
+/// The comparison as an experiment's results: a check for each pair of figures for which `rule` has
+/// a bound.
 pub(crate) fn results(
     pair: &[Results; 2],
     middle: Middle,

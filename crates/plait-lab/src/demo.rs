@@ -1,4 +1,5 @@
-//! `plait-lab demo`: what a bond of a DSL and an LTE link gives, beside each link alone.
+//! `plait-lab demo`: the throughput of a bond of a DSL and an LTE link, compared with each link
+//! alone.
 
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,14 @@ mod report;
 use over_time::OverTime;
 
 const LINKS: [LinkSpec; 2] = [LinkSpec::DSL, LinkSpec::LTE];
-/// The least aggregation ratio of the bond's TCP that counts as good, in thousandths.
+/// The smallest acceptable aggregation ratio of the bond's TCP, in thousandths.
 const RATIO_MIN: i64 = 900;
 /// Time to build a network and start its gateways.
 const SET_UP: Duration = Duration::from_secs(2);
 
 /// How long each measurement takes.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+struct DemoPlan {
     tcp: Span,
     udp: Span,
     file_bytes: u64,
@@ -41,7 +42,7 @@ struct Plan {
     option: Option<&'static str>,
 }
 
-impl Plan {
+impl DemoPlan {
     fn of(args: &DemoArgs) -> Self {
         let span = |seconds, omit_seconds| Span { seconds, omit_seconds };
         if args.short {
@@ -63,7 +64,7 @@ impl Plan {
     }
 }
 
-/// One way of carrying the traffic.
+/// One setup that carries the traffic.
 #[derive(Debug)]
 struct Setup {
     name: &'static str,
@@ -71,7 +72,7 @@ struct Setup {
     rate_mbit: u64,
 }
 
-/// What one setup gave.
+/// The results of one setup.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     setup: &'static str,
@@ -85,7 +86,7 @@ struct Row {
     over_time: OverTime,
 }
 
-/// What the demo comes to.
+/// The demo's result.
 #[derive(Debug, Serialize)]
 struct Outcome {
     machine: Machine,
@@ -98,7 +99,7 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &DemoArgs, output: &Output) -> Result<Verdict> {
-    let plan = Plan::of(args);
+    let plan = DemoPlan::of(args);
     let page = args.html.as_deref().map(PageFile::create).transpose()?;
     let started = Instant::now();
     let setups = setups();
@@ -136,7 +137,7 @@ fn setups() -> Vec<Setup> {
 
 fn measure(
     setup: &Setup,
-    plan: Plan,
+    plan: DemoPlan,
     progress: &mut Progress,
     lateness: &mut Lateness,
 ) -> Result<Row> {
@@ -163,14 +164,14 @@ fn measure(
     })
 }
 
-/// Payload that fills nine tenths of the links with plait's framing.
+/// Payload rate that, with plait's framing, fills nine tenths of the links.
 fn udp_offer(rate_mbit: u64) -> u64 {
     const PAYLOAD_BYTES: u64 = 1388;
     const FRAMED_BYTES: u64 = PAYLOAD_BYTES + 28 + 60;
     rate_mbit * 1_000_000 * 9 / 10 * PAYLOAD_BYTES / FRAMED_BYTES
 }
 
-fn outcome(plan: Plan, rows: &[Row], lateness: &Lateness, machine: Machine) -> Outcome {
+fn outcome(plan: DemoPlan, rows: &[Row], lateness: &Lateness, machine: Machine) -> Outcome {
     let [_, _, dsl, lte, bond] = rows else {
         unreachable!("there is one row for each of the five setups");
     };
@@ -185,7 +186,7 @@ fn outcome(plan: Plan, rows: &[Row], lateness: &Lateness, machine: Machine) -> O
     }
 }
 
-fn finish(plan: Plan, rows: &[Row], outcome: &Outcome, output: &Output) -> Result<Verdict> {
+fn finish(plan: DemoPlan, rows: &[Row], outcome: &Outcome, output: &Output) -> Result<Verdict> {
     output.lines(report::table(rows).lines())?;
     output.lines(report::closing(rows, outcome, plan.has_bar))?;
     let ratio = outcome.aggregation_ratio_permille as f64 / 1000.0;
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_short_demo_takes_less_than_a_minute() {
-        let plan = Plan::of(&DemoArgs { quick: false, short: true, html: None });
+        let plan = DemoPlan::of(&DemoArgs { quick: false, short: true, html: None });
         let total: Duration = setups().iter().map(|setup| plan.setup_time(setup.rate_mbit)).sum();
         assert!(total < Duration::from_secs(50), "{total:?}");
     }

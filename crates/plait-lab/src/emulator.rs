@@ -1,12 +1,11 @@
-//! Links in real time: the link model of `plait-sim` between pairs of TUN devices, one thread for
-//! each direction.
+//! Links in real time: the link model of `plait-sim` between pairs of TUN devices, one thread per
+//! direction.
 //!
 //! The devices are opened without offload, so the kernel hands over single packets no longer than
-//! their MTU. A thread sleeps until the next release or the next packet, whichever is first. How
-//! late it released is recorded, because a machine that is too busy spoils a measurement in
-//! silence.
+//! their MTU. A thread sleeps until the next release or the next packet, whichever is first. Its
+//! lateness is recorded, because a machine that is too busy silently spoils a measurement.
 //!
-//! Links whose packets cross another one, a shared bottleneck, have one emulator together: a
+//! Links whose packets cross another link, a shared bottleneck, share one emulator, with a
 //! [`Strand`] for each.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,7 +21,7 @@ use plait_proto::time::Instant;
 use plait_sim::link::{Link, LinkConfig, LinkCounters};
 use plait_sim::world::Carried;
 pub(crate) use plait_sim::world::Way;
-use plait_sim::world::link_config::Course;
+use plait_sim::world::link_config::LinkSchedule;
 
 use crate::addresses::PROVIDER_V4;
 use crate::machine::keep_awake;
@@ -37,12 +36,12 @@ use nat::Nat;
 
 /// Longest packet that a link carries: above any device's MTU.
 const PACKET_BYTES_MAX: usize = 9216;
-/// Packets taken from a device before what is due is released.
+/// Packets taken from a device before due packets are released.
 const READ_BURST: usize = 32;
-/// Longest sleep: how soon a change from outside is seen.
+/// Longest sleep: a change from outside is seen within this time.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
-/// The zero of the emulators' time, and of all that must agree with them.
+/// The zero of time for the emulators and everything that must agree with them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch(std::time::Instant);
 
@@ -57,7 +56,7 @@ impl Epoch {
     }
 }
 
-/// A packet inside.
+/// A packet in the emulator.
 #[derive(Debug)]
 pub(crate) struct Cargo {
     /// The strand whose devices it travels between.
@@ -65,18 +64,18 @@ pub(crate) struct Cargo {
     packet: Box<[u8]>,
 }
 
-/// A link to be: its devices at both ends and its model in each direction.
+/// The parts of a link: its devices at both ends and its model in each direction.
 #[derive(Debug)]
 pub(crate) struct Strand {
     pub(crate) customer: Tun,
     pub(crate) provider: Tun,
     pub(crate) up: Link<Cargo>,
     pub(crate) down: Link<Cargo>,
-    /// Another strand that its packets cross too, at the provider's side.
+    /// Another strand that its packets also cross, at the provider's side.
     pub(crate) through: Option<usize>,
 }
 
-/// What one direction of a strand has done and holds.
+/// Counters and queue of one direction of a strand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StrandView {
     pub(crate) counters: LinkCounters,
@@ -93,13 +92,13 @@ pub(crate) struct Emulator {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the two directions of a link did.
+/// Counters of a link's two directions.
 #[derive(Clone, Debug)]
 pub(crate) struct EmulatorReport {
     pub(crate) up: LinkCounters,
     pub(crate) down: LinkCounters,
     pub(crate) lateness: Lateness,
-    /// Packets that a device did not take.
+    /// Packets that a device refused.
     pub(crate) refused_packets: u64,
 }
 
@@ -107,11 +106,11 @@ pub(crate) struct EmulatorReport {
 struct Direction {
     way: Way,
     epoch: Epoch,
-    /// For each strand, the device that packets come from and the one that they go to.
+    /// For each strand, the source and the destination device of its packets.
     devices: Vec<(Arc<Tun>, Arc<Tun>)>,
-    /// For each strand, the one that its packets cross too.
+    /// For each strand, the other strand that its packets also cross.
     through: Vec<Option<usize>>,
-    /// Of both directions together.
+    /// Shared by both directions.
     nat: Arc<Nat>,
     state: Mutex<State>,
 }
@@ -123,7 +122,7 @@ struct State {
     lateness: Lateness,
     refused_packets: u64,
     capture: Capture,
-    /// Why it stands still.
+    /// Why it has stopped.
     failure: Option<String>,
 }
 
@@ -184,7 +183,7 @@ impl Emulator {
     fn spawn(&mut self, direction: Arc<Direction>) -> Result<()> {
         let stop = Arc::clone(&self.stop);
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || {
-            // Without the right to either the lateness record shows what that costs.
+            // Without the right to either, the lateness record shows the cost.
             let _kept_default = plait_net::clock::set_timer_slack(1);
             let _kept_ordinary = plait_net::clock::set_realtime_priority();
             while !stop.load(Ordering::Relaxed) {
@@ -207,19 +206,19 @@ impl Emulator {
         }
     }
 
-    /// Lets a direction of a strand begin what it does in a scenario.
-    pub(crate) fn begin(&self, strand: usize, way: Way, course: Course) {
+    /// Starts the timeline of a strand's direction in a scenario.
+    pub(crate) fn begin(&self, strand: usize, way: Way, schedule: LinkSchedule) {
         let direction = self.direction(way);
         let (now, mut state) = (direction.epoch.now(), direction.lock());
-        course.begin(now, &mut state.links[strand].0);
+        schedule.begin(now, &mut state.links[strand].0);
     }
 
-    /// Why a direction stands still, if one does.
+    /// Why a direction has stopped, if one has.
     pub(crate) fn failure(&self) -> Option<String> {
         [&self.up, &self.down].into_iter().find_map(|direction| direction.lock().failure.clone())
     }
 
-    /// What a direction of a strand has done so far.
+    /// Counters of a strand's direction so far.
     pub(crate) fn observe(&self, strand: usize, way: Way) -> StrandView {
         let state = self.direction(way).lock();
         let (link, carried) = &state.links[strand];
@@ -241,7 +240,7 @@ impl Emulator {
         }
     }
 
-    /// Changes what one direction of a strand is like.
+    /// Changes the configuration of one direction of a strand.
     pub(crate) fn change(
         &self,
         strand: usize,
@@ -255,7 +254,7 @@ impl Emulator {
         link.reconfigure(now, config);
     }
 
-    /// Cuts both directions, or joins them again.
+    /// Cuts both directions, or restores them.
     pub(crate) fn set_cut(&self, cut: bool) {
         for direction in [&self.up, &self.down] {
             let (now, mut state) = (direction.epoch.now(), direction.lock());
@@ -263,30 +262,30 @@ impl Emulator {
         }
     }
 
-    /// Forgets what address translation knew, as a NAT that restarts: from now on the customer's
-    /// datagrams arrive from other ports, which depend on `mask`, above 0.
+    /// Forgets all NAT mappings, like a NAT that restarts: from now on the customer's datagrams
+    /// arrive from other ports, which depend on `mask`, above 0.
     pub(crate) fn rebind_ports(&self, mask: u16) {
         self.up.nat.rebind(mask);
     }
 
-    /// Begins to keep copies of the packets put into each direction, up to `packets_max` of each.
+    /// Starts keeping copies of the packets sent in each direction, up to `packets_max` of each.
     pub(crate) fn capture(&self, packets_max: usize) {
         for direction in [&self.up, &self.down] {
             direction.lock().capture.packets_max = packets_max;
         }
     }
 
-    /// Takes the packets kept of one direction, and keeps no more.
+    /// Takes the packets kept of one direction, and stops keeping them.
     pub(crate) fn captured(&self, way: Way) -> Vec<Box<[u8]>> {
         std::mem::take(&mut self.direction(way).lock().capture).packets
     }
 
-    /// Bytes that one direction of the first link has given out.
+    /// Bytes that one direction of the first link has delivered.
     pub(crate) fn delivered_bytes(&self, way: Way) -> u64 {
         self.direction(way).lock().links[0].0.counters().out_bytes
     }
 
-    /// What happened so far; the counters are those of the first link.
+    /// Report so far; the counters are those of the first link.
     pub(crate) fn report(&self) -> EmulatorReport {
         let (up, down) = (self.up.lock(), self.down.lock());
         let mut lateness = up.lateness.clone();
@@ -318,7 +317,7 @@ impl Direction {
         self.state.lock().expect("no thread panics while it holds a link's lock")
     }
 
-    /// Sleeps until something is to be done and does it.
+    /// Sleeps until something is due and does it.
     fn turn(&self) -> Result<()> {
         let next = self.lock().links.iter().filter_map(|(link, _)| link.next_event()).min();
         let until_next = next.map_or(SLEEP_MAX, |next| next.since(self.epoch.now()));
@@ -360,7 +359,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Releases what is due; says whether anything went on into another link.
+    /// Releases due packets; says whether any entered another link.
     fn release(&self, state: &mut State) -> bool {
         let mut went_on = false;
         for at in 0..state.links.len() {
@@ -396,7 +395,7 @@ impl Direction {
     }
 }
 
-/// Whether a packet is between the gateways: from or to the provider's.
+/// Whether a packet travels between the gateways: from or to the provider's.
 fn is_datagram_of_bond(packet: &[u8]) -> bool {
     let provider = PROVIDER_V4.octets();
     packet.len() >= 20

@@ -1,10 +1,10 @@
-//! Figures: what was measured, and the band it must lie in. One form for people, one for machines.
+//! Figures: measured values, and the band each must lie in. One form for people, one for machines.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What was measured.
+/// A measured value.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Value {
@@ -28,9 +28,9 @@ pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) value: Value,
     pub(crate) unit: Cow<'static, str>,
-    /// Least value that is good.
+    /// Least accepted value.
     pub(crate) low: Option<f64>,
-    /// Greatest value that is good.
+    /// Greatest accepted value.
     pub(crate) high: Option<f64>,
     pub(crate) ok: bool,
     /// Where the band comes from; empty for a figure that only informs.
@@ -62,7 +62,7 @@ impl Figure {
         Self::number(name, ppm as f64 / 1e4, "%")
     }
 
-    /// A number of things.
+    /// A count.
     pub(crate) fn count(name: impl Into<String>, count: u64) -> Self {
         Self::number(name, count as f64, "")
     }
@@ -86,8 +86,8 @@ impl Figure {
         self.within(Some(value), Some(value), source)
     }
 
-    /// The value must lie between these, as far as there are any. Words lie in no band: they say
-    /// that there is no value.
+    /// The value must lie between these bounds, if given. A text lies in no band: it says that
+    /// there is no value.
     pub(crate) fn within(
         mut self,
         low: Option<f64>,
@@ -160,7 +160,7 @@ pub(crate) struct Summary<'a, T> {
 }
 
 impl<'a, T: Serialize> Summary<'a, T> {
-    /// A summary of `figures`, of which those with a band are the checks.
+    /// A summary of `figures`; those with a band are the checks.
     pub(crate) fn new(name: &'a str, figures: &'a [Figure], more: T) -> Self {
         let checks: Vec<&Figure> = figures.iter().filter(|figure| figure.is_check()).collect();
         let ok = checks.iter().all(|check| check.ok);

@@ -110,7 +110,7 @@ impl Gateway {
         process::run(&mut command, "", COMMAND_LIMIT).map(drop)
     }
 
-    /// Memory that the gateway holds, in bytes: `VmRSS` of proc_pid_status(5).
+    /// Memory of the gateway, in bytes: `VmRSS` of proc_pid_status(5).
     pub(crate) fn memory_bytes(&self) -> Result<u64> {
         process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT)
     }
@@ -120,18 +120,18 @@ impl Gateway {
         process::cpu_time(&self.service.pid().to_string())
     }
 
-    /// The most memory that the gateway has held, in bytes.
+    /// Peak memory of the gateway, in bytes.
     pub(crate) fn peak_memory_bytes(&self) -> Result<u64> {
         process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT_PEAK)
     }
 
-    /// Whether the gateway has not ended by itself.
+    /// Checks that the gateway has not ended by itself.
     pub(crate) fn ensure_runs(&mut self) -> Result<()> {
         ensure!(self.service.runs(), "the gateway has ended; its log:\n{}", self.log_tail());
         Ok(())
     }
 
-    /// What the gateway says of itself; `None` while it is not ready to say anything.
+    /// The gateway's status; `None` while it is not ready to answer.
     pub(crate) fn status(&mut self, netns: &NetNs) -> Result<Option<Status>> {
         self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
@@ -194,7 +194,7 @@ pub(crate) fn provider_file(key_file: &str, customers: &[(String, u8)]) -> Gatew
         allowed_ips: addresses(*host, 32, 128).into(),
         ..Peer::default()
     });
-    // The two gateways share a file system here, and a control socket is named after the device.
+    // Both gateways share a file system here, and control sockets are named after devices.
     let gateway = gateway_section(key_file, 1, "plait1");
     GatewayFile {
         gateway: GatewaySection { listen_port: Some(LISTEN_PORT), ..gateway },
@@ -215,18 +215,18 @@ fn gateway_section(key_file: &str, host: u8, tun: &str) -> GatewaySection {
     }
 }
 
-/// A gateway's addresses inside the bond, with these lengths of their prefixes.
+/// A gateway's addresses inside the bond, with these prefix lengths.
 fn addresses(host: u8, v4: u8, v6: u8) -> [Cidr; 2] {
     let (address_v4, address_v6) = (inner_v4(host).into(), inner_v6(host).into());
     [Cidr { address: address_v4, length: v4 }, Cidr { address: address_v6, length: v6 }]
 }
 
-/// A prefix that the lab knows.
+/// A prefix from a constant text.
 pub(crate) fn cidr(text: &str) -> Cidr {
     Cidr::parse(text).expect("the lab's prefixes are prefixes")
 }
 
-/// A state file that is named after its gateway's key file.
+/// A state file named after its gateway's key file.
 fn state_file(key_file: &str) -> String {
     Path::new(key_file).with_extension("state").to_string_lossy().into_owned()
 }

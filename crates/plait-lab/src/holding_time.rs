@@ -17,14 +17,14 @@ use crate::output::{Align, Output, Table, Verdict};
 use crate::report::PageFile;
 
 const SECOND_MS: f64 = 1e3;
-/// Linux's TCP_RTO_MIN, added to the smoothed round-trip time at the least.
+/// Linux's TCP_RTO_MIN, the least that is added to the smoothed round-trip time.
 const RTO_FLOOR_S: f64 = 0.2;
-/// The curve goes up to so many round-trip times, in steps of a tenth.
+/// The curve's end in round-trip times; its steps are a tenth of one.
 const CURVE_RTTS: u32 = 2;
 const STEPS_PER_RTT: u32 = 10;
 
-/// Everything that follows from the conditions asked for.
-struct Answer {
+/// All results for the given conditions.
+struct HoldingTimes {
     conditions: Conditions,
     timeout: Timeout,
     difference_s: Option<f64>,
@@ -38,7 +38,7 @@ struct Answer {
     range: Option<OperatingRange>,
 }
 
-impl Answer {
+impl HoldingTimes {
     fn of(args: &HoldingTimeArgs) -> Self {
         let seconds = |ms: f64| ms / SECOND_MS;
         let rtt_s = seconds(args.rtt);
@@ -63,7 +63,7 @@ impl Answer {
         }
     }
 
-    /// What the conditions are, in words.
+    /// The conditions in words.
     fn sentence(&self) -> String {
         let Self { conditions, timeout, .. } = self;
         let difference = self.difference_s.map(|difference_s| {
@@ -105,7 +105,7 @@ impl Answer {
         figures
     }
 
-    /// How far the curve goes: no further than T_MHT, from which on a hold is surely long enough.
+    /// The end of the curve: at most T_MHT, from which on every hold is long enough.
     fn curve_end_s(&self) -> f64 {
         (f64::from(CURVE_RTTS) * self.conditions.rtt_s).min(self.t_mht_s.max(0.0))
     }
@@ -124,7 +124,7 @@ impl Answer {
         let steps = 0..=CURVE_RTTS * STEPS_PER_RTT;
         let step_s = self.conditions.rtt_s / f64::from(STEPS_PER_RTT);
         let holds = steps.map(|step| f64::from(step) * step_s);
-        // The last step must not fall to rounding.
+        // Rounding must not drop the last step.
         let within = |hold_s: &f64| end_s > 0.0 && *hold_s <= end_s * (1.0 + 1e-9);
         holds.filter(within).map(|hold_s| self.point(hold_s)).collect()
     }
@@ -148,7 +148,7 @@ struct Point {
     net_gain_segments: f64,
 }
 
-/// What the summary has beside the checks, of which there are none.
+/// The summary's content; there are no checks.
 #[derive(Serialize)]
 struct More<'a> {
     command: &'a str,
@@ -163,7 +163,7 @@ struct More<'a> {
 
 pub(crate) fn run(args: &HoldingTimeArgs, output: &Output) -> Result<Verdict> {
     let page = args.html.as_deref().map(PageFile::create).transpose()?;
-    let answer = Answer::of(args);
+    let answer = HoldingTimes::of(args);
     let (figures, curve) = (answer.figures(), answer.curve());
     output.line(answer.sentence())?;
     output.line("")?;
@@ -186,8 +186,8 @@ pub(crate) fn run(args: &HoldingTimeArgs, output: &Output) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-fn more<'a>(answer: &Answer, command: &'a str) -> More<'a> {
-    let Answer { conditions, timeout, .. } = answer;
+fn more<'a>(answer: &HoldingTimes, command: &'a str) -> More<'a> {
+    let HoldingTimes { conditions, timeout, .. } = answer;
     More {
         command,
         rtt_ms: conditions.rtt_s * SECOND_MS,
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn figures_at_000s_conditions() {
-        let answer = Answer::of(&args(100.0, 38.0, 30.0));
+        let answer = HoldingTimes::of(&args(100.0, 38.0, 30.0));
         let figures = answer.figures();
         for (name, expected) in [
             ("default", "50.0 ms"),
@@ -273,28 +273,28 @@ mod tests {
     #[test]
     fn equation_1_allows_more_than_the_timeout() {
         let with = HoldingTimeArgs { rto: Some(1000.0), ..args(100.0, 38.0, 30.0) };
-        let figures = Answer::of(&with).figures();
+        let figures = HoldingTimes::of(&with).figures();
         assert_eq!(value(&figures, "T_MHT"), "6880.0 ms");
         assert_eq!(value(&figures, "stricter bound"), "890.0 ms");
     }
 
     #[test]
     fn without_an_optimum_or_a_bound_it_says_so() {
-        let deadlocked = Answer::of(&args(100.0, 500.0, 1.0));
+        let deadlocked = HoldingTimes::of(&args(100.0, 500.0, 1.0));
         assert!(deadlocked.range.is_none() && deadlocked.no_range().contains("optimum is 0"));
         assert_eq!(value(&deadlocked.figures(), "default"), "50.0 ms", "the floor");
         let shaky = HoldingTimeArgs { rttvar: Some(60.0), ..args(100.0, 38.0, 30.0) };
-        let shaky = Answer::of(&shaky);
+        let shaky = HoldingTimes::of(&shaky);
         assert!(shaky.t_mht_s.abs() < 1e-9 && shaky.no_range().contains("beyond T_MHT"));
         assert!(shaky.curve().len() <= 1);
     }
 
-    /// What the default policy does is what the state machine does.
+    /// The default policy here equals that of the state machine.
     #[test]
     fn the_measured_difference_is_a_floor() {
         let with = HoldingTimeArgs { difference: Some(80.0), ..args(100.0, 38.0, 30.0) };
-        assert_eq!(value(&Answer::of(&with).figures(), "default"), "80.0 ms");
+        assert_eq!(value(&HoldingTimes::of(&with).figures(), "default"), "80.0 ms");
         let beyond = HoldingTimeArgs { difference: Some(800.0), ..args(100.0, 38.0, 30.0) };
-        assert_eq!(value(&Answer::of(&beyond).figures(), "default"), "190.0 ms");
+        assert_eq!(value(&HoldingTimes::of(&beyond).figures(), "default"), "190.0 ms");
     }
 }

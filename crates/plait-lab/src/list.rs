@@ -18,7 +18,7 @@ use crate::output::{self, Align, Output, Table, Verdict};
 const FOLDER: &str = "scenarios";
 /// The folder of sets of scenarios.
 pub(crate) const SETS: &str = "sets";
-/// Folders of what is no scenario by itself: link conditions, and what several have in common.
+/// Folders of files that are not scenarios: link conditions, and parts that several share.
 const BESIDE: [&str; 3] = ["links", "templates", SETS];
 
 /// A folder of scenarios. A scenario's name is its file's path in it, without the ending.
@@ -49,7 +49,7 @@ impl Catalogue {
         bail!("no folder scenarios/ here or above; go to a checkout of plait, or give --folder")
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -86,7 +86,7 @@ impl Catalogue {
             bail!("{}", self.unknown(name)?);
         }
         let loaded = load_file(&file, settings)?;
-        // What a number drew is called after it.
+        // A drawn scenario's name includes its number.
         let inside = &loaded.experiment.scenario.name;
         let inside = inside.split_once('@').map_or(inside.as_str(), |(inside, _)| inside);
         ensure!(
@@ -98,7 +98,7 @@ impl Catalogue {
         Ok(loaded)
     }
 
-    /// The scenario of this name with settings, as a text of its own.
+    /// The scenario of this name with settings, as a self-contained text.
     pub(crate) fn text(&self, name: &str, settings: &[String]) -> Result<String> {
         let file = self.folder.join(format!("{name}.toml"));
         Ok(Experiment::text(&file, settings, &|file| fs::read_to_string(file))?)
@@ -125,8 +125,8 @@ impl Catalogue {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) experiment: Experiment,
-    /// BLAKE2b-256, in hexadecimal, of its text and the texts of the files that it names, one after
-    /// the other as they were read; without such files what `b2sum -l 256` prints.
+    /// BLAKE2b-256, in hexadecimal, of its text followed by the texts of the files that it names,
+    /// in reading order; without such files the output of `b2sum -l 256`.
     pub(crate) digest: String,
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn backend_names(backends: &[Backend]) -> Vec<&'static str> {
     known.filter(|(_, backend)| backends.contains(backend)).map(|(name, _)| *name).collect()
 }
 
-/// Prints every scenario; those that are wrong are told after the others.
+/// Prints every scenario; wrong ones are reported after the others.
 pub(crate) fn run(args: &ListArgs, output: &Output) -> Result<Verdict> {
     let catalogue = Catalogue::find(args.folder.as_deref())?;
     let names = catalogue.names()?;

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine on which figures were measured.
 
 use std::fs;
 
@@ -33,11 +33,17 @@ impl Machine {
         }
     }
 
+    /// For a cell of a table.
+    pub(crate) fn short(&self) -> String {
+        let Self { cpu, cores, kernel, .. } = self;
+        format!("{cpu}, {cores} cores, Linux {kernel}")
+    }
+
     pub(crate) fn sentence(&self) -> String {
         self.sentence_of("Measured")
     }
 
-    /// The sentence of what was measured, computed, and so on.
+    /// A sentence with the verb for what was done: measured, computed, and so on.
     pub(crate) fn sentence_of(&self, verb: &str) -> String {
         let Self { cpu, cores, kernel, build } = self;
         let build = if build.is_empty() { "unknown" } else { build };

@@ -84,7 +84,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     {
         return verify::list(&output).map(Verdict::exit_code);
     }
-    // From here on everything lives in namespaces of its own. The process still has one thread.
+    // From here on everything lives in separate namespaces. The process still has one thread.
     if let Isolation::Finished { code } = netns::isolate()? {
         return Ok(ExitCode::from(code));
     }

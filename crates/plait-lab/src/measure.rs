@@ -1,5 +1,5 @@
-//! Real traffic and its figures. Unless said otherwise it is a download: the server sends, the
-//! customer receives.
+//! Real traffic and its figures. By default it is a download: the server sends, the customer
+//! receives.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) use round_trips::{Echo, RoundTrips};
 pub(crate) use stream::{Stream, Transport};
 pub(crate) use tcp_counters::{TcpCounters, counters};
 
-/// How long to send, the first part not counted.
+/// How long to send, and how much of the beginning is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub(crate) seconds: u32,
@@ -44,23 +44,23 @@ impl Span {
     }
 }
 
-/// Where traffic flows: from the server at `server` to a client in `client`.
+/// The ends of traffic: from the server at `server` to a client in `client`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) client: &'a NetNs,
     pub(crate) server: std::net::IpAddr,
-    /// Address that the client uses, where it matters.
+    /// Address that the client must use, if any.
     pub(crate) bind: Option<std::net::IpAddr>,
 }
 
 /// One TCP flow.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct TcpFigures {
-    /// As the receiver counted, payload only.
+    /// Payload only, counted by the receiver.
     pub(crate) throughput_bps: u64,
-    /// Of the sender.
+    /// The sender's retransmits.
     pub(crate) retransmits: u64,
-    /// Sent, re-sent ones included: bytes divided by the segment size, plus retransmits.
+    /// Segments sent, including retransmits: bytes divided by the segment size, plus retransmits.
     pub(crate) segments: u64,
     pub(crate) congestion: String,
 }
@@ -68,7 +68,7 @@ pub(crate) struct TcpFigures {
 /// One UDP flow.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct UdpFigures {
-    /// As the receiver counted, payload only.
+    /// Payload only, counted by the receiver.
     pub(crate) throughput_bps: u64,
     pub(crate) packets: u64,
     pub(crate) lost_packets: u64,
@@ -114,7 +114,7 @@ pub(crate) fn percent(ppm: u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// The middle one of several runs of a measurement, by throughput.
+/// The run with the median throughput.
 pub(crate) fn median_tcp(
     runs: usize,
     mut run: impl FnMut() -> Result<TcpFigures>,

@@ -1,5 +1,5 @@
-//! What the lab prints: data on standard output, for people or as JSON Lines; progress and errors
-//! on standard error.
+//! The lab's output: data on standard output, for people or as JSON Lines; progress and errors on
+//! standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ mod table;
 pub(crate) use progress::{Meter, Progress};
 pub(crate) use table::{Align, Table};
 
-/// The answer of a command.
+/// The verdict of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Good,
@@ -84,7 +84,7 @@ impl Output {
 pub(crate) fn print_error(error: &anyhow::Error) {
     let label = paint("error:", "31;1");
     progress::show("");
-    // Nobody is left to tell when standard error is closed.
+    // With standard error closed the error cannot be reported.
     let _closed = writeln!(io::stderr().lock(), "{label} {error:#}");
 }
 

@@ -7,22 +7,22 @@ use plait_proto::congestion::{self, ControllerConfig};
 use plait_proto::scheduler::{self, SchedulerConfig};
 use thiserror::Error;
 
-/// A scheduler with what controls the paths.
+/// A scheduler with the paths' congestion control.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Policy {
     name: String,
     pub(crate) scheduler: SchedulerConfig,
-    /// `None` for an open loop.
+    /// `None`: open loop.
     pub(crate) congestion: Option<ControllerConfig>,
 }
 
 impl Policy {
-    /// What bonds do that are told nothing.
+    /// The default policy of bonds.
     pub(crate) fn default_policy() -> Self {
         Self::new(DEFAULT, SchedulerConfig::default())
     }
 
-    /// A scheduler with the control that is its own.
+    /// A scheduler with its default congestion control.
     fn new(name: &str, scheduler: SchedulerConfig) -> Self {
         let congestion = scheduler.algorithm.default_congestion();
         Self { name: name.to_owned(), scheduler, congestion }
@@ -32,7 +32,7 @@ impl Policy {
         &self.name
     }
 
-    /// What tells a scenario's bond the same.
+    /// The scenario settings for this policy.
     pub(crate) fn settings(&self) -> Vec<String> {
         if self.name == DEFAULT {
             return Vec::new();
@@ -54,7 +54,7 @@ impl fmt::Display for Policy {
 const DEFAULT: &str = "default";
 const OPEN: &str = "open";
 
-/// The name of no policy.
+/// An unknown policy name.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(crate) enum UnknownPolicy {
     #[error("{0}; a policy is `default`, SCHEDULER, SCHEDULER/CONTROLLER or open/SCHEDULER")]

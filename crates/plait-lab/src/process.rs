@@ -1,4 +1,4 @@
-//! Programs that the lab runs: to their end within a time limit, or beside it until dropped.
+//! Runs programs: to their end within a time limit, or in the background until dropped.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use plait_net::netns;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a program that ended has left.
+/// Output and status of a program that ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
@@ -35,7 +35,7 @@ pub(crate) fn run_any(command: &mut Command, input: &str, limit: Duration) -> Re
         let out = scope.spawn(move || read_all(&mut stdout));
         let err = scope.spawn(move || read_all(&mut stderr));
         match stdin.write_all(input.as_bytes()) {
-            // A program that ends without reading says why in its status.
+            // The status of a program that ends without reading says why.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
             _ => drop(stdin),
         }
@@ -65,7 +65,7 @@ pub(crate) fn run(command: &mut Command, input: &str, limit: Duration) -> Result
 
 fn read_all(from: &mut impl Read) -> String {
     let mut bytes = Vec::new();
-    // What was read before an error is still worth showing.
+    // Output read before an error is still worth showing.
     let _cut = from.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -84,7 +84,7 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// A program that runs beside the lab and is killed when it is dropped.
+/// A program in the background, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Service {
     name: String,
@@ -133,13 +133,13 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if it has already ended.
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }
 }
 
-/// Tries `check` until it gives something.
+/// Calls `check` until it returns something.
 pub(crate) fn wait_until<T>(
     what: &str,
     limit: Duration,
@@ -169,11 +169,11 @@ pub(crate) fn cpu_time(entry: &str) -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
-/// Memory that a process holds, and the most that it has held, in proc_pid_status(5).
+/// Current and peak memory of a process, in proc_pid_status(5).
 pub(crate) const RESIDENT: &str = "VmRSS:";
 pub(crate) const RESIDENT_PEAK: &str = "VmHWM:";
 
-/// One of the two, in bytes. `entry` is the process's folder in `/proc`: a number or `self`.
+/// One of these, in bytes. `entry` is the process's folder in `/proc`: a number or `self`.
 pub(crate) fn memory_bytes(entry: &str, which: &str) -> Result<u64> {
     let file = format!("/proc/{entry}/status");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;

@@ -1,5 +1,5 @@
-//! Bulk transfers over QUIC (RFC 9000) by a real stack, quinn's: its protocol knows neither socket
-//! nor clock, and each end has a thread that carries its datagrams and keeps its timers.
+//! Bulk transfers over QUIC (RFC 9000) with a real stack, quinn: its protocol code has neither
+//! socket nor clock, so each end has a thread that carries its datagrams and keeps its timers.
 
 mod config;
 mod end;
@@ -21,7 +21,7 @@ pub(crate) use config::CONTROLLERS;
 use config::Configs;
 use end::{End, Work};
 
-/// What an application does, besides where.
+/// An application's plan, without its addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct QuicPlan {
     pub(crate) spec: TcpSpec,
@@ -38,7 +38,7 @@ pub(crate) struct QuicApp {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What both ends and the scenario's thread know.
+/// State shared by both ends and the scenario's thread.
 #[derive(Debug)]
 struct Shared {
     plan: QuicPlan,
@@ -51,14 +51,14 @@ struct Shared {
 struct State {
     tally: Tally,
     sent: Sent,
-    /// What the receivers were given, whenever that was.
+    /// Bytes that receivers got over the whole run.
     received_bytes: u64,
     complete_at: Option<Instant>,
     sampled_at: Instant,
     failure: Option<String>,
 }
 
-/// What the senders' connections tell of themselves, added up.
+/// Counters of the senders' connections, added up.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sent {
     window_packets: f64,
@@ -68,7 +68,7 @@ struct Sent {
 }
 
 impl QuicApp {
-    /// Starts it between two sockets that speak with each other: it waits for its time by itself.
+    /// Starts it between two connected sockets; it waits for its start time by itself.
     pub(crate) fn start(
         plan: QuicPlan,
         (sender, receiver): (UdpSocket, UdpSocket),
@@ -147,17 +147,17 @@ impl Shared {
         self.quit.load(Ordering::Relaxed)
     }
 
-    /// Whether the application has not stopped.
+    /// Whether the application still runs.
     fn goes_on(&self) -> bool {
         !self.quits() && self.epoch.now() < self.plan.stop
     }
 
-    /// How long it is until the application starts.
+    /// Time until the application starts.
     fn before_start(&self) -> Duration {
         self.plan.start.since(self.epoch.now())
     }
 
-    /// Notes payload that a receiver was given.
+    /// Notes payload that a receiver got.
     fn take(&self, bytes: u64) {
         let now = self.epoch.now();
         let mut state = self.lock();
@@ -170,7 +170,7 @@ impl Shared {
         }
     }
 
-    /// What grew since the last time counts for the span when most of that time lies within.
+    /// Growth since the last note counts for the span if most of that time lies within it.
     fn note(&self, sent: Sent) {
         let now = self.epoch.now();
         let mut state = self.lock();

@@ -1,5 +1,5 @@
-//! What a run writes, as JSON Lines, and a report reads again. A record says everything needed to
-//! understand it without the scenario's file.
+//! The records that a run writes as JSON Lines and a report reads again. A record can be understood
+//! without the scenario's file.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::machine::Machine;
 pub(crate) const SIM: &str = "sim";
 /// The name of the namespaces as a back-end.
 pub(crate) const NETNS: &str = "netns";
-/// A comparison's: both.
+/// The name in comparisons: both.
 pub(crate) const BOTH: &str = "sim and netns";
 
 /// One line of the results.
@@ -26,7 +26,7 @@ pub(crate) enum Record {
     Summary(SummaryRecord),
 }
 
-/// Which program ran which text.
+/// The program and the scenario text of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) version: String,
@@ -39,7 +39,7 @@ pub(crate) struct Origin {
     pub(crate) scenario_digest: String,
 }
 
-/// For records that lack it, as those of a build outside of a checkout do.
+/// For records without it, such as those of a build outside of a checkout.
 fn unknown() -> String {
     "unknown".into()
 }
@@ -66,9 +66,9 @@ pub(crate) struct RunRecord {
     pub(crate) cell: String,
     pub(crate) settings: Settings,
     pub(crate) seed: u64,
-    /// The command that repeats this run and no other.
+    /// The command that repeats exactly this run.
     pub(crate) command: String,
-    /// What the command must find to give the same.
+    /// What the command needs to give the same result.
     #[serde(flatten)]
     pub(crate) origin: Origin,
     /// Time that each sample of a series covers.
@@ -102,7 +102,7 @@ impl RunRecord {
         }
     }
 
-    /// What the checks look at: settings and metrics.
+    /// The input of the checks: settings and metrics.
     pub(crate) fn result(&self) -> CellResult {
         CellResult {
             cell: self.cell.clone(),
@@ -121,7 +121,7 @@ pub(crate) struct CellRecord {
     pub(crate) cell: String,
     pub(crate) settings: Settings,
     pub(crate) seeds: Vec<u64>,
-    /// The metrics that the paper or a check speaks of.
+    /// The metrics that the paper or a check mentions.
     pub(crate) figures: Vec<CellFigure>,
 }
 
@@ -136,9 +136,9 @@ pub(crate) struct CellFigure {
     pub(crate) low: f64,
     /// Largest of the seeds.
     pub(crate) high: f64,
-    /// What the paper printed; in a comparison, what the simulator gave.
+    /// The paper's value; in a comparison, the simulator's.
     pub(crate) paper: Option<f64>,
-    /// Where it stands in the paper; may be empty.
+    /// Its place in the paper; may be empty.
     pub(crate) paper_source: String,
 }
 
@@ -154,21 +154,21 @@ pub(crate) struct CheckRecord {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CheckFigure {
     pub(crate) name: String,
-    /// `None` when no cell measured what it needs.
+    /// `None` when no cell has the metrics it needs.
     pub(crate) value: Option<f64>,
     pub(crate) unit: String,
-    /// Least value that is good.
+    /// Least accepted value.
     pub(crate) low: Option<f64>,
-    /// Greatest value that is good.
+    /// Greatest accepted value.
     pub(crate) high: Option<f64>,
     pub(crate) ok: bool,
     /// Where the expectation comes from.
     pub(crate) source: String,
     /// Whether the run fails when this is not `ok`.
     pub(crate) required: bool,
-    /// Whether anything is expected of it; otherwise it only informs.
+    /// Whether it has an expectation; otherwise it only informs.
     pub(crate) expected: bool,
-    /// What was compared, and where it is at its worst.
+    /// What was compared, and where it is worst.
     pub(crate) words: String,
 }
 

@@ -1,4 +1,4 @@
-//! `plait-lab report`: results read again, as tables and as one page with plots.
+//! `plait-lab report`: shows results again, as tables and as one page with plots.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -26,7 +26,7 @@ pub(crate) use html::{Lead, document, figure, figure_of, key, page_led_by};
 pub(crate) use panel::{Drawn, Form, Key};
 pub(crate) use svg::{Line, Mark, Plot, escape, range};
 
-/// Where a page will be written.
+/// The file that a page will be written to.
 #[derive(Debug)]
 pub(crate) struct PageFile {
     path: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct PageFile {
 }
 
 impl PageFile {
-    /// Creates the file, so that a wrong name is told before anything runs.
+    /// Creates the file, so that a wrong name is reported before anything runs.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).with_context(|| {
             format!("{}: cannot be written; name a file in an existing folder", path.display())

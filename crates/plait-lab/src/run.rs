@@ -1,7 +1,7 @@
-//! `plait-lab run`: every cell of a scenario's sweep with every seed, then what they come to.
+//! `plait-lab run`: runs every cell of a scenario's sweep with every seed, then evaluates them.
 //!
-//! - [`Plan`]: a scenario that can run; [`engine`]: all runs of one or many of them, on either
-//!   back-end; [`known`]: those that were made before.
+//! - [`PreparedRun`]: a scenario that can run; [`engine`]: all runs of one or many of them, on
+//!   either back-end; [`known`]: earlier runs.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -36,7 +36,7 @@ pub(crate) use sink::Sink;
 /// Runs a scenario and prints the results; the verdict is that of the checks that are required.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     args.refuse_what_only_sets_have()?;
-    let plan = Plan::new(args)?;
+    let plan = PreparedRun::new(args)?;
     let mut known = Known::open(&args.resume, std::slice::from_ref(&plan))?;
     let mut sink = Sink::open(args.experiment.out.as_deref(), output)?;
     let page = args.experiment.html.as_deref().map(PageFile::create).transpose()?;
@@ -56,14 +56,15 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     Ok(Verdict::of(ok))
 }
 
-/// Runs the scenario and gives its results.
+/// Runs the scenario and returns its results.
 pub(crate) fn results(args: &RunArgs) -> Result<Results> {
-    Plan::new(args)?.carry_out(&mut Known::default(), |_| Ok(()))
+    PreparedRun::new(args)?.carry_out(&mut Known::default(), |_| Ok(()))
 }
 
-/// Whether a run on namespaces is worth making any; the errors are those of [`run`].
+/// Whether the run is possible, checked before namespaces are made; the errors are those of
+/// [`run`].
 pub(crate) fn check(args: &RunArgs) -> Result<()> {
-    Plan::new(args).map(drop)
+    PreparedRun::new(args).map(drop)
 }
 
 fn load(args: &RunArgs) -> Result<Loaded> {
@@ -76,15 +77,15 @@ fn load(args: &RunArgs) -> Result<Loaded> {
 
 /// An experiment that can run.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PreparedRun {
     args: RunArgs,
     experiment: Experiment,
     origin: Origin,
     naming: Naming,
 }
 
-impl Plan {
-    /// Reads the scenario, and looks whether its back-end can run it.
+impl PreparedRun {
+    /// Reads the scenario, and checks whether its back-end can run it.
     pub(crate) fn new(args: &RunArgs) -> Result<Self> {
         let plan = Self::read(args)?;
         check_backend(args, &plan.experiment)?;
@@ -108,7 +109,7 @@ impl Plan {
         &self.experiment.scenario.name
     }
 
-    /// The scenario as a text of its own.
+    /// The scenario as a self-contained text.
     pub(crate) fn text(&self, catalogue: &Catalogue) -> Result<String> {
         catalogue.text(&self.args.experiment.name, &self.args.experiment.settings)
     }
@@ -126,7 +127,7 @@ impl Plan {
         &self.origin.scenario_digest
     }
 
-    /// What runs come to that were not made by the back-end.
+    /// Evaluates runs that were not made by the back-end.
     pub(crate) fn results(&self, found: Vec<CellResult>, started: Instant) -> Results {
         let record = |found: CellResult| {
             let cell = self.place_of(&found.cell).expect("a run is one of the scenario's cells");
@@ -161,7 +162,7 @@ impl Plan {
         RunRecord::new(self.name(), scenario, result, command, self.origin.clone())
     }
 
-    /// Makes the runs that are not known, and gives each to `take`.
+    /// Makes the runs that are not known yet, and passes each to `take`.
     fn carry_out(
         self,
         known: &mut Known,
@@ -181,7 +182,7 @@ impl Plan {
         Ok(plan.evaluate(runs, started))
     }
 
-    /// What the runs come to; metrics that compare cells are added to them.
+    /// Evaluates the runs; adds metrics that compare cells to them.
     pub(crate) fn evaluate(&self, mut runs: Vec<RunRecord>, started: Instant) -> Results {
         let scenario = &self.experiment.scenario;
         let mut found: Vec<CellResult> = runs.iter().map(RunRecord::result).collect();

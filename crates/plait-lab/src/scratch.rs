@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use plait_net::netns::ProcessIdentity;
 
-/// Prefix of folders that outlive a killed lab; `clean` looks for it.
+/// Prefix of folders that a killed lab leaves; `clean` looks for it.
 pub(crate) const FOLDER_PREFIX: &str = "plait-lab-";
 /// File in such a folder that holds the identity of the lab that made it.
 pub(crate) const OWNER_FILE: &str = ".plait-lab-owner";
@@ -18,7 +18,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// A folder on the lab's own `/run`: in memory, seen by the lab alone, gone with it.
+    /// A folder on the lab's own `/run`: in memory, visible only to the lab, gone with it.
     pub(crate) fn in_memory(name: &str) -> Result<Self> {
         Self::make(Path::new("/run/plait-lab").join(name))
     }
@@ -48,7 +48,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What stays is found by `clean`.
+        // `clean` finds what stays.
         let _in_use = fs::remove_dir_all(&self.path);
     }
 }

@@ -96,8 +96,8 @@ fn put_back(name: Option<&str>) -> Result<Faults> {
     Ok(Faults::with(*fault))
 }
 
-/// Searches one setup, and shows how far each depth is: how many states the next one has is not
-/// known before.
+/// Searches one setup, and shows the progress of each depth: the number of states of the next one
+/// is not known in advance.
 pub(crate) fn search_and_tell(setup: Setup, put_back: Faults, bounds: &Bounds) -> Searched {
     let mut meter = None;
     search(setup, put_back, bounds, |searched, done, jobs| {
@@ -125,7 +125,7 @@ fn line(searched: &Searched) -> String {
     )
 }
 
-/// What several setups came to.
+/// The figures of several setups.
 pub(crate) fn figures(all: &[Searched]) -> Vec<Figure> {
     let sum = |of: fn(&Searched) -> u64| all.iter().map(of).sum::<u64>();
     let depth = all.iter().map(|searched| searched.depth).min().unwrap_or(0);
@@ -142,7 +142,7 @@ pub(crate) fn figures(all: &[Searched]) -> Vec<Figure> {
     ]
 }
 
-/// One sequence, with what the gateways say after each action.
+/// Replays one sequence, with the gateways' status after each action.
 fn replay(setup: Setup, put_back: Faults, text: &str, output: &Output) -> Result<Verdict> {
     let actions: Vec<Action> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let mut world = setup.replay(put_back, &[]);

@@ -1,5 +1,5 @@
-//! The lab's own tests, run as processes by `tests/`: what they need (namespaces, real programs)
-//! must be set up before a test harness starts threads.
+//! The lab's own tests, run as processes by `tests/`: their namespaces and real programs must be
+//! set up before a test harness starts threads.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ mod steer;
 mod survive;
 mod trust;
 
-/// One test. It fails by its error.
+/// One test. It fails by returning an error.
 type Test = fn(&Output) -> Result<()>;
 
 /// How often a test is tried on a machine that keeps its programs waiting.
 const TRIES: usize = 3;
 
-/// Each with the seconds that it takes, for whoever waits; 0 where that is short or told otherwise.
+/// Each with its duration in seconds, for display; 0 if it is short or shown otherwise.
 const TESTS: &[(&str, u64, Test)] = &[
     ("isolation", 0, base::isolation),
     ("hang", 0, base::hang),
@@ -94,7 +94,7 @@ pub(crate) fn run(name: &str, output: &Output) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Runs a test, again when it failed while the machine stood still.
+/// Runs a test, and repeats it if it failed while the machine stalled.
 fn undisturbed(name: &str, test: Test, output: &Output) -> Result<()> {
     for _ in 1..TRIES {
         let watch = Watch::start();

@@ -1,10 +1,10 @@
-//! `plait-lab run SET`: many scenarios together, such as the ladder of link conditions. A set is a
-//! file of `scenarios/sets/`; `docs/guide/scenarios.md` says what stands in it.
+//! `plait-lab run SET`: runs many scenarios together, such as the ladder of link conditions. A set
+//! is a file of `scenarios/sets/`, described in `docs/guide/scenarios.md`.
 //!
 //! - [`manifest`]: the file.
-//! - [`score`]: how the bond stands beside the other carriers in one of the scenarios.
-//! - [`mod@check`], [`sum`]: what all of them come to.
-//! - [`words`], [`page`]: the tables that people read, and the page.
+//! - [`score`]: compares the bond with the other carriers in one of the scenarios.
+//! - [`mod@check`], [`sum`]: evaluate all of them together.
+//! - [`words`], [`page`]: tables for people, and the page.
 
 use std::fs;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::output::{self, Output, Verdict};
 use crate::policy::Policy;
 use crate::record::{Record, Results};
 use crate::report::{self, PageFile};
-use crate::run::{self, Engine, Known, Plan, Sink, netns};
+use crate::run::{self, Engine, Known, PreparedRun, Sink, netns};
 
 mod check;
 mod manifest;
@@ -61,37 +61,37 @@ struct PolicyRecord<'a> {
     sum: Sum,
 }
 
-/// What was asked for and on what: the end of the records.
+/// The request and the machine: the last of the records.
 #[derive(Serialize)]
 struct More {
     on: &'static str,
     machine: Machine,
     /// Scenarios with figures.
     rungs: usize,
-    /// Scenarios without.
+    /// Scenarios without figures.
     missing: Vec<Missing>,
     seeds: u64,
     elapsed_s: f64,
 }
 
-/// A set that was asked for.
+/// A requested set.
 #[derive(Debug)]
 pub(crate) struct Set {
     catalogue: Catalogue,
     manifest: Manifest,
 }
 
-/// A set's scenarios that can run, for each policy.
+/// A set's runnable scenarios, for each policy.
 struct Plans {
     policies: Vec<Policy>,
     /// By policy, then by scenario.
-    all: Vec<Plan>,
+    all: Vec<PreparedRun>,
     rungs: Vec<Rung>,
     refused: Vec<Missing>,
     seeds: u64,
 }
 
-/// Runs what the name stands for: a set of scenarios, or one.
+/// Runs the set or the scenario of this name.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     match Set::find(args)? {
         Some(set) => set.run(args, output),
@@ -99,7 +99,8 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     }
 }
 
-/// Whether a run on namespaces is worth making any; the errors are those of [`run()`].
+/// Whether the run is possible, checked before namespaces are made; the errors are those of
+/// [`run()`].
 pub(crate) fn check(args: &RunArgs) -> Result<()> {
     match Set::find(args)? {
         Some(set) => set.check(args),
@@ -108,7 +109,7 @@ pub(crate) fn check(args: &RunArgs) -> Result<()> {
 }
 
 impl Set {
-    /// The set of the name that is to be run; `None` when it is no set's.
+    /// The set of the given name; `None` when no set has it.
     ///
     /// # Errors
     ///
@@ -122,14 +123,15 @@ impl Set {
         Ok(manifest.map(|manifest| Self { catalogue, manifest }))
     }
 
-    /// Whether a run on namespaces is worth making any; the errors are those of [`run`](Self::run).
+    /// Whether the run is possible, checked before namespaces are made; the errors are those of
+    /// [`run`](Self::run).
     pub(crate) fn check(&self, args: &RunArgs) -> Result<()> {
         netns::check_files([&args.experiment.out, &args.experiment.html].into_iter().flatten())?;
         netns::check_files(&args.resume)?;
         self.plans(args).map(drop)
     }
 
-    /// Runs the set and prints what it comes to; the verdict is that of its checks.
+    /// Runs the set and prints the result; the verdict is that of its checks.
     pub(crate) fn run(&self, args: &RunArgs, output: &Output) -> Result<Verdict> {
         let args = &self.with_number(args);
         let plans = self.plans(args)?;
@@ -162,16 +164,16 @@ impl Set {
         if self.manifest.checks.is_empty() {
             return self.tell_each(&results, page, output);
         }
-        let climbed = Climbed::new(&plans, &results);
-        let more = climbed.more(args.on, &plans, started);
-        climbed.tell_all(args.on, &plans.policies, &more, output)?;
-        self.keep_broken(args, &plans, &climbed)?;
+        let scored = Scored::new(&plans, &results);
+        let more = scored.more(args.on, &plans, started);
+        scored.tell_all(args.on, &plans.policies, &more, output)?;
+        self.keep_broken(args, &plans, &scored)?;
         let figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
         output.lines(words::checks(&figures))?;
         let summary = Summary::new(&self.manifest.name, &figures, more);
         if let Some(page) = page {
             let (title, policies) = (&self.manifest.title, &plans.policies);
-            let (scores, command) = (&climbed.scores, &args.command());
+            let (scores, command) = (&scored.scores, &args.command());
             let drawn = Page { title, policies, scores, command, summary: &summary };
             page.write_text(&drawn.html())?;
         }
@@ -180,7 +182,7 @@ impl Set {
         Ok(verdict)
     }
 
-    /// Prints what each scenario comes to by its own checks.
+    /// Prints the result of each scenario by its own checks.
     fn tell_each(
         &self,
         results: &[Results],
@@ -198,15 +200,15 @@ impl Set {
         Ok(Verdict::of(summary.ok))
     }
 
-    /// What the set's checks find, with the default policy.
+    /// The figures of the set's checks, with the default policy.
     pub(crate) fn figures(name: &str, is_quick: bool, on: On) -> Result<Vec<Figure>> {
         let set = Self::named(name)?;
         let args = set.with_number(&RunArgs { quick: is_quick, ..RunArgs::of(name, on) });
         set.figures_with(&args)
     }
 
-    /// What a set's checks of drawn scenarios find, on the simulator, where links are drawn from a
-    /// number that lies `beyond` the day's.
+    /// The figures of a set's checks of drawn scenarios, on the simulator, with links drawn from
+    /// the day's number plus `beyond`.
     pub(crate) fn figures_of_drawn(name: &str, is_quick: bool, beyond: u64) -> Result<Vec<Figure>> {
         let mut set = Self::named(name)?;
         set.manifest.checks.retain(|check| check.drawn == Some(true));
@@ -234,10 +236,10 @@ impl Set {
         let runs = engine.carry_out(&mut Known::default(), |_| Ok(()))?;
         let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
         let results: Vec<Results> = evaluated.collect();
-        let climbed = Climbed::new(&plans, &results);
+        let scored = Scored::new(&plans, &results);
         let mut figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
         figures.extend(args.draw_from.map(|number| Figure::count("drawn from", number)));
-        let own: Vec<&Score> = climbed.scores.iter().flatten().collect();
+        let own: Vec<&Score> = scored.scores.iter().flatten().collect();
         figures.push(Figure::count("scenarios", own.len() as u64));
         for (score, what) in broken(&own) {
             let why = format!("{what}: {}", score.reason());
@@ -246,8 +248,8 @@ impl Set {
         Ok(figures)
     }
 
-    /// What the checks of those scenarios find that are for a promise, and on namespaces what each
-    /// cell came to beside them.
+    /// The figures of the checks of the scenarios for a promise, and on namespaces also the figures
+    /// of each cell.
     pub(crate) fn of_promise(name: &str, promise: &str, is_quick: bool) -> Result<Vec<Figure>> {
         let set = Self::named(name)?;
         let mut figures = Vec::new();
@@ -276,7 +278,7 @@ impl Set {
         let only = args.only.as_deref().unwrap_or("");
         let mut named = self.manifest.scenarios(&self.catalogue)?;
         named.retain(|(name, _)| name.contains(only));
-        // What a promise checks on both back-ends is run on the one that is asked for.
+        // A promise that names both back-ends is run on the requested one.
         let on_both = named.clone();
         let has_twin = |name: &str| on_both.iter().filter(|(known, _)| known == name).count() > 1;
         named.retain(|(name, member)| member.on == args.on || !has_twin(name));
@@ -299,7 +301,7 @@ impl Set {
                 let settings =
                     [drawn.clone(), member.settings(args.quick), policy.settings()].concat();
                 let own = args.for_member(name, seeds(Some(member)), settings);
-                plans.add(Plan::read(&own)?, args.on);
+                plans.add(PreparedRun::read(&own)?, args.on);
             }
         }
         if plans.all.is_empty() {
@@ -318,7 +320,7 @@ impl Set {
         Ok(plans)
     }
 
-    /// The number from which links are drawn, that of the day if none is given.
+    /// Sets the number from which links are drawn: the day's if none is given.
     fn with_number(&self, args: &RunArgs) -> RunArgs {
         let of_the_day = || jiff::Zoned::now().strftime("%Y%m%d00").to_string().parse().ok();
         let draws = self.manifest.draws();
@@ -326,12 +328,12 @@ impl Set {
         RunArgs { draw_from, ..args.clone() }
     }
 
-    /// Writes what was drawn and breaks the promise into files, so that it can be run again and
-    /// become a rung.
-    fn keep_broken(&self, args: &RunArgs, plans: &Plans, climbed: &Climbed) -> Result<()> {
-        let own: Vec<&Score> = climbed.scores.iter().filter_map(|scores| scores.first()).collect();
+    /// Writes drawn scenarios that break the promise to files, so that they can be run again and
+    /// become rungs.
+    fn keep_broken(&self, args: &RunArgs, plans: &Plans, scored: &Scored) -> Result<()> {
+        let own: Vec<&Score> = scored.scores.iter().filter_map(|scores| scores.first()).collect();
         for (score, what) in broken(&own) {
-            let is_its = |plan: &&Plan| Rung::of(plan.scenario()).rung == score.rung;
+            let is_its = |plan: &&PreparedRun| Rung::of(plan.scenario()).rung == score.rung;
             let drawn = score.rung.contains('@').then(|| plans.all.iter().find(is_its));
             let Some(plan) = drawn.flatten() else { continue };
             let text = plan.text(&self.catalogue)?;
@@ -354,8 +356,8 @@ impl Set {
 }
 
 impl Plans {
-    /// Takes a scenario in, unless the back-end is not for it.
-    fn add(&mut self, plan: Plan, on: On) {
+    /// Adds a scenario, unless it is not meant for the back-end.
+    fn add(&mut self, plan: PreparedRun, on: On) {
         let rung = Rung::of(plan.scenario());
         let is_first = !self.rungs.iter().any(|known| known.rung == rung.rung);
         if on == On::Netns {
@@ -376,21 +378,21 @@ impl Plans {
     }
 }
 
-/// What all runs came to.
-struct Climbed {
+/// The scores of all runs.
+struct Scored {
     /// By scenario, then by policy; the worst first.
     scores: Vec<Vec<Score>>,
     missing: Vec<Missing>,
 }
 
-impl Climbed {
+impl Scored {
     fn new(plans: &Plans, results: &[Results]) -> Self {
-        let mut climbed = Self { scores: Vec::new(), missing: plans.refused.clone() };
+        let mut scored = Self { scores: Vec::new(), missing: plans.refused.clone() };
         for (at, rung) in plans.rungs.iter().enumerate() {
             let own = results.iter().skip(at).step_by(plans.rungs.len());
             match own.map(|results| Score::new(rung, &results.runs)).collect::<Option<Vec<_>>>() {
-                Some(scores) => climbed.scores.push(scores),
-                None => climbed.missing.push(Missing {
+                Some(scores) => scored.scores.push(scores),
+                None => scored.missing.push(Missing {
                     rung: rung.rung.clone(),
                     why: "there is no run of the bond and of each link alone".to_owned(),
                 }),
@@ -398,8 +400,8 @@ impl Climbed {
         }
         let worst =
             |scores: &[Score]| scores.iter().map(Score::ratio).fold(f64::INFINITY, f64::min);
-        climbed.scores.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
-        climbed
+        scored.scores.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
+        scored
     }
 
     fn more(&self, on: On, plans: &Plans, started: Instant) -> More {
@@ -413,7 +415,7 @@ impl Climbed {
         }
     }
 
-    /// Prints what all policies come to, by themselves and side by side.
+    /// Prints the results of all policies, one by one and side by side.
     fn tell_all(&self, on: On, policies: &[Policy], more: &More, output: &Output) -> Result<()> {
         for (at, policy) in policies.iter().enumerate() {
             let own: Vec<&Score> = self.scores.iter().map(|scores| &scores[at]).collect();
@@ -429,7 +431,7 @@ impl Climbed {
     }
 }
 
-/// Prints what one policy comes to.
+/// Prints the result of one policy.
 fn tell(on: On, policy: &Policy, scores: &[&Score], output: &Output) -> Result<()> {
     output.line(format!("policy {policy}, {}", words::kind(on)))?;
     for part in [words::scores(scores), words::sums(scores), words::promise(scores)] {
@@ -470,7 +472,7 @@ mod tests {
             assert!(rung.rung.matches('/').count() == 1 && !rung.stands_for.is_empty());
             assert!((2..=4).contains(&rung.links.len()), "{}", rung.rung);
         }
-        // What happens to a link is no part of its words, so a few look like another.
+        // Events of a link are not part of its description, so a few descriptions are equal.
         assert!(cases.len() >= 110, "{} of {}", cases.len(), names.len());
         let count = |is: fn(&Rung) -> bool| plans.rungs.iter().filter(|rung| is(rung)).count();
         assert_eq!((count(|rung| rung.on_netns), count(|rung| rung.steady)), (14, 44));

@@ -1,4 +1,4 @@
-//! A fresh network with what carries traffic over it, for one set of measurements.
+//! A fresh network with a carrier, for one set of measurements.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::gateway::{Bond, BondSetup};
 use crate::measure::{IperfServer, Stream, Target, Transport};
 use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology};
 
-/// What carries the traffic.
+/// The carrier of the traffic.
 #[derive(Clone, Debug)]
 pub(crate) enum Carrier {
     /// A link without plait.
@@ -35,7 +35,7 @@ pub(crate) struct Site<'a> {
     pub(crate) bond: Option<Bond<'a>>,
     transport: Transport,
     server: IpAddr,
-    /// The address of the link to use, where it matters.
+    /// The address of the link to use, if any.
     source: Option<IpAddr>,
 }
 
@@ -52,7 +52,7 @@ impl Site<'_> {
     }
 }
 
-/// Builds a network of these links, does `work` on it and takes it down. Gateways must then end by
+/// Builds a network of these links, does `work` on it and removes it. Gateways must then end by
 /// themselves. How late the links released packets is added to `lateness`.
 pub(crate) fn on_site<T>(
     links: &[LinkSpec],

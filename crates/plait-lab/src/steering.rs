@@ -1,5 +1,5 @@
-//! A steering node and its client: real `plait steer` processes, clients that have nothing but the
-//! lines of the printed recipe, and a small network for both.
+//! A steering node and its client: real `plait steer` processes, clients that only run the lines of
+//! the printed recipe, and a small network for both.
 
 mod client;
 mod file;

@@ -1,5 +1,5 @@
 //! `plait-lab swarm`: two gateways under random links, loads and faults, with checkers that are
-//! always on. A seed that fails is told with the command that repeats it.
+//! always on. A failing seed is reported with the command that repeats it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ mod soak;
 
 pub(crate) use soak::{Soak, figures as soak_figures};
 
-/// Whom the provider has for a peer beside the customer.
+/// The provider's peers besides the customer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     Nobody,
-    /// A peer with a key of its own that keeps to no rule.
+    /// A peer with its own key that follows no rule.
     Hostile,
 }
 
@@ -32,12 +32,12 @@ impl SwarmArgs {
     }
 }
 
-/// What became of a seed.
+/// The result of a seed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SeedResult {
     pub(crate) seed: u64,
     pub(crate) ok: bool,
-    /// What must not be, or what the core said when it gave up.
+    /// The violation, or the message of the core's panic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) violation: Option<String>,
     /// Runs it again.
@@ -46,7 +46,7 @@ pub(crate) struct SeedResult {
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// What many seeds found.
+/// The result of many seeds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Seeds {
     first: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Seeds {
     faults: u64,
     virtual_s: f64,
     elapsed_s: f64,
-    /// The longest that traffic and paths were away after all had healed.
+    /// The longest time without traffic, and without paths, after everything had healed.
     traffic_after_max_s: f64,
     paths_after_max_s: f64,
 }
@@ -107,7 +107,7 @@ fn failure_line(failed: &SeedResult) -> String {
     format!("seed {} failed: {violation}\n  again: {}", failed.seed, failed.command)
 }
 
-/// One seed, with its course if it is asked for.
+/// Runs one seed, with a trace on request.
 fn repeat(seed: u64, company: Company, with_trace: bool, output: &Output) -> Result<Verdict> {
     #[derive(Serialize)]
     struct Event {
@@ -137,7 +137,7 @@ fn repeat(seed: u64, company: Company, with_trace: bool, output: &Output) -> Res
     conclude("swarm", &figures(&seeds), &seeds, output)
 }
 
-/// Runs a seed; a panic of the core is a failure like another.
+/// Runs a seed; a panic of the core counts as a failure.
 fn run_seed(seed: u64, company: Company, trace: Option<swarm::Trace<'_>>) -> SeedResult {
     let (run, option): (fn(_, _, _) -> _, _) = match company {
         Company::Nobody => (swarm::run, ""),
@@ -149,7 +149,7 @@ fn run_seed(seed: u64, company: Company, trace: Option<swarm::Trace<'_>>) -> See
     SeedResult { seed, ok: violation.is_none(), violation, command, outcome }
 }
 
-/// What a run gave: an outcome, or what went wrong in words.
+/// The result of a run: an outcome, or what went wrong in words.
 fn guarded(
     run: AssertUnwindSafe<impl FnOnce() -> Result<Outcome, swarm::Violation>>,
 ) -> (Option<Outcome>, Option<String>) {
@@ -164,7 +164,7 @@ fn guarded(
     }
 }
 
-/// Runs `count` seeds from `first` on; `tell` is given those that fail, in their order.
+/// Runs `count` seeds from `first` on; `tell` gets those that fail, in order.
 pub(crate) fn run_seeds(
     first: u64,
     count: u64,

@@ -1,4 +1,4 @@
-//! The lab's networks, made afresh for every set of measurements.
+//! The lab's networks, made again for every set of measurements.
 //!
 //! ```text
 //! customer ═══ dsl, lte (emulated links) ═══ provider ─── server
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The provider's gateway address, 192.0.2.1, is reached over every link. The customer reaches the
-//! server's address 198.51.100.10 through the bond only, and its address 10.3.0.2 over the bare
-//! links, the source address choosing the link.
+//! server's address 198.51.100.10 only through the bond, and its address 10.3.0.2 over the bare
+//! links, where the source address chooses the link.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -31,11 +31,11 @@ pub(crate) use ip::{ip_batch, mtu_of};
 pub(crate) use multipath::enable_mptcp;
 pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};
 
-/// MTU of an emulated link's devices unless said otherwise, in bytes: room for a full packet and a
-/// tunnel's framing, so that what is measured is not the MTU.
+/// Default MTU of an emulated link's devices, in bytes: room for a full packet and a tunnel's
+/// framing, so that the MTU does not affect measurements.
 const DEFAULT_MTU: u32 = 1600;
-/// Packets that the kernel keeps for the emulator. They are taken out at once; the link model has
-/// the queue that counts.
+/// Packets that the kernel queues for the emulator. They are taken out at once; the link model has
+/// the queue that matters.
 const TUN_QUEUE_PACKETS: u32 = 5000;
 
 /// An emulated access link, the same in both directions.
@@ -154,13 +154,13 @@ impl Topology {
         self.customers.first().expect("a topology has at least one customer")
     }
 
-    /// Begins to keep copies of the packets on each of the first customer's links, up to
-    /// `packets_max` of each direction.
+    /// Starts keeping copies of the packets on each of the first customer's links, up to
+    /// `packets_max` per direction.
     pub(crate) fn capture(&self, packets_max: usize) {
         self.customer().links.iter().for_each(|link| link.emulator.capture(packets_max));
     }
 
-    /// Takes the packets kept of the first customer's links, and keeps no more.
+    /// Takes the packets kept of the first customer's links, and stops keeping them.
     pub(crate) fn captured(&self) -> impl Iterator<Item = (Way, Box<[u8]>)> {
         let ways = |link: &AttachedLink| {
             [Way::Up, Way::Down].map(|way| (way, link.emulator.captured(way)))
@@ -180,18 +180,18 @@ fn customer_name(index: usize) -> String {
     if index == 0 { "plait-customer".into() } else { format!("plait-customer{}", index + 1) }
 }
 
-/// A namespace with the kernel parameters that every experiment wants.
+/// A namespace with the kernel parameters that every experiment needs.
 pub(crate) fn new_netns(name: &str) -> Result<NetNs> {
     let netns = NetNs::create(name).with_context(|| format!("cannot make namespace {name}"))?;
     for (key, value) in [
-        // A connection must not start from what the one before it learned.
+        // A connection must not reuse metrics of an earlier one.
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", "4096 131072 16777216"),
         ("net.ipv4.tcp_wmem", "4096 131072 16777216"),
-        // Packets of one address come in over several links.
+        // Packets from one address arrive over several links.
         ("net.ipv4.conf.all.rp_filter", "0"),
         ("net.ipv4.conf.default.rp_filter", "0"),
-        // No link-local chatter on the links.
+        // No link-local traffic on the links.
         ("net.ipv6.conf.default.addr_gen_mode", "1"),
         ("net.ipv6.conf.default.accept_ra", "0"),
         ("net.ipv6.conf.default.router_solicitations", "0"),
@@ -261,7 +261,7 @@ pub(crate) struct LinkEnds<'a> {
     pub(crate) device: &'a str,
     /// N of the link's networks 10.N.0.0/30 and fd00:N::/64.
     pub(crate) number: u8,
-    /// In bytes. Below 1280 the link has no IPv6 (RFC 8200 section 5).
+    /// MTU in bytes. Below 1280 the link has no IPv6 (RFC 8200 section 5).
     pub(crate) mtu: u32,
 }
 
@@ -286,8 +286,8 @@ impl LinkEnds<'_> {
     }
 }
 
-/// Default routes over every link, the first preferred; a source address uses its own link; what
-/// belongs into the bond never leaves over a bare link.
+/// Default routes over every link, the first preferred; a source address uses its own link; packets
+/// for the bond never leave over a bare link.
 pub(crate) fn choose_link_by_source(customer: &NetNs, links: &[LinkEnds<'_>]) -> Result<()> {
     let mut v4 = vec![format!("route add unreachable {BOND_ONLY_V4} metric 60000")];
     let mut v6 = vec![format!("route add unreachable {BOND_ONLY_V6} metric 60000")];

@@ -1,4 +1,4 @@
-//! `plait-lab verify`: plait's promises, each checked by a measurement with a band.
+//! `plait-lab verify`: checks each of plait's promises by a measurement with a band.
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -19,17 +19,18 @@ mod dida;
 mod fresh_clone;
 mod packet;
 mod promise;
-mod readme;
 mod records;
+mod road;
 mod scenes;
 mod simulated;
 pub(crate) mod survive;
+mod table;
 pub(crate) mod trust;
 
-/// How a promise is to be checked.
+/// How thoroughly a promise is checked.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
-    /// Runs of which the median counts.
+    /// Number of runs; their median counts.
     runs: usize,
     /// Seconds of a TCP flow.
     seconds: u32,
@@ -47,7 +48,7 @@ impl Effort {
         if self.is_quick() { Thoroughness::Quick } else { Thoroughness::Whole }
     }
 
-    /// Seeds of a scenario: of five the median counts.
+    /// Seeds of a scenario: with five, the median counts.
     fn seeds(self) -> u64 {
         if self.is_quick() { 1 } else { 5 }
     }
@@ -59,8 +60,8 @@ const PROMISES: &str = include_str!("verify/promises.txt");
 /// How a promise is checked.
 type Check = fn(Effort) -> Result<Vec<Figure>>;
 
-/// What checks those promises that are more than scenarios; the others' scenarios stand in the set
-/// that is called as the promise is up to its point.
+/// The checks of promises that are more than scenarios; the other promises' scenarios are in the
+/// set named like the part of the promise before the point.
 const CHECKS: &[(&str, Check)] = &[
     ("bond.4", cost::check_bond),
     ("bond.5", clear_text::check),
@@ -79,6 +80,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("link.6", scenes::rows::check_sums),
     ("promise.1", |effort| Set::figures("ladder", effort.is_quick(), On::Sim)),
     ("promise.6", promise::measure::check),
+    ("road.4", road::check_ways),
+    ("road.5", road::check_quick_start),
     ("scenes.1", scenes::checks::check),
     ("scenes.2", scenes::rows::check),
     ("scenes.3", scenes::size::check),
@@ -147,8 +150,8 @@ pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
             errors.push(name);
             continue;
         }
-        if let Some(file) = &args.readme {
-            readme::update(file, &checked)?;
+        if args.table {
+            table::update(&checked)?;
         }
         all.extend(checked.figures);
     }
@@ -181,7 +184,7 @@ fn select(names: &[String]) -> Result<Vec<(&'static str, &'static str)>> {
     Ok(selected)
 }
 
-/// A promise as it was checked before, or is now.
+/// The earlier check of a promise, or a new one.
 fn checked(
     (name, claim): (&str, &str),
     effort: Effort,

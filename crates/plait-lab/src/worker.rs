@@ -1,12 +1,11 @@
-//! Threads beside the lab's own.
+//! Background threads.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-/// A thread that works until it is told to stop. That, and waiting for it, is done at the latest
-/// when this is dropped.
+/// A thread that works until it is told to stop. Dropping this tells it to stop and waits for it.
 #[derive(Debug)]
 pub(crate) struct Worker<T = ()> {
     stop: Arc<AtomicBool>,
@@ -14,7 +13,7 @@ pub(crate) struct Worker<T = ()> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    /// Starts a thread. Its work looks now and then whether it goes on.
+    /// Starts a thread. Its work must check regularly whether to go on.
     ///
     /// # Errors
     ///
@@ -36,7 +35,7 @@ impl<T: Send + 'static> Worker<T> {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Tells it to stop, and gives what its work came to. Its panic goes on here.
+    /// Tells it to stop, and returns its result. A panic in it continues here.
     pub(crate) fn stop(mut self) -> T {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("only here and at its end the thread is taken");

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 100;
+/// Sections of ARCHITECTURE.md, and how many files each may name.
+const WAYS: [(&str, usize); 3] =
+    [("A packet's way out", 12), ("A packet's way in", 10), ("An option's way", 5)];
 
 /// Functions that may be longer than the limit: file, name, reason.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
@@ -129,6 +132,31 @@ fn map_names_modules(crate_name: &str, root_file: &str, map: &str) -> Vec<String
         .filter(|module| !section.contains(&format!("`{module}`")))
         .map(|module| format!("ARCHITECTURE.md does not name `{module}` under `{crate_name}`"))
         .collect()
+}
+
+/// The files to open on a way, which are numbered in the order of reading: each exists, and there
+/// are at most so many.
+fn ways(map: &str, files: &BTreeSet<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (way, files_max) in WAYS {
+        let Some((_, rest)) = map.split_once(&format!("\n## {way}\n")) else {
+            found.push(format!("ARCHITECTURE.md has no heading {way}"));
+            continue;
+        };
+        let section = rest.split("\n## ").next().unwrap_or(rest);
+        let numbered = section.lines().filter_map(|line| line.split_once(". `"));
+        let steps: Vec<&str> =
+            numbered.filter_map(|(_, rest)| rest.split_once("`:")).map(|(file, _)| file).collect();
+        let missing = steps.iter().filter(|file| !files.contains(&format!("crates/{file}")));
+        found.extend(missing.map(|file| format!("ARCHITECTURE.md: {way}: there is no {file}")));
+        if steps.is_empty() || steps.len() > files_max {
+            found.push(format!(
+                "ARCHITECTURE.md: {way} takes {} files, of at most {files_max}",
+                steps.len()
+            ));
+        }
+    }
+    found
 }
 
 /// A citation of the wire specification names a clause that exists.
@@ -403,6 +431,14 @@ fn the_map_names_every_module() {
 }
 
 #[test]
+fn a_packets_way_and_an_options_take_few_files() {
+    let tree = Tree::read();
+    let files = tree.with_ending(&[".rs"]).map(|(name, _)| name.to_owned()).collect();
+    let found = ways(tree.file("ARCHITECTURE.md"), &files);
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
 fn citations_of_the_specification_resolve() {
     let tree = Tree::read();
     let pages = tree.with_ending(&[".md"]).filter(|(name, _)| name.starts_with("docs/spec/"));
@@ -494,6 +530,21 @@ fn a_module_missing_from_the_map_is_found() {
     let missing = "ARCHITECTURE.md does not name `wire` under `plait-proto`";
     assert_eq!(map_names_modules("plait-proto", root, map), [missing]);
     assert_eq!(map_names_modules("plait-sim", root, map).len(), 1);
+}
+
+#[test]
+fn a_file_that_is_not_there_and_a_long_way_are_found() {
+    let step = |file: &str| format!("1. `{file}`: something\n");
+    let map = |out: &str| {
+        let rest = "\n## A packet's way in\n1. `a.rs`: x\n\n## An option's way\n1. `a.rs`: x\n";
+        format!("\n## A packet's way out\n{out}{rest}")
+    };
+    let files = BTreeSet::from(["crates/a.rs".to_owned()]);
+    assert_eq!(ways(&map(&step("a.rs")), &files), Vec::<String>::new());
+    assert_eq!(ways(&map(&step("b.rs")), &files).len(), 1, "it is not there");
+    assert_eq!(ways(&map(&step("a.rs").repeat(13)), &files).len(), 1, "it is long");
+    assert_eq!(ways(&map(""), &files).len(), 1, "it has no files");
+    assert_eq!(ways("", &files).len(), 3);
 }
 
 #[test]

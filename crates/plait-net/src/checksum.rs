@@ -39,13 +39,13 @@ impl Sum {
         Self(self.0 + u64::from(word.to_be()))
     }
 
-    /// Takes one word back that was added before.
+    /// Subtracts a word that was added before.
     #[must_use]
     pub fn without_word(self, word: u16) -> Self {
         self.word(!word)
     }
 
-    /// The sum as on the wire: what a partial checksum (only the pseudo-header) is.
+    /// The sum in wire order: the partial checksum, when only the pseudo-header was added.
     pub fn partial(self) -> [u8; 2] {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -54,7 +54,7 @@ impl Sum {
         (sum as u16).to_ne_bytes()
     }
 
-    /// The complement of the sum as on the wire: what a checksum field holds.
+    /// The complement of the sum in wire order: the value of a checksum field.
     pub fn checksum(self) -> [u8; 2] {
         self.partial().map(|byte| !byte)
     }

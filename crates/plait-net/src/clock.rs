@@ -1,4 +1,4 @@
-//! The driver's clocks. The core takes time as an argument; here it comes from.
+//! The driver's clocks: the source of the time that the core takes as an argument.
 
 use std::io;
 use std::time::Duration;
@@ -34,11 +34,11 @@ pub fn thread_cpu_time() -> Duration {
     sys::process::clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Sets by how many nanoseconds the kernel may delay the calling thread's timers (50 us unless
-/// set; 1 is the least, 0 restores what the thread began with). Threads started later inherit it.
+/// Sets by how many nanoseconds the kernel may delay the calling thread's timers (50 us by default;
+/// 1 is the least, 0 restores what the thread began with). Threads started later inherit it.
 ///
 /// # Errors
-/// The kernel's, when it knows no timer slack.
+/// The kernel's, when it does not support timer slack.
 pub fn set_timer_slack(nanos: u64) -> io::Result<()> {
     sys::process::set_timer_slack(nanos)
 }

@@ -1,8 +1,8 @@
-//! Files that another user may have put in place: looked at, and then changed, without ever
-//! following a link.
+//! Files that another user may have put in place: inspected and then changed without ever following
+//! a link.
 //!
-//! A process that is root in a folder of another user must not act on names there: between a look
-//! and a deed the name may come to mean another file. An [`Entry`] holds the file itself.
+//! A process running as root must not act on names in another user's folder: between check and use
+//! a name may come to mean another file. An [`Entry`] holds the file itself.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -23,7 +23,7 @@ pub struct Entry {
     metadata: Metadata,
 }
 
-/// Why an entry is not given away.
+/// Why an entry was not given to a user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotGiven {
     /// A link, a device or a pipe: plait makes none.
@@ -35,7 +35,7 @@ pub enum NotGiven {
     /// It is neither this process's own nor the user's already.
     #[error("it belongs to user {0}")]
     Owner(u32),
-    /// It can be reached, but not given.
+    /// The kernel refused.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -62,7 +62,7 @@ impl Entry {
         self.metadata.is_dir()
     }
 
-    /// Whom it belongs to.
+    /// The user that it belongs to.
     pub fn uid(&self) -> u32 {
         self.metadata.uid()
     }
@@ -113,7 +113,7 @@ impl Entry {
 /// the caller wait.
 ///
 /// # Errors
-/// The kernel's; `InvalidData` when it is no regular file.
+/// The kernel's; `InvalidData` when it is not a regular file.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

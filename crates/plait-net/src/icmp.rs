@@ -18,7 +18,7 @@ const V4_ECHO_REPLY: u8 = 0;
 const V4_ECHO_REQUEST: u8 = 8;
 const V6_ECHO_REQUEST: u8 = 128;
 const V6_ECHO_REPLY: u8 = 129;
-/// Room for an answer with its IPv4 header; a longer one is none of ours.
+/// Room for an answer with its IPv4 header; a longer one is not ours.
 const REPLY_BYTES_MAX: usize = 256;
 
 /// The most that a request may carry.
@@ -28,7 +28,7 @@ pub const ECHO_PAYLOAD_BYTES_MAX: usize = 64;
 /// identifier only.
 #[derive(Debug)]
 pub struct EchoSocket {
-    /// The standard library has no raw socket; sending and receiving are the same.
+    /// The standard library has no raw socket; this type sends and receives the same way.
     socket: UdpSocket,
     is_v6: bool,
     identifier: u16,
@@ -119,7 +119,7 @@ impl AsRawFd for EchoSocket {
     }
 }
 
-/// Sequence number and payload of what a raw socket gave: over IPv4 with the IP header before it.
+/// Sequence number and payload of a raw socket's packet, which over IPv4 begins with the IP header.
 fn parse(packet: &[u8], is_v6: bool, identifier: u16) -> Option<(u16, &[u8])> {
     let header_bytes = match is_v6 {
         true => 0,

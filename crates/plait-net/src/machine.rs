@@ -1,4 +1,4 @@
-//! Facts about this machine that decide what plait can do here. Looks only, changes nothing.
+//! Facts about this machine that decide what plait can do here. Only reads, changes nothing.
 
 use std::ffi::CString;
 use std::fs::{self, OpenOptions};
@@ -24,7 +24,7 @@ pub enum TunDevice {
     },
 }
 
-/// Whether a process without rights may make a user namespace.
+/// Whether an unprivileged process may make a user namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UserNamespaces {
     /// Nothing forbids it.
@@ -53,9 +53,9 @@ pub struct Machine {
     pub aes: bool,
     /// The kernel's release, such as `6.18.0`.
     pub kernel_release: String,
-    /// net.core.rmem_max: bytes of receive buffer without rights.
+    /// net.core.rmem_max: bytes of receive buffer for an unprivileged process.
     pub rmem_max: Option<u64>,
-    /// net.core.wmem_max: bytes of send buffer without rights.
+    /// net.core.wmem_max: bytes of send buffer for an unprivileged process.
     pub wmem_max: Option<u64>,
 }
 

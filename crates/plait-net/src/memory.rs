@@ -1,4 +1,4 @@
-//! In-memory twins of the ports, for tests of what stands on them. They drop where the kernel
+//! In-memory twins of the ports, for tests of the code above them. They drop where the kernel
 //! would, never block, and may be shared between threads.
 
 mod tun;

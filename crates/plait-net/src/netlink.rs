@@ -1,6 +1,6 @@
-//! Links, addresses, routes and routing rules by rtnetlink (RFC 3549), one request at a time.
+//! Links, addresses, routes and routing rules over rtnetlink (RFC 3549), one request at a time.
 //!
-//! Acts in the network namespace of the thread that opened it, also when used from another.
+//! Acts in the network namespace of the thread that opened it, even when used from another.
 
 mod interfaces;
 mod lookup;
@@ -74,7 +74,7 @@ pub struct RouteInfo {
     pub gateway: Option<IpAddr>,
     /// The interface, where there is just one.
     pub index: Option<u32>,
-    /// The metric: less is preferred.
+    /// The metric: lower is preferred.
     pub metric: Option<u32>,
 }
 

@@ -24,8 +24,8 @@ const NETNS_DIR: &str = "/run/netns";
 const TUN_DEVICE: &str = "/dev/net/tun";
 
 /// Set for the process that [`isolate`] starts, and so for all that it starts: the identity of the
-/// process outside, as [`ProcessIdentity`] prints it. As a mark it counts only together with
-/// process id 1, so that nobody who sets it by hand works on the host's own interfaces.
+/// process outside, as [`ProcessIdentity`] prints it. It counts only together with process id 1:
+/// setting it by hand must not lead to work on the host's own interfaces.
 pub const INSIDE_ENV: &str = "PLAIT_NETNS_INSIDE";
 
 /// Why a process cannot have namespaces of its own.
@@ -100,8 +100,8 @@ pub enum Isolation {
 ///
 /// # Errors
 ///
-/// [`IsolationError`], each with its remedy. Nothing has been changed then that outlives the
-/// process. Must be called while the process has one thread.
+/// [`IsolationError`], each with its remedy. After an error no change outlives the process. Must be
+/// called while the process has one thread.
 pub fn isolate() -> Result<Isolation, IsolationError> {
     if std::process::id() == 1 && std::env::var_os(INSIDE_ENV).is_some() {
         settle_inside()?;
@@ -365,7 +365,7 @@ pub fn terminate(child: &Child) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// An interrupted wait is no error and counts as passed.
+/// An interrupted wait is not an error; it counts as a timeout.
 pub fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     sys::ppoll_in(fd, timeout)
 }
@@ -387,7 +387,7 @@ pub fn wait_any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Resul
 /// Descriptors that [`wait_any_readable`] takes.
 pub const WAIT_MAX: usize = 64;
 
-/// Every call into libc of this module.
+/// All of this module's calls into libc.
 mod sys {
     #![allow(unsafe_code, reason = "system calls without a safe wrapper in the standard library")]
 

@@ -26,13 +26,13 @@ pub struct UserId {
     pub gid: u32,
 }
 
-/// As whom this process acts.
+/// The user as which this process acts.
 pub fn effective_user() -> u32 {
     process::effective_uid()
 }
 
 /// Keeps this process's memory from core dumps and from other processes of the same user. Call it
-/// before there are secrets. Becoming another user leaves it so.
+/// before there are secrets. It stays so after becoming another user.
 ///
 /// # Errors
 /// The kernel's.
@@ -41,12 +41,12 @@ pub fn keep_memory_private() -> io::Result<()> {
     sys::forbid_cores()
 }
 
-/// What is left.
+/// The rights that are left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// Capabilities held, a bit each.
     pub capabilities: u64,
-    /// Whether no program started from here can hold others.
+    /// Whether programs started from here can hold no others.
     pub bounded: bool,
     /// Whether programs started from here hold these too, whoever the user is.
     pub inherited: bool,
@@ -84,7 +84,7 @@ fn bound(kept: u64) -> io::Result<bool> {
     for capability in (0..CAPABILITIES_MAX).filter(|capability| kept & (1 << capability) == 0) {
         match sys::drop_from_bounding_set(capability).map_err(|error| error.raw_os_error()) {
             Ok(()) => {}
-            // The kernel knows no capability from this one on.
+            // The kernel has no capability from this number on.
             Err(Some(EINVAL)) => return Ok(true),
             Err(Some(EPERM)) => return Ok(false),
             Err(_) => return Err(io::Error::last_os_error()),

@@ -1,8 +1,8 @@
-//! A cage for what goes wrong later: files by Landlock, system calls by seccomp, each where the
-//! kernel has it. Neither can be undone; threads and programs started later are in it too.
+//! A sandbox that limits later faults: Landlock restricts files, seccomp system calls, each where
+//! the kernel has it. Neither can be undone; threads and programs started later are in it too.
 //!
-//! System calls are refused by a list of those that a gateway never makes, with EPERM: a list of
-//! those it may make would differ with every C library.
+//! Seccomp refuses, with EPERM, a list of calls that a gateway never makes: a list of those it may
+//! make would differ with every C library.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// What this process goes on needing. Folders count with all that is in them; what does not exist
-/// counts as nothing.
+/// What this process still needs. Folders include all that is in them; what does not exist is
+/// ignored.
 #[derive(Clone, Default, Debug)]
 pub struct Needs {
     /// Files and folders to read.
@@ -28,7 +28,7 @@ pub struct Needs {
     pub run: Vec<PathBuf>,
 }
 
-/// What holds from now on.
+/// What is restricted from now on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sandbox {
     /// Whether files beyond the needed ones are out of reach; else why not.
@@ -37,9 +37,9 @@ pub struct Sandbox {
     pub seccomp: Result<(), String>,
 }
 
-/// Puts the calling thread into the cage. Call it before threads are started.
+/// Puts the calling thread into the sandbox. Call it before threads are started.
 pub fn enter(needs: &Needs) -> Sandbox {
-    // The second needs no files, the first a system call.
+    // Landlock first: it needs a system call, while seccomp needs no files.
     let landlock = restrict_files(needs);
     let seccomp = restrict_calls(!needs.run.is_empty());
     Sandbox { landlock, seccomp }
@@ -53,7 +53,7 @@ fn restrict_files(needs: &Needs) -> Result<(), String> {
 }
 
 fn landlock(needs: &Needs) -> Result<RulesetStatus, RulesetError> {
-    // What an older kernel lacks of it is left out.
+    // On an older kernel the parts that it lacks are left out.
     const ABI: ABI = ABI::V6;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write: BitFlags<AccessFs> =
@@ -77,7 +77,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Programs and modules for the kernel, and what has often had holes.
+    // BPF programs, kernel modules, and calls that often had security holes.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -141,11 +141,11 @@ const REFUSED_HERE: &[i64] = &[];
 const X32: i64 = 0x4000_0000;
 const X32_ONLY: [i64; 6] = [520, 521, 528, 539, 540, 545];
 
-/// Families of sockets that a gateway has: control socket, links, TUN, netlink. Not among them are
+/// Families of sockets that a gateway uses: control socket, links, TUN, netlink. Not among them are
 /// packet sockets, which would read all that the machine's other programs send.
 const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// New namespaces, asked for when a process is made.
+/// Flags that ask for new namespaces when a process is made.
 const NEW_NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -187,14 +187,14 @@ fn filters(programs_run: bool) -> Result<[BpfProgram; 2], seccompiler::BackendEr
     }
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let main = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
-    // Its flags are out of a filter's sight. C libraries use `clone` where it does not exist.
+    // A filter cannot see its flags. C libraries use `clone` where it does not exist.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let absent = SeccompAction::Errno(libc::ENOSYS as u32);
     let clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, absent, arch)?;
     Ok([main.try_into()?, clone3.try_into()?])
 }
 
-/// Fits a call whose first argument is none of these.
+/// Matches a call whose first argument is none of these.
 fn none_of(values: &[libc::c_int]) -> Result<SeccompRule, seccompiler::BackendError> {
     let differs = |value: &libc::c_int| {
         SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, *value as u64)
@@ -202,7 +202,7 @@ fn none_of(values: &[libc::c_int]) -> Result<SeccompRule, seccompiler::BackendEr
     SeccompRule::new(values.iter().map(differs).collect::<Result<_, _>>()?)
 }
 
-/// Fits a call whose first argument has this bit.
+/// Matches a call whose first argument has this bit.
 fn has_flag(flag: libc::c_int) -> Result<SeccompRule, seccompiler::BackendError> {
     let bit = flag as u64;
     let operator = SeccompCmpOp::MaskedEq(bit);
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `check` in a cage, on a thread of its own, unless the kernel has none.
+    /// Runs `check` in a sandbox, on a thread of its own, unless the kernel has none.
     fn caged(needs: Needs, check: impl FnOnce() + Send + 'static) {
         let run = move || {
             let sandbox = enter(&needs);

@@ -1,6 +1,6 @@
 //! System calls without a safe wrapper elsewhere; each function checks what its call needs and is
-//! safe to use. With the calls that only namespaces need, in `netns`, all `unsafe` of the
-//! workspace.
+//! safe to use. All other `unsafe` of the workspace is in `netns`, for calls that only namespaces
+//! need.
 
 #![allow(unsafe_code, reason = "the one place of the workspace for system calls")]
 

@@ -1,5 +1,4 @@
-//! What the kernel's TCP says of a connection, buffers beyond the system's limits, and what std's
-//! sockets cannot be told.
+//! TCP_INFO of a connection, buffers beyond the system's limits, and socket options that std lacks.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -21,9 +20,9 @@ pub struct TcpInfo {
     pub srtt_us: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
-    /// Segments by which the sender takes the path to reorder; 3 at first (tcp_reordering).
+    /// Segments of reordering that the sender assumes on the path; 3 at first (tcp_reordering).
     pub reordering: u32,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub total_retrans: u32,
     /// Segments with data sent, retransmissions included.
     pub data_segs_out: u32,
@@ -71,14 +70,14 @@ impl TcpInfo {
 /// Asks for a connection's TCP_INFO.
 ///
 /// # Errors
-/// No TCP socket.
+/// Not a TCP socket.
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut bytes = [0; sys::socket::TCP_INFO_BYTES_MAX];
     let length = sys::socket::tcp_info(socket.as_fd(), &mut bytes)?;
     Ok(TcpInfo::parse(&bytes[..length]))
 }
 
-/// Sets a socket's receive and send buffers whatever net.core.rmem_max and wmem_max say; needs
+/// Sets a socket's receive and send buffers regardless of net.core.rmem_max and wmem_max; needs
 /// CAP_NET_ADMIN.
 ///
 /// # Errors
@@ -88,11 +87,11 @@ pub fn force_buffers(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     sys::socket::force_send_buffer(socket.as_fd(), bytes)
 }
 
-/// Bounds the windows that the connections of a listening socket offer. With 65535 bytes they do
-/// without window scaling (RFC 7323 section 2). Their receive buffers grow no more.
+/// Limits the windows that the connections of a listening socket offer. With 65535 bytes they use
+/// no window scaling (RFC 7323 section 2). Their receive buffers no longer grow.
 ///
 /// # Errors
-/// No TCP socket.
+/// Not a TCP socket.
 pub fn set_receive_window(listener: impl AsFd, bytes: usize) -> io::Result<()> {
     // Room for the window whatever the kernel's own data takes beside it (tcp_adv_win_scale).
     let buffer_bytes = bytes.saturating_mul(4).min(1 << 30);
@@ -149,17 +148,17 @@ pub fn set_congestion(socket: impl AsFd, name: &str) -> io::Result<()> {
 /// Name of the congestion control of a socket's sending side.
 ///
 /// # Errors
-/// No TCP socket.
+/// Not a TCP socket.
 pub fn congestion(socket: impl AsFd) -> io::Result<String> {
     let name = SockRef::from(&socket).tcp_congestion()?;
     let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Makes closing the socket end the connection at once: what was not sent yet is forgotten.
+/// Makes closing the socket end the connection at once: unsent data is discarded.
 ///
 /// # Errors
-/// No socket.
+/// Not a socket.
 pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     SockRef::from(&socket).set_linger(Some(Duration::ZERO))
 }

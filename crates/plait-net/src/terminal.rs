@@ -1,11 +1,11 @@
-//! The terminal that a program was started from, and its end.
+//! The terminal that a program was started from, and how to notice its end.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
 
-/// The terminal of this program's standard input, output or error, whichever is one first.
+/// The terminal of this program: the first of standard input, output and error that is one.
 #[derive(Debug)]
 pub struct Terminal(OwnedFd);
 

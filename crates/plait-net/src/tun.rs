@@ -100,9 +100,9 @@ pub enum Offload {
     None,
     /// Partial checksums, single packets.
     Checksum,
-    /// TCP super-packets besides.
+    /// TCP super-packets too.
     Tcp,
-    /// UDP super-packets besides (Linux 6.2).
+    /// UDP super-packets too (Linux 6.2).
     TcpUdp,
 }
 
@@ -113,7 +113,7 @@ pub struct TunCounters {
     pub reads: u64,
     /// Packets read, after splitting.
     pub read_packets: u64,
-    /// Super-packets and packets that did not hold together.
+    /// Packets and super-packets whose headers were inconsistent.
     pub dropped_malformed: u64,
     /// Packets written, counted singly.
     pub written_packets: u64,
@@ -123,7 +123,7 @@ pub struct TunCounters {
     pub refused_aggregates: u64,
     /// Packets dropped because the kernel had no room.
     pub dropped_full: u64,
-    /// Packets dropped because the kernel took them for no IP packet.
+    /// Packets dropped because the kernel did not take them for IP packets.
     pub dropped_invalid: u64,
 }
 
@@ -143,7 +143,7 @@ pub trait TunPort {
     /// The kernel's, when the device is gone or down.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
 
-    /// Sends what waits to be joined with later packets. Call at the end of every batch.
+    /// Sends packets that wait to be joined with later ones. Call at the end of every batch.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -163,7 +163,7 @@ pub struct Tun {
 
 impl Tun {
     /// Makes the interface `name`, nonblocking; a `%d` in it is replaced by the first free number.
-    /// With `offload` it takes as much of it as the kernel has.
+    /// With `offload` it uses as much offload as the kernel has.
     ///
     /// # Errors
     /// [`TunError`], each with its remedy.
@@ -200,7 +200,7 @@ impl Tun {
         self.offload
     }
 
-    /// What happened so far through [`TunPort`].
+    /// What has happened so far through [`TunPort`].
     pub fn counters(&self) -> TunCounters {
         self.counters
     }
@@ -317,7 +317,7 @@ fn write_one(mut file: &File, parts: &[IoSlice<'_>]) -> io::Result<()> {
     }
 }
 
-/// Asks for the most offload and takes less where the kernel is older.
+/// Asks for the most offload and accepts less on older kernels.
 fn negotiate(file: &File, name: &str) -> Result<Offload, TunError> {
     let failed = |action| move |source| TunError::Io { name: name.to_owned(), action, source };
     sys::tun::set_vnet_header_len(file.as_fd(), VNET_HEADER_LEN)

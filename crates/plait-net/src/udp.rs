@@ -19,7 +19,7 @@ pub use self::bind::{BindError, BindTo};
 use self::send::Sender;
 use crate::sys;
 
-/// Bytes of one receive buffer: what receive offload joins at most.
+/// Bytes of one receive buffer: the most that receive offload joins.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Datagrams to one destination.
@@ -27,17 +27,17 @@ const BUFFER_BYTES: usize = 64 * 1024;
 pub struct Transmit<'a> {
     /// Where they go.
     pub destination: SocketAddr,
-    /// The local address to send from; the kernel's choice without.
+    /// The local address to send from; `None`: the kernel chooses.
     pub source: Option<IpAddr>,
     /// ECN codepoint, the two low bits (RFC 3168 section 5).
     pub ecn: u8,
     /// The datagrams' payloads back to back.
     pub contents: &'a [u8],
-    /// Bytes of each datagram but the last, which may be shorter; one datagram without.
+    /// Bytes of each datagram but the last, which may be shorter; `None`: one datagram.
     pub segment_size: Option<usize>,
 }
 
-/// What is known of the datagrams in one receive buffer.
+/// Metadata of the datagrams in one receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceivedMeta {
     /// Who sent them.
@@ -67,7 +67,7 @@ pub trait UdpPort {
     /// The kernel's.
     fn recv(&mut self, sink: &mut dyn FnMut(ReceivedMeta, &mut [u8])) -> io::Result<usize>;
 
-    /// What happened so far: of a send that failed, how much left nevertheless.
+    /// What has happened so far; after a failed send, how much was sent nevertheless.
     fn counters(&self) -> UdpCounters;
 }
 
@@ -163,8 +163,8 @@ impl UdpPort for UdpSocket {
             };
             let result = state.try_send(socket.into(), &call);
             if result.as_ref().is_err_and(send::is_refusal) {
-                // The library gives up ECN and segmentation for good at the first refusal, be it
-                // only for an address that went away; a fresh state has both again.
+                // The library gives up ECN and segmentation for good at the first refusal, even if
+                // only an address went away; a fresh state has both again.
                 *state = fresh_state(socket)?;
             }
             result
@@ -214,14 +214,14 @@ impl AsRawFd for UdpSocket {
 }
 
 /// Sets the socket's options. Receive timestamps are turned off again: with them the ECN codepoint
-/// of joined datagrams no longer fits into the library's control buffer and is lost in silence.
+/// of joined datagrams no longer fits into the library's control buffer and is silently lost.
 fn fresh_state(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(socket.into())?;
     sys::socket::disable_timestamps(socket.as_fd())?;
     Ok(state)
 }
 
-/// IPv4 out of IPv6, and without the flow label, so that equal peers compare equal.
+/// Unmaps IPv4 from IPv6 and drops the flow label, so that equal peers compare equal.
 fn plain(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
@@ -232,7 +232,7 @@ fn plain(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// IPv4 into IPv6, as a socket of both families wants it.
+/// Maps IPv4 into IPv6, as a socket of both families needs it.
 fn mapped(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) => {

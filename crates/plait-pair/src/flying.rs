@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plait_proto::time::Instant;
 
-/// Things that arrive at their times; of two with the same time the one sent first comes first.
+/// Things in flight, by arrival time; of two with the same time the one sent first comes first.
 #[derive(Debug)]
 pub struct Flying<T> {
     by_arrival: BTreeMap<(Instant, u64), T>,

@@ -10,9 +10,9 @@ use plait_proto::rng::Rng;
 use plait_proto::session::{PresharedKey, PrivateKey, PublicKey};
 use plait_proto::time::Duration;
 
-/// The side with the links: it begins.
+/// The side with the links: it initiates.
 pub const CUSTOMER: usize = 0;
-/// The side with one address: it answers.
+/// The side with one address: it responds.
 pub const PROVIDER: usize = 1;
 
 /// Inner address of the customer's host.
@@ -24,7 +24,7 @@ pub const INNER_IPS: [[u8; 4]; 2] = [CUSTOMER_IP, PROVIDER_IP];
 
 /// What wall clocks show at virtual time zero, since 1970.
 pub const WALL_CLOCK_AT_ZERO: Duration = Duration::from_secs(1_700_000_000);
-/// How often an idle path tells that it is alive.
+/// How often an idle path sends a keepalive.
 pub const KEEPALIVE: Duration = Duration::from_secs(25);
 
 /// The key of a side.
@@ -37,7 +37,7 @@ pub fn public_key(side: usize) -> PublicKey {
     private_key(side).public_key()
 }
 
-/// Where the provider is, outside.
+/// The provider's outer address.
 pub fn provider_address(ipv6: bool) -> SocketAddr {
     if ipv6 {
         (IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]), 7788).into()
@@ -46,7 +46,7 @@ pub fn provider_address(ipv6: bool) -> SocketAddr {
     }
 }
 
-/// The customer's end of link number `at`. Each link is dearer than the one before.
+/// The customer's end of link number `at`. Each link has a higher price than the one before.
 pub fn link_config(at: u16) -> LinkConfig {
     LinkConfig {
         socket: SocketId(at),
@@ -58,7 +58,7 @@ pub fn link_config(at: u16) -> LinkConfig {
     }
 }
 
-/// How a datagram comes to a side over a link, from this address.
+/// The route by which a datagram from this address reaches a side over a link.
 pub fn route(to: usize, link: usize, from: SocketAddr) -> Route {
     let socket = if to == CUSTOMER { SocketId(link as u16) } else { SocketId(0) };
     Route { socket, remote: from, local: None }
@@ -81,20 +81,20 @@ pub struct Gateway {
     pub links: Vec<LinkConfig>,
     /// How its bonds behave.
     pub bond: BondConfig,
-    /// Where it looks for the other side; without any address it waits to be called.
+    /// Addresses at which it contacts the other side; without any it waits to be contacted.
     pub seeks: Vec<SocketAddr>,
     /// The key by which it knows the other side.
     pub other: PublicKey,
-    /// The key that it has in common with the other side.
+    /// The preshared key that it shares with the other side.
     pub psk: PresharedKey,
-    /// Its peers beside the other side.
+    /// Its peers besides the other side.
     pub others: Vec<PeerConfig>,
-    /// Seed of all that it draws; another for every process.
+    /// Seed of all its random numbers; different for every process.
     pub seed: [u8; 32],
 }
 
 impl Gateway {
-    /// The other side, as this one is told of it.
+    /// The other side, as this one's configuration describes it.
     pub fn peer(&self) -> PeerConfig {
         PeerConfig {
             public_key: self.other,

@@ -1,11 +1,11 @@
 //! Two gateways in memory: a customer with several links and a provider with one address.
 //!
-//! [`Pair`] is the whole of it: both endpoints, the links between them, and time. Who needs other
-//! links or another order of events takes the parts: [`Gateway`] makes an endpoint, [`Flying`]
-//! holds what is on its way, [`packet()`] writes inner packets that can be told apart.
+//! [`Pair`] holds all of it: both endpoints, the links between them, and time. For other links or
+//! another order of events take the parts: [`Gateway`] makes an endpoint, [`Flying`] holds what is
+//! on its way, [`packet()`] writes inner packets that can be told apart.
 //!
-//! It uses the protocol as every gateway does. A null cipher, which the simulator has, comes from
-//! outside: [`Gateway::build`] is given the constructor.
+//! It uses the protocol as every gateway does. A null cipher, as in the simulator, comes from
+//! outside: [`Gateway::build`] takes the constructor as an argument.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -23,13 +23,13 @@ pub enum Fault {
     Drop,
     /// It arrives twice, the second time this much later.
     Duplicate(Duration),
-    /// It is this much later than the link makes it.
+    /// It arrives this much later than the link alone would make it.
     Delay(Duration),
     /// The byte at this place, modulo the length, is changed by this pattern, which is not zero.
     Corrupt(usize, u8),
 }
 
-/// A link between the two sides: of any rate, with a fixed delay.
+/// A link between the two sides: without a rate limit, with a fixed delay.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// One way.
@@ -38,13 +38,13 @@ pub struct Link {
     pub up: bool,
     /// Whether anything arrives at each side.
     pub up_to: [bool; 2],
-    /// Of a hundred datagrams, so many are lost.
+    /// Percentage of datagrams that are lost.
     pub loss_percent: u64,
-    /// Longer datagrams vanish, in bytes at the IP layer.
+    /// Longer datagrams are lost; bytes at the IP layer.
     pub mtu: usize,
     /// What a router on it writes into the ECN fields of datagrams.
     pub rewrites: Option<Ecn>,
-    /// The port by which the link's NAT shows the customer. Nothing gets in by another.
+    /// The port of the customer as seen outside the NAT. Datagrams to any other port are dropped.
     pub port: u16,
     /// Whether the customer has a socket on it.
     pub(crate) plugged: bool,
@@ -65,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Whether a datagram of this length at the IP layer gets to a side, chance left out.
+    /// Whether a datagram of this length at the IP layer reaches a side, apart from random loss.
     pub(crate) fn carries(&self, to: usize, ip_bytes: usize) -> bool {
         self.up && self.up_to[to] && ip_bytes <= self.mtu
     }

@@ -18,7 +18,7 @@ use crate::gateway::{
 use crate::link::{Datagram, Fault, Link};
 use crate::setup::{Input, Setup};
 
-/// Steps of one call of [`Pair::run_for`]: more means that time does not pass.
+/// Steps of one call of [`Pair::run_for`]: more mean that time stands still.
 const STEPS_MAX: usize = 5_000_000;
 
 /// Two endpoints and what is between them.
@@ -28,23 +28,23 @@ pub struct Pair {
     pub now: Instant,
     /// The endpoints: customer and provider.
     pub sides: [Endpoint; 2],
-    /// A side that does not run.
+    /// Whether each side is down.
     pub dead: [bool; 2],
     /// The customer's links.
     pub links: Vec<Link>,
     /// Where the provider is.
     pub provider_at: SocketAddr,
-    /// Faults of the next datagrams, one each.
+    /// Faults for the next datagrams, one each.
     pub faults: VecDeque<Fault>,
-    /// Datagrams are held back here instead of being sent.
+    /// When set, datagrams are held back here instead of being sent.
     pub held: Option<Vec<Datagram>>,
     /// Every datagram that a side sent to the other, whatever became of it.
     pub captured: Vec<Datagram>,
-    /// What a side sent to where the other is not.
+    /// What a side sent to addresses where the other side is not.
     pub astray: Vec<(SocketAddr, Vec<u8>)>,
     /// Inner packets that came out of each side.
     pub delivered: [Vec<Vec<u8>>; 2],
-    /// What each side told its owner.
+    /// Events that each side reported.
     pub events: [Vec<Event>; 2],
     setup: Setup,
     /// How many times a side started again.
@@ -71,7 +71,7 @@ impl Pair {
     /// A pair whose paths are all up.
     ///
     /// # Panics
-    /// When they are not within half a second.
+    /// When they are not up within half a second.
     pub fn connected(setup: Setup) -> Self {
         let links = setup.links;
         let mut pair = Self::new(setup);
@@ -101,7 +101,7 @@ impl Pair {
         }
     }
 
-    /// Each side reaches out to those whose addresses it knows.
+    /// Each side contacts the peers whose addresses it knows.
     pub fn start(&mut self) {
         [CUSTOMER, PROVIDER].into_iter().for_each(|side| self.start_one(side));
     }
@@ -116,12 +116,12 @@ impl Pair {
         self.restart_at(side, self.seconds());
     }
 
-    /// The side starts again, with a wall clock so many seconds after the beginning.
+    /// The side starts again; its wall clock shows so many seconds after the start.
     pub fn restart_at(&mut self, side: usize, seconds: u64) {
         self.begin_again(side, seconds, &[]);
     }
 
-    /// The side starts again and is told over which routes it had last reached its peer.
+    /// The side starts again, given the routes over which it last reached its peer.
     pub fn restart_and_remember(&mut self, side: usize) {
         let routes = self.sides[side].known_routes();
         self.begin_again(side, self.seconds(), &routes);
@@ -151,8 +151,8 @@ impl Pair {
         self.now.since(Instant::ZERO).as_secs()
     }
 
-    /// The largest inner packet that a side's bond carries, in bytes; before there is one, its
-    /// host's.
+    /// The largest inner packet that a side's bond carries, in bytes; without a bond, its host's
+    /// MTU.
     pub fn inner_mtu(&self, side: usize) -> u16 {
         let found = self.sides[side].inner_mtu_to(&public_key(1 - side));
         found.unwrap_or(self.setup.bond.inner_mtu)
@@ -178,14 +178,14 @@ impl Pair {
         self.drain(side);
     }
 
-    /// Makes one of a side's links stand by, or no more.
+    /// Makes one of a side's links stand by, or ends that.
     pub fn set_standby(&mut self, side: usize, link: u16, reason: Option<&str>) {
         let (standby, reason) = (reason.is_some(), reason.map(str::to_owned));
         self.sides[side].set_standby(self.now, SocketId(link), standby, reason);
         self.drain(side);
     }
 
-    /// Gives the customer a link that it had not, or not any more.
+    /// Gives the customer a link that it does not have at present.
     pub fn plug(&mut self, link: usize) {
         while self.links.len() <= link {
             self.links.push(Link::new(self.links.len()));
@@ -224,17 +224,17 @@ impl Pair {
         self.drain(from);
     }
 
-    /// Puts a datagram before a side as if it came over a link.
+    /// Gives a side a datagram as if it came over a link.
     pub fn inject(&mut self, to: usize, link: usize, bytes: &[u8]) {
         self.arrive(to, self.route_at(to, link), Ecn::NotEct, bytes);
     }
 
-    /// Puts a datagram before a side as if it came from some address on the first link.
+    /// Gives a side a datagram as if it came from some address on the first link.
     pub fn inject_from(&mut self, to: usize, remote: SocketAddr, bytes: &[u8]) {
         self.inject_over(to, Route { socket: SocketId(0), remote, local: None }, bytes);
     }
 
-    /// Puts a datagram before a side as if it came by that route.
+    /// Gives a side a datagram as if it came by that route.
     pub fn inject_over(&mut self, to: usize, route: Route, bytes: &[u8]) {
         self.arrive(to, route, Ecn::NotEct, bytes);
     }
@@ -263,8 +263,8 @@ impl Pair {
         (0..self.links.len()).find(|link| self.customer_address(*link) == remote)
     }
 
-    /// Takes all out that a side has after input; whoever gives input to a side by itself calls it
-    /// then.
+    /// Takes all output of a side after input; callers that give input to a side directly call it
+    /// afterwards.
     pub fn drain(&mut self, side: usize) {
         let mut sent = Vec::new();
         while let Some(transmit) = self.sides[side].poll_transmit() {
@@ -292,7 +292,7 @@ impl Pair {
         }
     }
 
-    /// Lets what was held back go on, and holds nothing back any more.
+    /// Sends what was held back, and holds nothing back any more.
     pub fn release(&mut self) {
         for datagram in self.held.take().unwrap_or_default() {
             self.fly(datagram);
@@ -315,7 +315,7 @@ impl Pair {
     }
 
     fn arrive_in(&mut self, later: Duration, mut datagram: Datagram) {
-        // A generator of its own would be no better: this one spreads and repeats.
+        // This generator is enough: its numbers spread well and are reproducible.
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let link = &self.links[datagram.link];
         let is_lost = (self.dice >> 33) % 100 < link.loss_percent;
@@ -329,7 +329,7 @@ impl Pair {
     /// Lets virtual time pass.
     ///
     /// # Panics
-    /// When a timer is due for ever.
+    /// When a timer never stops being due.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         for _ in 0..STEPS_MAX {

@@ -20,7 +20,7 @@ pub enum Input<'a> {
     Datagram(&'a [u8]),
 }
 
-/// Gives an endpoint its input by calling the last argument once, and may look at the endpoint
+/// Gives an endpoint its input by calling the last argument once, and may inspect the endpoint
 /// before and after.
 pub type Watch = fn(&mut Endpoint, Instant, Input<'_>, &mut dyn FnMut(&mut Endpoint));
 
@@ -37,15 +37,15 @@ pub struct Setup {
     pub ipv6: bool,
     /// The provider describes its own link, too.
     pub provider_link: bool,
-    /// The provider knows the customer's first address and reaches out too.
+    /// The provider knows the customer's first address and initiates too.
     pub both_seek: bool,
-    /// What each side takes for the key that both have.
+    /// The preshared key in each side's configuration.
     pub psk: [PresharedKey; 2],
     /// How bonds behave at both sides.
     pub bond: BondConfig,
-    /// The provider's peers beside the customer.
+    /// The provider's peers besides the customer.
     pub others: Vec<PeerConfig>,
-    /// The seed of a side's draws, when a side has started again so many times.
+    /// The seed of a side's random numbers after so many restarts.
     pub seed: fn(usize, u8) -> [u8; 32],
     /// Sees every input.
     pub watch: Watch,
@@ -69,7 +69,7 @@ impl Default for Setup {
     }
 }
 
-/// A bond in an open loop, otherwise as by default.
+/// A bond in an open loop, with defaults otherwise.
 pub fn bond_config(algorithm: Algorithm, order: Order) -> BondConfig {
     BondConfig {
         scheduler: SchedulerConfig { algorithm, ..SchedulerConfig::default() },

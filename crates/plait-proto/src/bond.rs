@@ -9,34 +9,25 @@
 mod call;
 mod frames;
 mod links;
-mod loss;
-mod loss_check;
 mod notices;
-mod path_control;
 mod path_ids;
 mod path_mtu;
 mod pins;
-mod probes;
 mod reconfigure;
-mod route_check;
 #[cfg(feature = "simulation")]
 mod shape;
-mod silence;
 mod sleep;
 mod status;
 #[cfg(test)]
 mod tests;
 mod timers;
 
-use core::cell::Cell;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use notices::Notices;
-use path_control::{Due, PathControl, Situation};
 use path_ids::PathIds;
 use path_mtu::InnerMtu;
-use route_check::RouteChecks;
 #[cfg(feature = "simulation")]
 pub use shape::{BondShape, PathShape};
 
@@ -48,7 +39,7 @@ use crate::faults::Faults;
 use crate::ingress::{Ingress, SendSession};
 use crate::output::Transmit;
 use crate::path::Route;
-use crate::path::map::PathMap;
+use crate::path::control::PathControl;
 use crate::rng::Rng;
 use crate::seq::PathId;
 use crate::session::{Cipher, Established};
@@ -60,8 +51,6 @@ use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::Header;
 
-/// A path that has carried no data for this long tells the peer how far the bond is.
-pub(crate) const MARK_DELAY: Duration = Duration::from_millis(10);
 /// For so long after the last data the bond counts as carrying traffic.
 const ACTIVE_TIME: Duration = Duration::from_secs(2);
 /// So many packets within a second are more than a trickle: sleeping paths are woken for them.
@@ -127,7 +116,6 @@ pub struct BondSetup {
 pub struct Bond {
     ingress: Ingress,
     egress: Egress,
-    paths: PathMap<PathControl>,
     /// The newest session while the peer has not used it yet.
     unconfirmed: Option<(SessionIndex, SendSession)>,
     /// The session under which this side sends.
@@ -137,12 +125,8 @@ pub struct Bond {
     scheduler: &'static str,
     parity: PathIdParity,
     ids: PathIds,
-    route_checks: RouteChecks,
     notices: Notices,
     last_data_at: Instant,
-    /// No path's control has anything due before this. It may be too early: every packet of data
-    /// puts timers off, and few of them ever come. `None` when it is to be found anew.
-    control_due: Cell<Option<Instant>>,
     /// The peer throws away nearly all that arrives, and when it last said so.
     peer_discards: Option<(Instant, Discards)>,
     /// When the owner was last told that all paths are silent, since one of them was up.
@@ -179,7 +163,6 @@ impl Bond {
         Self {
             ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.fork(), send),
             egress,
-            paths: PathMap::default(),
             unconfirmed: None,
             session,
             cipher,
@@ -187,10 +170,8 @@ impl Bond {
             scheduler: setup.config.scheduler.algorithm.name(),
             parity: setup.parity,
             ids: PathIds::new(setup.parity),
-            route_checks: RouteChecks::default(),
             notices: Notices::default(),
             last_data_at: now,
-            control_due: Cell::new(None),
             peer_discards: None,
             all_silent_told_at: None,
             any_asleep: false,
@@ -241,7 +222,7 @@ impl Bond {
     }
 
     fn use_session(&mut self, local: SessionIndex, cipher: Cipher, send: SendSession) {
-        self.ids.enter_epoch(self.paths.ids());
+        self.ids.enter_epoch(self.ingress.path_ids().into_iter());
         self.ingress.enter_session(send);
         self.session = local;
         self.cipher = cipher;
@@ -254,16 +235,14 @@ impl Bond {
         if let Some(known) = self.path_over(&route) {
             return self.describe_called_path(now, known, link);
         }
-        if self.paths.len() >= PATHS_MAX {
+        if self.ingress.path_count() >= PATHS_MAX {
             return;
         }
         let Some(id) = self.ids.allocate() else { return };
         self.notices.forget(id);
-        self.ingress.add_path(id, route, link.clone());
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
-        let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
-        self.paths.insert(id, control);
-        self.control_due.set(None);
+        let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link.clone())];
+        self.ingress.add_path(id, route, link, control);
         self.ingress.send_control(now, id, &frames);
     }
 
@@ -287,7 +266,7 @@ impl Bond {
         if self.any_asleep {
             self.consider_waking(now);
         }
-        self.data_may_leave(now);
+        self.ingress.data_may_leave(now);
         self.ingress.handle_packet(now, inner, packet)
     }
 
@@ -318,7 +297,7 @@ impl Bond {
                 self.tell_discards(now);
             }
             Opened::Control(frames) => {
-                self.control_due.set(None);
+                self.ingress.forget_control_due();
                 self.handle_control(now, &header, route, frames)?;
                 self.mind_mtu(now);
             }
@@ -337,18 +316,9 @@ impl Bond {
         self.events.push_back(BondEvent::Discarding);
     }
 
-    /// A mark is due so long after data; all else that data makes due comes later.
-    fn data_may_leave(&self, now: Instant) {
-        self.control_due.update(|due| due.map(|due| due.min(now + MARK_DELAY)));
-    }
-
     fn note_data(&mut self, now: Instant) {
         if now >= self.last_data_at + ACTIVE_TIME {
-            // Probes come sooner from now on.
-            self.control_due.set(None);
-            for control in self.paths.values_mut() {
-                control.silence.hurry();
-            }
+            self.ingress.hurry_probes();
         }
         self.last_data_at = now;
     }
@@ -369,12 +339,10 @@ impl Bond {
             path.mtu.on_heard();
         }
         let silent = self.state(id) == Some(PathState::Silent);
-        let Some(control) = self.paths.get_mut(id) else { return };
-        if silent && control.validated {
-            if control.silence.answered(now) {
-                self.set_state(now, id, PathState::Up);
-            }
-            self.control_due.set(None);
+        let Some(path) = self.ingress.path_for_control(id) else { return };
+        let control = &mut path.control;
+        if silent && control.validated && control.silence.answered(now) {
+            self.set_state(now, id, PathState::Up);
         }
     }
 
@@ -393,8 +361,8 @@ impl Bond {
     /// Checks a sleeping path again; it carries data when the check is passed.
     fn wake(&mut self, now: Instant, id: PathId) {
         let token = self.rng.u64();
-        if let Some(control) = self.paths.get_mut(id) {
-            control.check_again(now, token);
+        if let Some(path) = self.ingress.path_for_control(id) {
+            path.control.check_again(now, token);
             self.set_state(now, id, PathState::Validating);
             self.ingress.send_control(now, id, &[Frame::PathChallenge(token)]);
         }
@@ -405,13 +373,13 @@ impl Bond {
     }
 
     fn set_state(&mut self, now: Instant, id: PathId, state: PathState) {
-        self.control_due.set(None);
         self.ingress.set_state(now, id, state);
         // A lossy path may well bring what the peer sends.
         self.egress.set_live(now, id, matches!(state, PathState::Up | PathState::Lossy));
-        let path = self.ingress.path(id).filter(|path| path.congestion.is_some());
-        let repaired = path.map(|path| path.rtt.smoothed().unwrap_or_default());
-        let Some(control) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.ingress.path_for_control(id) else { return };
+        let is_repaired = path.congestion.is_some();
+        let repaired = is_repaired.then(|| path.rtt.smoothed().unwrap_or_default());
+        let control = &mut path.control;
         match state {
             PathState::Up => {
                 self.all_silent_told_at = None;
@@ -463,17 +431,15 @@ impl Bond {
     }
 
     fn probe(&mut self, now: Instant, id: PathId) {
-        if let Some(control) = self.paths.get_mut(id) {
-            let probe = control.start_probe(now);
-            self.control_due.set(None);
+        if let Some(path) = self.ingress.path_for_control(id) {
+            let probe = path.control.start_probe(now);
             self.ingress.send_control(now, id, &[Frame::Probe(probe)]);
         }
     }
 
     /// Tells the peer over every path that this side leaves.
     pub fn close(&mut self, now: Instant) {
-        let ids: Vec<PathId> = self.paths.ids().collect();
-        for id in ids {
+        for id in self.ingress.path_ids() {
             self.ingress.send_control(now, id, &[Frame::Close]);
         }
     }

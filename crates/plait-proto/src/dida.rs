@@ -12,10 +12,10 @@ mod flow;
 pub mod high_speed;
 mod hold;
 pub mod holding_time;
+mod sack_filter;
 mod scoreboard;
 mod stats;
 mod table;
-mod telling;
 #[cfg(test)]
 mod tests;
 

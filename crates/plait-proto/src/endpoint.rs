@@ -15,6 +15,7 @@ mod handshakes;
 mod limits;
 mod links;
 mod peer;
+mod peers;
 mod pins;
 mod reach;
 mod reconfigure;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 pub use contact::Contact;
 use limits::Guard;
 use peer::{Ends, NamedBond, Peer, SessionAge};
+use peers::Peers;
 #[cfg(feature = "simulation")]
 pub use shape::{NamedBondShape, PeerShape};
 
@@ -88,7 +90,7 @@ pub enum Event {
 pub struct Endpoint {
     identity: Identity,
     config: EndpointConfig,
-    peers: Vec<Peer>,
+    peers: Peers,
     /// Where each peer stands in `peers`.
     places: BTreeMap<PublicKey, usize>,
     /// Which peer inner addresses belong to.
@@ -105,9 +107,6 @@ pub struct Endpoint {
     told: DeliverQueue,
     /// Why links of this side stand by although their configuration does not say so, in words.
     standby_reasons: BTreeMap<SocketId, String>,
-    /// Where [`Self::poll_transmit`] and [`Self::poll_deliver`] go on.
-    polled_transmit: usize,
-    polled_deliver: usize,
     faults: Faults,
 }
 
@@ -148,6 +147,7 @@ impl Endpoint {
     ) -> Self {
         let peers =
             peers.into_iter().map(|peer| Peer::new(peer, BondIncarnation(rng.u64()))).collect();
+        let peers = Peers::new(peers);
         let mut endpoint = Self {
             identity,
             config,
@@ -163,8 +163,6 @@ impl Endpoint {
             events: VecDeque::new(),
             told: DeliverQueue::default(),
             standby_reasons: BTreeMap::new(),
-            polled_transmit: 0,
-            polled_deliver: 0,
             faults: Faults::default(),
         };
         endpoint.index_peers();
@@ -212,7 +210,7 @@ impl Endpoint {
         let at = self.routes.peer_of(inner.destination);
         let at = at.ok_or_else(|| contact::no_peer(inner.destination))?;
         if self.peers[at].attempts.next_at.is_some() {
-            self.hasten(now, at);
+            self.ask_at_once(now, at);
         }
         if self.sleeps_too_long(now, at) {
             return self.await_path(now, at, packet);
@@ -323,7 +321,7 @@ impl Endpoint {
         }
     }
 
-    fn replace_bond(&mut self, at: usize, mut named: NamedBond, session: SessionAge) {
+    fn replace_bond(&mut self, at: usize, mut named: Box<NamedBond>, session: SessionAge) {
         self.drop_bond(at);
         self.retire_name(at, named.ends.own);
         if let Some(mtu) = self.peers[at].inner_mtu {
@@ -454,7 +452,7 @@ impl Endpoint {
         let mut bond = Bond::new(now, setup, established);
         self.open_paths(now, at, &mut bond);
         bond.call(now, route);
-        self.replace_bond(at, NamedBond { bond, ends }, session);
+        self.replace_bond(at, Box::new(NamedBond { bond, ends }), session);
     }
 
     /// The bond delivers next to nothing: this side asks for another, and uses it until there is
@@ -492,7 +490,7 @@ impl Endpoint {
                     self.open_missing_paths(now, at);
                 }
                 BondEvent::AllPathsSilent if self.peers[at].attempts.next_at.is_some() => {
-                    self.hasten(now, at);
+                    self.ask_at_once(now, at);
                 }
                 BondEvent::AllPathsSilent => self.initiate(now, at),
                 BondEvent::Closed => {
@@ -529,7 +527,7 @@ impl Endpoint {
     /// When [`Self::handle_timeout`] is due; `None` when nothing is. A time to come may be too
     /// early: asked then, the answer is a later one.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.peers.iter().fold(None, |next, peer| earlier(next, self.peer_timeout(now, peer)))
+        self.peers.poll_timeout(now, |peer| self.peer_timeout(now, peer))
     }
 
     fn peer_timeout(&self, now: Instant, peer: &Peer) -> Option<Instant> {
@@ -541,7 +539,7 @@ impl Endpoint {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        for at in 0..self.peers.len() {
+        for at in self.peers.due(now, |peer| self.peer_timeout(now, peer)) {
             if let Some(bond) = self.peers[at].used_bond_mut() {
                 bond.handle_timeout(now);
             }
@@ -569,16 +567,11 @@ impl Endpoint {
     /// The next send; valid until the next call.
     pub fn poll_transmit(&mut self) -> Option<Transmit<'_>> {
         // Two passes, because a borrow that is returned cannot be tried first.
-        while self.polled_transmit < self.peers.len() {
-            let at = self.polled_transmit;
-            let has_more = self.peers[at].used_bond().is_some_and(Bond::has_transmit);
-            if has_more {
-                return self.peers[at].used_bond_mut().and_then(Bond::poll_transmit);
-            }
-            self.polled_transmit += 1;
+        if self.peers.has_transmit() {
+            return self.peers.transmitting().and_then(Bond::poll_transmit);
         }
         if !self.handshakes.has_more() {
-            self.polled_transmit = 0;
+            self.peers.rewind_transmitting();
             return None;
         }
         self.handshakes.poll()
@@ -587,27 +580,17 @@ impl Endpoint {
     /// Takes the contents of the last [`Self::poll_transmit`] for good, with an empty buffer in
     /// exchange: for an owner that would have to copy them.
     pub fn take_contents(&mut self, spare: Vec<u8>) -> Vec<u8> {
-        match self.peers.get_mut(self.polled_transmit).map(Peer::used_bond_mut) {
-            Some(Some(bond)) => bond.take_contents(spare),
-            Some(None) => spare,
+        match self.peers.transmitting() {
+            Some(bond) => bond.take_contents(spare),
             None => self.handshakes.take_contents(spare),
         }
     }
 
     /// The next inner packet for the host; valid until the next call.
     pub fn poll_deliver(&mut self) -> Option<&[u8]> {
-        while self.polled_deliver < self.peers.len() {
-            let at = self.polled_deliver;
-            if self.peers[at].used_bond().is_some_and(Bond::has_delivery) {
-                return self.peers[at].used_bond_mut().and_then(Bond::poll_deliver);
-            }
-            if let Some(bond) = self.peers[at].used_bond_mut() {
-                let none = bond.poll_deliver();
-                debug_assert!(none.is_none(), "the bond said it has nothing to deliver");
-            }
-            self.polled_deliver += 1;
+        if self.peers.has_delivery() {
+            return self.peers.delivering().and_then(Bond::poll_deliver);
         }
-        self.polled_deliver = 0;
         self.told.poll()
     }
 

@@ -1,12 +1,14 @@
 //! A path as its sender sees it: where it leads, how far it can be trusted, what it carries.
 
 pub mod congestion;
+pub(crate) mod control;
 pub mod gaps;
 pub mod kept;
 pub(crate) mod map;
 pub mod mtu;
 pub mod pacer;
 pub mod received;
+pub(crate) mod route_check;
 pub mod rtt;
 pub mod sent;
 mod way_back;
@@ -14,7 +16,9 @@ mod way_back;
 use core::net::{IpAddr, SocketAddr};
 
 use congestion::PathCongestion;
+use control::PathControl;
 use mtu::PathMtu;
+use route_check::RouteCheck;
 use rtt::RttEstimator;
 use sent::SentDatagrams;
 
@@ -66,6 +70,14 @@ struct PastEpoch {
     next: PacketNumber,
 }
 
+/// The peer's last loss report of a path, to find what is new in the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reported {
+    pub(crate) received: u64,
+    pub(crate) net_lost: u64,
+    pub(crate) sent_packets: u64,
+}
+
 /// The sending side of a path.
 #[derive(Debug)]
 pub struct SendPath {
@@ -77,6 +89,10 @@ pub struct SendPath {
     pub info: PathInfo,
     /// Whether it may carry data.
     pub state: PathState,
+    /// What keeps it honest: its checks and probes.
+    pub(crate) control: PathControl,
+    /// Where its peer may have gone.
+    pub(crate) route_check: RouteCheck,
     /// Round-trip time.
     pub rtt: RttEstimator,
     /// What is on its way.
@@ -93,6 +109,8 @@ pub struct SendPath {
     pub sent_bytes: u64,
     /// Data packets the peer reported lost.
     pub reported_lost_packets: u64,
+    /// The report that says so.
+    pub(crate) reported: Reported,
     /// Control datagrams sent.
     pub control_packets: u64,
     /// Data packets sent again over another path because this one did not answer.
@@ -119,10 +137,11 @@ pub struct SendPath {
 
 impl SendPath {
     /// A path that is to be validated; inner packets of up to `inner_mtu` bytes may come.
-    pub fn new(
+    pub(crate) fn new(
         id: PathId,
         route: Route,
         info: PathInfo,
+        control: PathControl,
         session: SessionIndex,
         key: PathKey,
         inner_mtu: u16,
@@ -133,6 +152,8 @@ impl SendPath {
             route,
             info,
             state: PathState::Validating,
+            control,
+            route_check: RouteCheck::default(),
             rtt: RttEstimator::default(),
             sent: SentDatagrams::default(),
             congestion: None,
@@ -141,6 +162,7 @@ impl SendPath {
             sent_packets: 0,
             sent_bytes: 0,
             reported_lost_packets: 0,
+            reported: Reported::default(),
             control_packets: 0,
             rescued_packets: 0,
             last_data_at: None,
@@ -231,11 +253,16 @@ impl SendPath {
         self.leave_out_at = PacketNumber(self.next_number.0 + after);
     }
 
-    /// The session, packet number and key for the next datagram; the number is used up.
-    pub fn take_number(&mut self) -> (SessionIndex, PacketNumber, &PathKey) {
+    /// The session and packet number for the next datagram; the number is used up.
+    pub fn take_number(&mut self) -> (SessionIndex, PacketNumber) {
         let number = self.next_number;
         self.next_number = number.next();
-        (self.session, number, &self.key)
+        (self.session, number)
+    }
+
+    /// The key under which datagrams are sealed.
+    pub const fn key(&self) -> &PathKey {
+        &self.key
     }
 
     /// Datagrams sealed under the key in use.

@@ -205,7 +205,7 @@ pub struct PathReport {
 pub trait Scheduler: core::fmt::Debug + Send {
     /// Whether it looks at windows and pacers by itself. One that does not is shown only paths that
     /// have room.
-    fn minds_windows(&self) -> bool {
+    fn respects_windows(&self) -> bool {
         false
     }
 

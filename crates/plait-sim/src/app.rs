@@ -1,7 +1,7 @@
-//! Applications: each is both of its ends, without I/O and without a clock.
+//! Applications: each models both of its ends, without I/O and without a clock.
 //!
-//! Contract: [`App::handle_packet`] and [`App::handle_timeout`] put something in and may put
-//! packets into the outbox; [`App::poll_timeout`] says when to come again. Times given must not
+//! Contract: [`App::handle_packet`] and [`App::handle_timeout`] are the input and may put packets
+//! into the outbox; [`App::poll_timeout`] gives the time of the next call. Times given must not
 //! decrease. A world carries each packet of the outbox to the end that it names, or loses it.
 
 use core::fmt::Debug;
@@ -30,35 +30,35 @@ pub use tally::{Span, Tally};
 /// Packets on their way out of an application.
 pub type Outbox = Vec<Packet>;
 
-/// What an application can tell about itself.
+/// An application's own figures.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     /// Its TCP senders' windows together, in full segments; `None` without TCP.
     pub cwnd_segments: Option<f64>,
     /// Data segments sent by its TCP senders, retransmissions included.
     pub segments: u64,
-    /// Those of them that were sent before.
+    /// Those of them that are retransmissions.
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// What only a modelled TCP sender tells.
+    /// Figures that only a modelled TCP sender has.
     pub recovery: Option<RecoveryView>,
-    /// How long all transfers of a given length together took, once they are complete.
+    /// Time that all transfers of limited length took together, once they are complete.
     pub transfer: Option<Transfer>,
     /// A call's quality on a scale from 1 to 4.5 (ITU-T G.107).
     pub mos: Option<f64>,
-    /// How long the pages took that were finished within the measured span, in seconds.
+    /// Load times in seconds of the pages that were finished within the measured span.
     pub page_loads_s: Vec<f64>,
 }
 
 /// How loss recovery went, all TCP senders together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RecoveryView {
-    /// Acknowledgements that reached a sender and advanced nothing while data was outstanding.
+    /// Acknowledgements at a sender that advanced nothing while data was outstanding.
     pub duplicate_acks: u64,
     /// Fast recoveries begun.
     pub fast_recoveries: u64,
-    /// Episodes of loss that were found to be a mistake and taken back.
+    /// Loss recoveries that proved spurious and were undone.
     pub undone_recoveries: u64,
     /// The longest of the senders' retransmission timeouts now.
     pub rto: Duration,
@@ -84,13 +84,13 @@ pub trait App: Debug + Send {
     /// Takes a packet that arrived at the end that it names.
     fn handle_packet(&mut self, now: Instant, packet: &Packet, out: &mut Outbox);
 
-    /// The segment that a packet of its stands for, while it is on its way; `None` without TCP.
+    /// The segment that one of its packets in flight carries; `None` without TCP.
     fn segment(&self, _packet: &Packet) -> Option<Segment> {
         None
     }
 
-    /// Puts a segment on its way in the place of one that was read and changed between the ends.
-    /// `None` when its connection is no more.
+    /// Sends a segment that replaces one that was read and changed between the ends. `None` when
+    /// its connection is gone.
     fn replace(&mut self, _now: Instant, _stream: u32, _segment: Segment) -> Option<Packet> {
         None
     }
@@ -98,7 +98,7 @@ pub trait App: Debug + Send {
     /// What was sent and what arrived.
     fn tally(&self) -> &Tally;
 
-    /// What else there is to know.
+    /// Its other figures.
     fn observe(&self) -> Observation;
 }
 
@@ -126,7 +126,7 @@ pub fn build(
     })
 }
 
-/// What every application is told.
+/// Parameters that every application gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     name: String,
@@ -135,7 +135,7 @@ pub(crate) struct Place {
     data_to: End,
     start: Instant,
     stop: Instant,
-    /// Longest packet that its way takes.
+    /// Longest packet that its route carries.
     mtu: u16,
     span: Span,
 }

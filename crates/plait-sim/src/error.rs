@@ -1,6 +1,6 @@
 //! Why a world cannot be made.
 
-/// What a scenario asks for and the simulator does not have.
+/// Something in a scenario that the simulator does not support.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorldError {
     /// A list of outages that the link model refuses.
@@ -11,7 +11,7 @@ pub enum WorldError {
         /// What is wrong, and what would be right.
         cause: String,
     },
-    /// A TCP sender's words.
+    /// Settings of a TCP sender.
     #[error("app.{app}: {cause}")]
     Tcp {
         /// The application.

@@ -1,9 +1,9 @@
-//! An authenticated hostile peer: a customer with a key of its own that keeps to no rule.
+//! An authenticated hostile peer: a customer with its own key that follows no rule.
 //!
-//! It does the real handshake and derives the real keys, so that whatever it seals is authentic:
-//! any packet number, any bond sequence number, any frames, any inner packet. It has neither timers
-//! nor state beyond what sealing needs; [`content`] chooses what to seal, and the owner brings
-//! datagrams to and fro.
+//! It does the real handshake and derives the real keys, so everything it seals is authentic: any
+//! packet number, any bond sequence number, any frames, any inner packet. It has neither timers nor
+//! state beyond what sealing needs; [`content`] chooses what to seal, and the owner carries its
+//! datagrams.
 
 pub mod content;
 mod inner;
@@ -27,12 +27,12 @@ use plait_proto::wire::sealed::{ControlPrefix, DataPrefix, HEADER_BYTES, Header,
 /// The preshared key of every hostile peer: none.
 const PSK: [u8; 32] = [0; 32];
 
-/// What a datagram of the victim was.
+/// What a datagram from the victim contained.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Heard {
     /// The response to the initiation sent last: datagrams can be sealed from now on.
     Session,
-    /// A cookie: the handshake message sent last, with the mac2 that shows it.
+    /// A cookie: the handshake message sent last, with the mac2 that proves the cookie.
     Cookie(Vec<u8>),
     /// An initiation, and the response to it.
     Response(Vec<u8>),
@@ -40,29 +40,29 @@ pub enum Heard {
     Data(PathId, PacketNumber),
     /// Frames on this path.
     Control(PathId, Vec<Frame>),
-    /// Nothing that can be read.
+    /// Nothing readable.
     Nothing,
 }
 
 /// A session with the victim, and the paths on which something was sealed or opened under it.
 struct Session {
     established: Established,
-    paths: BTreeMap<PathId, PathState>,
+    paths: BTreeMap<PathId, HostilePath>,
 }
 
-struct PathState {
+struct HostilePath {
     seal: PathKey,
     open: PathKey,
-    /// The number of the next datagram, unless the caller says otherwise.
+    /// The number of the next datagram, by default.
     next: PacketNumber,
     /// The number after the highest one that the victim used.
     heard: PacketNumber,
 }
 
 impl Session {
-    fn path(&mut self, id: PathId) -> &mut PathState {
+    fn path(&mut self, id: PathId) -> &mut HostilePath {
         let Established { send, receive, cipher, .. } = &self.established;
-        self.paths.entry(id).or_insert_with(|| PathState {
+        self.paths.entry(id).or_insert_with(|| HostilePath {
             seal: send.path_key(*cipher, id),
             open: receive.path_key(*cipher, id),
             next: PacketNumber(0),
@@ -83,7 +83,7 @@ pub struct HostilePeer {
     victim: PublicKey,
     rng: Rng,
     incarnation: BondIncarnation,
-    /// What it says of its TUN device: the largest inner packet, in bytes.
+    /// The largest inner packet that it announces, in bytes.
     inner_mtu: u16,
     timestamp: Timestamp,
     under_way: Option<InitiatorState>,
@@ -99,7 +99,7 @@ impl core::fmt::Debug for HostilePeer {
 }
 
 impl HostilePeer {
-    /// A peer of `victim` that has no session yet. One seed gives one course.
+    /// A peer of `victim` that has no session yet. The same seed gives the same run.
     pub fn new(identity: Identity, victim: PublicKey, seed: [u8; 32]) -> Self {
         let mut rng = Rng::from_seed(seed);
         let incarnation = BondIncarnation(rng.u64());
@@ -127,12 +127,12 @@ impl HostilePeer {
         self.session.is_some()
     }
 
-    /// Says another size of its TUN device in the handshakes to come.
+    /// Announces another largest inner packet in later handshakes.
     pub fn set_inner_mtu(&mut self, bytes: u16) {
         self.inner_mtu = bytes;
     }
 
-    /// The next handshake asks for another bond.
+    /// Makes the next handshake ask for another bond.
     pub fn forget_bond(&mut self) {
         self.incarnation = BondIncarnation(self.rng.u64());
     }
@@ -159,7 +159,8 @@ impl HostilePeer {
         }
     }
 
-    /// An initiation at this time since 1970, above all before it. It shows the cookie that it has.
+    /// An initiation with this time since 1970 as timestamp, but above all earlier ones. It uses
+    /// the cookie, if there is one.
     pub fn initiate(&mut self, wall_clock: Duration) -> Vec<u8> {
         self.timestamp = self.timestamp.next().max(Timestamp::from_unix(wall_clock));
         self.initiate_at(self.timestamp)
@@ -180,12 +181,12 @@ impl HostilePeer {
         message.to_vec()
     }
 
-    /// Forgets the cookie, so that the next message is one of a stranger.
+    /// Forgets the cookie, so that the next message comes without one.
     pub fn forget_cookie(&mut self) {
         self.cookie = None;
     }
 
-    /// Reads what the victim sent.
+    /// Reads a datagram from the victim.
     pub fn hear(&mut self, datagram: &[u8]) -> Heard {
         let kind = datagram.first().and_then(|first| Kind::of(*first));
         let heard = match kind {
@@ -255,8 +256,8 @@ impl HostilePeer {
         Some(Heard::Control(header.path, Frame::read_all(frames)?))
     }
 
-    /// The index and the low byte that acknowledgements of the victim's datagrams on a path name;
-    /// without a session they name nothing.
+    /// The index and the low byte in acknowledgements of the victim's datagrams on a path;
+    /// meaningless without a session.
     pub fn ack_index(&self, path: PathId) -> u32 {
         let local = self.session.as_ref().map(|session| session.established.local);
         local.map_or(0, SessionIndex::wire) | u32::from(path.0)
@@ -267,7 +268,7 @@ impl HostilePeer {
         self.session.as_mut().map_or(PacketNumber(0), |session| session.path(path).next)
     }
 
-    /// Leaves out so many packet numbers on a path.
+    /// Skips so many packet numbers on a path.
     pub fn skip(&mut self, path: PathId, numbers: u64) {
         if let Some(session) = &mut self.session {
             session.path(path).next.0 += numbers;
@@ -318,8 +319,8 @@ impl HostilePeer {
     }
 }
 
-/// What a well-behaved peer answers these frames: a hostile one that wants its paths to be up. MTU
-/// probes are answered up to this padding.
+/// A well-behaved peer's answers to these frames, which keep a hostile peer's paths up. MTU probes
+/// are answered up to this padding.
 pub fn replies_to(frames: &[Frame], padding_max: u16) -> Vec<Frame> {
     let reply = |frame: &Frame| match frame {
         Frame::PathChallenge(token) => Some(Frame::PathResponse(*token)),

@@ -2,13 +2,13 @@
 //! randomness comes from a seed, so that one seed gives one run.
 //!
 //! - [`link`]: one direction of a link, as a state machine.
-//! - [`world`]: customer, provider, links and gateways as one course of events.
+//! - [`world`]: customer, provider, links and gateways in one event loop.
 //! - [`app`]: the applications at both ends.
 //! - [`hostile`]: an authenticated peer that seals whatever it likes.
-//! - [`run`]: a scenario and a seed in, metrics and series out.
+//! - [`run`]: turns a scenario and a seed into metrics and series.
 //! - [`ratio`]: probabilities as integers.
 //! - [`search`]: every sequence of actions on two or three gateways, up to a depth.
-//! - [`swarm`]: seeds in, runs under random faults and checkers out.
+//! - [`swarm`]: turns seeds into runs under random faults, with checkers.
 //! - [`tcp`]: a TCP sender and receiver, segment by segment.
 //! - [`prng`]: the seeded generator.
 

@@ -1,20 +1,20 @@
 //! One direction of a link: a policer, a queue, a shaper, a transmitter, random loss and outages,
 //! and a propagation delay that may vary. The simulator drives it with virtual time, the lab's
-//! emulator with real time between two TUN devices. What each part does and where it comes from:
+//! emulator with real time between two TUN devices. What each part does, and its source:
 //! `link-model.md` in `docs/algorithms`.
 //!
-//! Contract: [`Link::send`] puts a packet in, [`Link::poll`] takes out what is due, until it gives
-//! `None`; [`Link::next_event`] says when to poll again and may change with every call. Times given
-//! must not decrease. A late caller gets packets late, but the link's own course (which packet is
-//! dropped, when each is due) does not depend on how often it is polled.
+//! Contract: [`Link::send`] puts a packet in, [`Link::poll`] takes out what is due, until it
+//! returns `None`; [`Link::next_event`] says when to poll again and may change with every call.
+//! Times given must not decrease. A late caller gets packets late, but the link's own behaviour
+//! (which packet is dropped, when each is due) does not depend on how often it is polled.
 //!
-//! - [`LinkConfig`]: what the link is like, besides what follows.
-//! - [`Service`], [`RateSteps`], [`Trace`]: what the transmitter can send when.
-//! - [`Access`], [`Grants`], [`Aggregation`]: when it may.
-//! - [`Bucket`]: what a policer lets in, and a shaper out.
-//! - [`Room`], [`Discipline`]: how much may wait, and which of the packets that wait are dropped.
+//! - [`LinkConfig`]: the link's configuration, except the following.
+//! - [`Service`], [`RateSteps`], [`Trace`]: the transmitter's rate over time.
+//! - [`Access`], [`Grants`], [`Aggregation`]: when it may send.
+//! - [`Bucket`]: what a policer lets in, and a shaper lets out.
+//! - [`Room`], [`Discipline`]: how much may wait, and which waiting packets are dropped.
 //! - [`Loss`]: which packets are lost on the way.
-//! - [`Outages`]: when all are.
+//! - [`Outages`]: when all packets are lost.
 
 use std::collections::VecDeque;
 
@@ -61,15 +61,15 @@ pub use service::Service;
 pub use trace::{FRAMING_BYTES, OPPORTUNITY_BYTES, Trace, TraceError};
 use transmitter::{Rules, Transmitter};
 
-/// What separates the draws of the medium and of PIE from those of loss and jitter: a link that has
-/// one more of them loses and delays the same packets.
+/// Separates the random numbers of the medium and of PIE from those of loss and jitter: adding
+/// grants, aggregation or PIE to a link does not change which packets it loses and delays.
 const MEDIUM_SEED: u64 = 0x6d65_6469_756d_0001;
 const PIE_SEED: u64 = 0x7069_6521_0000_0001;
 
-/// What became of a packet at the link's door.
+/// What happened to a packet at the link's entrance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It waits or is being sent. It may still be lost on the way.
+    /// It waits or is being sent. It may still be lost later.
     Accepted,
     /// The queue was full.
     QueueFull,
@@ -95,14 +95,14 @@ pub struct Link<P> {
     pie: Pie,
     /// Packets past the transmitter, sorted by the time they are due.
     flying: VecDeque<(Instant, Packet<P>)>,
-    /// The latest time at which any packet past the transmitter is or was due: without reordering
-    /// the floor for the next.
+    /// The latest time at which any packet past the transmitter is or was due: without reordering,
+    /// the earliest time for the next.
     due_last: Instant,
     counters: LinkCounters,
 }
 
 impl<P> Link<P> {
-    /// An empty link. The same seed and the same calls give the same course.
+    /// An empty link. The same seed and the same calls give the same result.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         let mut prng = Prng::new(seed);
         let jitter = Jitter::new(config.jitter, &mut prng);
@@ -214,9 +214,9 @@ impl<P> Link<P> {
         }
     }
 
-    /// Changes what the link is like from `now` on. What is past the transmitter keeps the time it
-    /// is due; the rest of the packet in the transmitter goes on at the new rate; what waits stays,
-    /// even above a smaller queue. A trace stays in force, and the outages do.
+    /// Changes the link's configuration from `now` on. Packets past the transmitter stay due at
+    /// their times; the rest of the packet in the transmitter is sent at the new rate; waiting
+    /// packets stay, even above a smaller queue limit. A trace and outages stay in force.
     pub fn reconfigure(&mut self, now: Instant, config: LinkConfig) {
         self.advance(now);
         if config.jitter != self.config.jitter {
@@ -238,8 +238,8 @@ impl<P> Link<P> {
     }
 
     /// Gives the transmitter a trace or steps of its rate from `now` on, or a fixed rate, which
-    /// then stands in the configuration too. While one of the others is in force the configured
-    /// rate says nothing. The trace begins at [`Instant::ZERO`], whenever it is set.
+    /// then stands in the configuration too. With a trace or steps the configured rate has no
+    /// effect. The trace begins at [`Instant::ZERO`], whenever it is set.
     pub fn set_service(&mut self, now: Instant, service: Service) {
         self.advance(now);
         if let Service::Fixed(rate) = service {
@@ -255,19 +255,19 @@ impl<P> Link<P> {
         self.outages = outages;
     }
 
-    /// Cuts the link or joins it again. A cut link goes on sending, and everything is lost: the
-    /// silent loss of a dead radio link. What is past the transmitter still arrives.
+    /// Cuts the link or restores it. A cut link goes on sending, and everything is lost: the silent
+    /// loss of a dead radio link. Packets past the transmitter still arrive.
     pub fn set_cut(&mut self, now: Instant, cut: bool) {
         self.advance(now);
         self.cut = cut;
     }
 
-    /// What the link is like now.
+    /// The current configuration.
     pub fn config(&self) -> LinkConfig {
         self.config
     }
 
-    /// What the transmitter can send when.
+    /// The transmitter's rate over time.
     pub fn service(&self) -> &Service {
         &self.transmitter.rules().service
     }
@@ -353,7 +353,7 @@ impl<P> Link<P> {
         self.pie.update_until(now, self.queue.head().map(|(came, _)| came));
     }
 
-    /// Takes a packet that left the transmitter at `sent`: lost, or on its way.
+    /// Handles a packet that left the transmitter at `sent`: it is lost, or in flight.
     fn launch(&mut self, sent: Instant, packet: Packet<P>) {
         let lost_to = if self.cut {
             Some(&mut self.counters.dropped_cut_packets)
@@ -384,8 +384,7 @@ impl<P> Link<P> {
         }
     }
 
-    /// `due`, or later where a smaller delay set in mid-flight must not let a packet overtake those
-    /// before it.
+    /// `due`, or later: a delay reduced meanwhile must not let a packet overtake those before it.
     fn floor(&self, due: Instant) -> Instant {
         if self.config.reorder { due } else { due.max(self.due_last) }
     }

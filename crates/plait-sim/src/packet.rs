@@ -1,4 +1,4 @@
-//! Packets of the applications: as plain values on bare links, as IPv4 packets inside the bond.
+//! Packets of the applications: plain values on bare links, IPv4 packets inside the bond.
 
 use plait_proto::time::Instant;
 
@@ -12,7 +12,7 @@ const UDP_HEADER_BYTES: usize = 8;
 const TCP_HEADER_BYTES: usize = 20;
 const UDP: u8 = 17;
 const TCP: u8 = 6;
-/// The flag of TCP's that is set in all that the simulator sends.
+/// The TCP flag that is set in every packet of the simulator.
 const ACK: u8 = 0x10;
 /// Application, stream and number, then the time of sending.
 const NAME_BYTES: usize = 16;
@@ -49,7 +49,8 @@ pub enum Protocol {
     TcpAck,
 }
 
-/// A packet of an application. All but `bytes`, addresses and ports is the simulator's own.
+/// A packet of an application. Only `bytes`, addresses and ports are real; the rest is the
+/// simulator's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// The application, below [`Packet::APPS_MAX`].
@@ -77,9 +78,8 @@ impl Packet {
     /// The shortest TCP packet that carries the time at which it was sent.
     pub const TIMED_TCP_BYTES_MIN: u16 = HEAD_BYTES_MAX as u16;
 
-    /// Writes the packet's head over the start of `scratch`, where nothing but heads was ever
-    /// written, and gives the packet. Two streams of one flow, 2n and 2n + 1, have the same ports
-    /// the other way round.
+    /// Writes the packet's head over the start of `scratch`, which only ever held heads there, and
+    /// returns the packet. Two streams of one flow, 2n and 2n + 1, have the same ports, swapped.
     pub(crate) fn write<'a>(&self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let length = usize::from(self.bytes);
         if scratch.len() < length.max(HEAD_BYTES_MAX) {
@@ -106,13 +106,13 @@ impl Packet {
             }
             Protocol::Tcp => {
                 head[9] = TCP;
-                // Data offset: five words, so that what follows is no option; flag ACK.
+                // Data offset: five words, so there are no options; flag ACK.
                 head[32..34].copy_from_slice(&[0x50, ACK]);
                 IP_HEADER_BYTES + TCP_HEADER_BYTES
             }
             Protocol::TcpAck => {
                 head[9] = TCP;
-                // The data offset covers all, so that there is no data; the window is open.
+                // The data offset covers everything, so there is no data; the window is open.
                 let words = ((length - IP_HEADER_BYTES) / 4) as u8;
                 head[32..36].copy_from_slice(&[words << 4, ACK, 0xff, 0xff]);
                 IP_HEADER_BYTES + TCP_HEADER_BYTES
@@ -141,9 +141,9 @@ impl Packet {
         head[22..24].copy_from_slice(&destination.to_be_bytes());
     }
 
-    /// Reads a packet of ours; the core hands packets on as they were.
+    /// Reads one of the simulator's packets; the core forwards packets unchanged.
     ///
-    /// `None` for what a gateway says itself (ICMP): hosts here do not hear it.
+    /// `None` for a gateway's own packets (ICMP): hosts here ignore them.
     pub(crate) fn read(packet: &[u8]) -> Option<Self> {
         let protocol = match packet[9] {
             UDP => Protocol::Udp,

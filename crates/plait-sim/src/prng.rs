@@ -8,7 +8,7 @@ pub struct Prng {
 }
 
 impl Prng {
-    /// A generator whose whole sequence follows from `seed`.
+    /// A generator whose whole sequence depends only on `seed`.
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }

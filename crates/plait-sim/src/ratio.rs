@@ -1,4 +1,4 @@
-//! Probabilities and shares as integers: no float decides what a seeded run does.
+//! Probabilities and shares as integers: no float affects a seeded run.
 
 use core::fmt;
 

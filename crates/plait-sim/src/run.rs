@@ -1,14 +1,14 @@
-//! A scenario and a seed in, metrics and series out.
+//! Turns a scenario and a seed into metrics and series.
 //!
 //! Metrics and series have the names of [`crate::scenario::metric`]. Series and the metrics of
-//! links and bond belong to the *main way*: down, unless every application sends up.
+//! links and bond cover the *main way*: down, unless every application sends up.
 //!
-//! Their meaning is in `docs/guide/scenarios.md`; what it leaves open:
+//! `docs/guide/scenarios.md` defines them; further details:
 //!
 //! - A packet is lost when it was sent in the measured time and never reached its application,
 //!   whatever the cause. Without any UDP, `loss_percent` counts TCP's packets with data.
 //! - TCP offers what it sends, retransmissions included.
-//! - `aggregation_ratio` and `aggregation_benefit` take as C_i what link i can carry beside the
+//! - `aggregation_ratio` and `aggregation_benefit` use as C_i the capacity of link i without the
 //!   framing of the applications' packets: computed, not measured.
 //! - `wait_p95_ms` is the upper bound of a bucket of the resequencer's histogram.
 
@@ -29,7 +29,7 @@ mod testbed;
 
 pub use testbed::Testbed;
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// Metrics by full name.
@@ -38,9 +38,9 @@ pub struct RunResult {
     pub series: BTreeMap<String, Vec<f64>>,
     /// The time that a sample covers.
     pub interval: Duration,
-    /// Counts beside the metrics, for people and for checks of the run itself.
+    /// Counts besides the metrics, for people and for checks of the run itself.
     pub counters: BTreeMap<String, u64>,
-    /// The digest of the run's course.
+    /// The digest of the run.
     pub trace: Trace,
 }
 
@@ -56,16 +56,16 @@ impl RunResult {
 /// Metrics and series by full name.
 pub type Found = (BTreeMap<String, f64>, BTreeMap<String, Vec<f64>>);
 
-/// Runs a scenario once, under the null cipher.
+/// Runs a scenario once, with the null cipher.
 ///
 /// # Errors
 ///
-/// What the simulator does not have, or gateways that do not reach each other.
+/// The scenario needs something the simulator lacks, or the gateways do not reach each other.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<RunResult, WorldError> {
     run_with(scenario, seed, CipherChoice::Null)
 }
 
-/// Runs a scenario once, under either cipher: the result is the same, which [`run`] relies on.
+/// Runs a scenario once, with either cipher: the result is the same, which [`run`] relies on.
 ///
 /// # Errors
 ///
@@ -83,8 +83,8 @@ pub fn run_with(
     Ok(RunResult { metrics, series, interval, counters, trace })
 }
 
-/// Lets a testbed run through the scenario and past its end, until what is on its way has arrived;
-/// gives what was found meanwhile.
+/// Runs a testbed through the scenario and past its end, until everything in flight has arrived;
+/// returns metrics and series.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ pub fn drive<T: Testbed>(scenario: &Scenario, testbed: &mut T) -> Result<Found, 
         captures.sample(scenario, testbed);
         next += interval;
     }
-    // Only a run that ends between two samples gets here without one.
+    // Only a run that ends between two samples has none here.
     let before = match before {
         Some(before) => before,
         None => warm_up(scenario, way, warm, testbed)?,
@@ -120,7 +120,7 @@ pub fn drive<T: Testbed>(scenario: &Scenario, testbed: &mut T) -> Result<Found, 
     Ok((metrics, series))
 }
 
-/// Runs up to the measured time, and counts there.
+/// Runs up to the measured time, and takes the counts there.
 fn warm_up<T: Testbed>(
     scenario: &Scenario,
     way: Way,
@@ -144,14 +144,13 @@ pub fn run_cell(cell: &Cell, seed: u64) -> Result<CellResult, WorldError> {
     Ok(result)
 }
 
-/// The way whose links and bond are observed.
+/// The direction whose links and bond are observed.
 fn main_way(scenario: &Scenario) -> Way {
     let all_up = scenario.apps.iter().all(|app| app.direction == Direction::Up);
     if all_up && !scenario.apps.is_empty() { Way::Up } else { Way::Down }
 }
 
-/// How long a run goes on after the scenario's end: long enough for everything on its way to
-/// arrive.
+/// How long a run goes on after the scenario's end, so that everything in flight arrives.
 pub fn drain_time(scenario: &Scenario) -> Duration {
     let directions = scenario.links.values().flat_map(|link| [&link.up, &link.down]);
     let longest = directions

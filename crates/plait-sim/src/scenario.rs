@@ -1,10 +1,9 @@
 //! Scenarios: one TOML file per experiment, read by both back-ends. `docs/guide/scenarios.md` has
 //! every option.
 //!
-//! [`Experiment::load`] applies the settings of the command line, checks everything, finds all that
-//! is wrong in one reading, and spreads the sweep out into cells. A cell's [`Scenario`] is plain
-//! data; what to make of it is a back-end's business. [`Check::evaluate`] compares what the cells
-//! found with what is expected.
+//! [`Experiment::load`] applies the settings of the command line, checks everything, finds all
+//! errors in one pass, and expands the sweep into cells. A cell's [`Scenario`] is plain data, which
+//! a back-end runs. [`Check::evaluate`] compares the cells' results with what is expected.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -70,14 +69,14 @@ impl Backend {
     pub const ALL: [(&'static str, Self); 2] = [("sim", Self::Sim), ("netns", Self::Netns)];
 }
 
-/// An experiment, checked.
+/// A checked experiment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
     /// Folder and name, such as `002/table-loss`.
     pub name: String,
     /// What it is about, in a line.
     pub title: String,
-    /// What it re-runs: paper, section, figure.
+    /// The experiment it repeats: paper, section, figure.
     pub source: String,
     /// The back-ends that it is meant for.
     pub backends: Vec<Backend>,
@@ -95,15 +94,15 @@ pub struct Scenario {
     pub steer: Option<SteerSpec>,
     /// The applications.
     pub apps: Vec<AppSpec>,
-    /// What happens meanwhile.
+    /// What happens during the run.
     pub events: Vec<Event>,
     /// What is varied.
     pub sweep: Vec<Axis>,
     /// What is recorded over time.
     pub capture: Capture,
-    /// Metrics of the scenario's own.
+    /// Metrics that the scenario defines.
     pub measures: Vec<Measure>,
-    /// Metrics of the scenario's own that compare cells.
+    /// Metrics that the scenario defines and that compare cells.
     pub figures: Vec<Figure>,
     /// The paper's figures.
     pub paper: Vec<PaperValue>,
@@ -112,13 +111,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// This scenario with the times that are left to chance as a seed draws them. They are the same
-    /// in all cells of a sweep, so that these meet the same course of things.
+    /// This scenario with its random times drawn from a seed. They are the same in all cells of a
+    /// sweep, so that all cells meet the same events.
     pub fn drawn(&self, seed: u64) -> Cow<'_, Self> {
         if self.events.is_empty() && self.apps.iter().all(|app| app.start == app.start_latest) {
             return Cow::Borrowed(self);
         }
-        // Apart from the sequence that everything else in a run is drawn from.
+        // A separate sequence from the one for everything else in a run.
         let mut prng = Prng::new(!seed);
         let mut drawn = self.clone();
         for app in &mut drawn.apps {
@@ -139,14 +138,14 @@ impl Scenario {
         Cow::Owned(drawn)
     }
 
-    /// Adds what compares cells to the metrics of all results: how the bond stands beside other
-    /// carriers, and the scenario's figures. What was not run to compare with leaves them out.
+    /// Adds the metrics that compare cells to all results: the bond against other carriers, and the
+    /// scenario's figures. Without the cells to compare with they are left out.
     pub fn compare(&self, results: &mut [CellResult]) {
         carrier::compare(results);
         figure::add(&self.figures, results);
     }
 
-    /// Adds the scenario's measures to a result's metrics; what its series do not hold is left out.
+    /// Adds the scenario's measures to a result's metrics; those without their series are left out.
     pub fn measure(&self, result: &mut CellResult) {
         for measure in &self.measures {
             if let Some(value) = measure.value(&result.series, self.capture.interval) {
@@ -159,7 +158,7 @@ impl Scenario {
 /// A scenario and the cells of its sweep.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Experiment {
-    /// The scenario as the file has it, with the settings of the command line.
+    /// The scenario of the file, with the settings of the command line.
     pub scenario: Scenario,
     /// One cell for each combination of the sweep's values; a single one without a sweep.
     pub cells: Vec<Cell>,
@@ -200,8 +199,8 @@ impl Experiment {
         problems.finish(loaded.map(|(scenario, _)| Self { scenario, cells }))
     }
 
-    /// The scenario as a text of its own: what it is like, the settings and what is drawn stand in
-    /// their places. Files that it names keep their names.
+    /// The scenario as a self-contained text, with `like`, settings and draws resolved. Files that
+    /// it names keep their names.
     ///
     /// # Errors
     ///
@@ -225,12 +224,12 @@ impl Experiment {
     }
 }
 
-/// Whether a setting has to be known before the others mean anything.
+/// Whether a setting must be applied before the others.
 fn comes_first(setting: &str) -> bool {
     [carrier::LIST, draw::NUMBER].contains(&setting.split('=').next().unwrap_or("").trim())
 }
 
-/// The file's tree with what it is like, those settings that come first, and what is drawn.
+/// The file's tree with `like`, the settings that come first, and draws resolved.
 fn resolve(
     file: &Path,
     settings: &[impl AsRef<str>],
@@ -271,7 +270,7 @@ fn apply(root: &mut Table, setting: &str, problems: &Problems) {
     }
 }
 
-/// Reads a whole scenario. `None` when a problem was noted that leaves nothing to build.
+/// Reads a whole scenario. `None` when a noted problem leaves nothing to build.
 fn read_scenario(
     root: &Table,
     place: &Place,
@@ -380,7 +379,7 @@ fn read_expectations(
     Expectations { capture, measures, figures, paper, checks }
 }
 
-/// Links, bond, steering node and applications, without those that are wrong; and the names of all.
+/// Links, bond, steering node and applications, without wrong ones; and the names of all.
 struct Topology<'a> {
     links: BTreeMap<String, LinkSpec>,
     bond: Option<BondSpec>,
@@ -420,7 +419,7 @@ fn read_topology<'a>(
     Topology { links, bond, steer, apps, link_names, app_names }
 }
 
-/// Reads every cell; those that are wrong have noted why.
+/// Reads every cell; problems are noted.
 fn read_cells(
     root: &Table,
     place: &Place,

@@ -1,10 +1,10 @@
 //! The exhaustive search: every sequence of actions on two or three real endpoints, up to a depth
-//! and a number of faults. What is searched and what is left out: `docs/guide/search.md`.
+//! and a number of faults. For its scope see `docs/guide/search.md`.
 //!
 //! A state is the list of actions that leads to it, replayed from the start: the core cannot be
-//! copied. Two states with one [fingerprint](World::fingerprint) count as one. The search itself,
-//! breadth first, is the caller's; this is what it asks: [`Branches::enabled`], [`Branches::look`],
-//! which gives a fingerprint, and, of every state that is new, [`World::heal`].
+//! copied. Two states with the same [fingerprint](World::fingerprint) count as one. The caller does
+//! the search itself, breadth first. It calls [`Branches::enabled`], [`Branches::look`], which
+//! returns a fingerprint, and, for every new state, [`World::heal`].
 
 mod action;
 mod branches;

@@ -1,12 +1,11 @@
-//! A model of TCP: one connection with data in one direction, segment by segment, without I/O
-//! and without a clock. It exists because a kernel has one way of loss recovery, while a
-//! comparison over a reordering path needs several; `docs/algorithms/tcp-model.md` says what it
-//! leaves out.
+//! A model of TCP: one connection with data in one direction, segment by segment, without I/O and
+//! without a clock. It exists because a kernel has only one loss recovery, while a comparison over
+//! a reordering path needs several; `docs/algorithms/tcp-model.md` lists its limits.
 //!
 //! [`TcpSender`] and [`TcpReceiver`] have the core's contract: `handle_segment` and
-//! `handle_timeout` put something in; after each of them `poll_transmit` is called until it gives
-//! `None` (the receiver's duplicate acknowledgements are lost otherwise), and `poll_timeout` says
-//! when to come again. Times given must not decrease.
+//! `handle_timeout` are the input; after each of them call `poll_transmit` until it returns `None`
+//! (otherwise the receiver's duplicate acknowledgements are lost), and `poll_timeout` for the time
+//! of the next call. Times given must not decrease.
 
 mod config;
 mod delivery_rate;

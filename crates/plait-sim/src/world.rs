@@ -1,16 +1,16 @@
 //! A customer, a provider, the links between them, and the applications at both ends, in virtual
-//! time. The gateways are the core as it is.
+//! time. The gateways are the unmodified core.
 //!
 //! ```text
 //! host ── gateway ══ link, link … ══ (shared link) ══ gateway ── wire ── server
 //! ```
 //!
-//! An application's packets go through the bond, by way of a steering node at the provider's end,
-//! or over one bare link beside them; all then wait in the same queues. The wire between provider
-//! and server has a delay and no end of room.
+//! An application's packets go through the bond, through a steering node at the provider's end, or
+//! over one bare link; all share the same queues. The wire between provider and server has a delay
+//! and unlimited room.
 //!
-//! Everything that happens is an event of one queue, and every draw comes from generators that are
-//! seeded from one number: a scenario and a seed are a run.
+//! Everything that happens is an event of one queue, and all random numbers come from generators
+//! seeded from one number: a scenario and a seed determine a run.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,6 @@ use crate::prng::Prng;
 use crate::scenario::app::Via;
 use crate::scenario::{Action, Scenario};
 
-mod course;
 mod events;
 mod gateways;
 mod headers;
@@ -33,20 +32,21 @@ pub mod link_config;
 mod network;
 mod queue;
 mod steering;
+mod timeline;
 
-pub use course::Trace;
 pub use gateways::CipherChoice;
 pub use network::{Carried, LinkView, Way};
+pub use timeline::Trace;
 
-use course::Course;
 use gateways::{CUSTOMER, Gateways, PROVIDER};
 use headers::Headers;
 use network::{Load, Network};
 use queue::{Alarm, Event};
 use steering::{BondDida, Steering};
+use timeline::Timeline;
 
-/// Gateways are given this long to open all paths before a scenario starts, and at least
-/// [`SETTLE_TIME`].
+/// Gateways have at most this long, and at least [`SETTLE_TIME`], to open all paths before a
+/// scenario starts.
 const BOND_UP_MAX: Duration = Duration::from_secs(30);
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
@@ -57,7 +57,7 @@ struct Slot {
     alarm: Alarm,
 }
 
-/// What an application's packets go over.
+/// The carrier of an application's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Carrier {
     Bond,
@@ -66,25 +66,25 @@ enum Carrier {
     Link(usize),
 }
 
-/// One way of the wire between provider and server.
+/// One direction of the wire between provider and server.
 #[derive(Debug, Default)]
 struct ServerWire {
     packets: VecDeque<(Instant, Packet)>,
     alarm: Alarm,
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub struct World {
-    course: Course,
+    timeline: Timeline,
     network: Network,
     gateways: Option<Gateways>,
-    /// Whether a gateway was given something and has not been drained.
+    /// Whether a gateway got input and has not been drained.
     undrained: [bool; 2],
     steering: Option<Steering>,
     bond_dida: Option<BondDida>,
     headers: Headers,
-    /// Whether steering node or DIDA were given something and have not been drained.
+    /// Whether steering node or DIDA got input and have not been drained.
     unsettled: bool,
     server_delay: Duration,
     /// To the customer, to the server.
@@ -92,9 +92,9 @@ pub struct World {
     slots: Vec<Slot>,
     /// When the scenario starts: the bond is up.
     zero: Instant,
-    /// What happens meanwhile, with the number of the link to which it does.
+    /// Events of the scenario, with the number of the link that each affects.
     events: Vec<(Action, usize)>,
-    /// Packets that applications have sent and nobody has carried yet.
+    /// Packets that applications have sent and that are not carried yet.
     outbox: Outbox,
     /// Packets that came out of gateways and links on their receiver's side.
     delivered: Vec<Packet>,
@@ -105,7 +105,7 @@ impl World {
     ///
     /// # Errors
     ///
-    /// What the simulator does not have, or gateways that do not reach each other.
+    /// The scenario needs something the simulator lacks, or the gateways do not reach each other.
     pub fn new(scenario: &Scenario, seed: u64, cipher: CipherChoice) -> Result<Self, WorldError> {
         if scenario.apps.len() > Packet::APPS_MAX {
             let (count, max) = (scenario.apps.len(), Packet::APPS_MAX);
@@ -117,7 +117,7 @@ impl World {
         let gateways = spec.map(|spec| Gateways::new(scenario, spec, cipher, &mut prng));
         let (steering, bond_dida, headers) = Self::steering_parts(scenario, &mut prng);
         let mut world = Self {
-            course: Course::default(),
+            timeline: Timeline::default(),
             network,
             gateways,
             undrained: [false; 2],
@@ -134,7 +134,7 @@ impl World {
             delivered: Vec::new(),
         };
         world.bring_bond_up()?;
-        world.zero = world.course.now;
+        world.zero = world.timeline.now;
         world.network.begin(scenario, world.zero)?;
         world.add_apps(scenario, &mut prng)?;
         world.add_events(scenario);
@@ -146,18 +146,18 @@ impl World {
         self.zero
     }
 
-    /// Lets everything happen that happens until `end`, that moment included.
+    /// Runs all events up to and including `end`.
     pub fn run_until(&mut self, end: Instant) {
-        while let Some((at, event)) = self.course.step(end) {
+        while let Some((at, event)) = self.timeline.step(end) {
             self.handle(at, event);
             self.settle();
         }
-        self.course.now = self.course.now.max(end);
+        self.timeline.now = self.timeline.now.max(end);
     }
 
     /// The digest of all that has happened.
     pub fn trace(&self) -> Trace {
-        self.course.trace
+        self.timeline.trace
     }
 
     /// The application of this number.
@@ -169,26 +169,26 @@ impl World {
         self.network.observe(link, way)
     }
 
-    /// What the gateway that sends this way says; `None` without a bond.
+    /// Status of the gateway that sends in this direction; `None` without a bond.
     pub(crate) fn bond_sender(&mut self, way: Way) -> Option<PeerStatus> {
         let side = if way == Way::Down { PROVIDER } else { CUSTOMER };
-        Some(self.gateways.as_mut()?.status(self.course.now, side))
+        Some(self.gateways.as_mut()?.status(self.timeline.now, side))
     }
 
-    /// Packets that both gateways dropped, for whatever reason.
+    /// Packets that both gateways dropped, for any reason.
     pub(crate) fn gateway_drops(&self) -> u64 {
         self.gateways.iter().map(|gateways| gateways.drops(0) + gateways.drops(1)).sum()
     }
 
     fn bring_bond_up(&mut self) -> Result<(), WorldError> {
         let Some(gateways) = &mut self.gateways else { return Ok(()) };
-        gateways.start(self.course.now);
+        gateways.start(self.timeline.now);
         self.undrained[CUSTOMER] = true;
         self.settle();
         let mut waited = SETTLE_TIME;
         loop {
             self.run_until(Instant::ZERO + waited);
-            let now = self.course.now;
+            let now = self.timeline.now;
             if self.gateways.as_mut().is_some_and(|gateways| gateways.are_up(now)) {
                 return Ok(());
             }
@@ -214,7 +214,7 @@ impl World {
                 Via::Mptcp => return Err(WorldError::Mptcp { app: spec.name.clone() }),
             };
             let mut alarm = Alarm::default();
-            alarm.set(app.poll_timeout(), Event::App(at), &mut self.course.queue);
+            alarm.set(app.poll_timeout(), Event::App(at), &mut self.timeline.queue);
             self.slots.push(Slot { app, carrier, alarm });
         }
         Ok(())
@@ -234,7 +234,7 @@ impl World {
             }
             Event::Gateway(side) => {
                 if let Some(gateways) = &mut self.gateways {
-                    let rings = gateways.handle_timeout(self.course.now, at, side);
+                    let rings = gateways.handle_timeout(self.timeline.now, at, side);
                     self.undrained[side] |= rings;
                 }
             }
@@ -243,19 +243,19 @@ impl World {
             Event::App(number) => {
                 let Slot { app, alarm, .. } = &mut self.slots[number];
                 if alarm.rings(at) {
-                    if app.poll_timeout().is_some_and(|due| due <= self.course.now) {
-                        app.handle_timeout(self.course.now, &mut self.outbox);
+                    if app.poll_timeout().is_some_and(|due| due <= self.timeline.now) {
+                        app.handle_timeout(self.timeline.now, &mut self.outbox);
                     }
-                    alarm.set(app.poll_timeout(), Event::App(number), &mut self.course.queue);
+                    alarm.set(app.poll_timeout(), Event::App(number), &mut self.timeline.queue);
                 }
             }
         }
     }
 
-    /// Carries on until nobody has anything left to do at this moment.
+    /// Runs until nothing is left to do at this moment.
     fn settle(&mut self) {
         loop {
-            // What leaves adds nothing to the outbox, what approaches nothing to what is delivered.
+            // `leave` adds nothing to the outbox, and `approach` nothing to `delivered`.
             for at in 0..self.outbox.len() {
                 self.leave(self.outbox[at]);
             }
@@ -264,8 +264,8 @@ impl World {
                 if core::mem::take(&mut self.undrained[side])
                     && let Some(gateways) = &mut self.gateways
                 {
-                    let (course, network) = (&mut self.course, &mut self.network);
-                    gateways.drain(course, side, network, &mut self.delivered);
+                    let (timeline, network) = (&mut self.timeline, &mut self.network);
+                    gateways.drain(timeline, side, network, &mut self.delivered);
                 }
             }
             for at in 0..self.delivered.len() {
@@ -280,7 +280,7 @@ impl World {
     }
 
     fn empty_link(&mut self, direction: usize) {
-        while let Some((link, way, load)) = self.network.poll(&mut self.course, direction) {
+        while let Some((link, way, load)) = self.network.poll(&mut self.timeline, direction) {
             match load {
                 Load::Plain(packet) => self.delivered.push(packet),
                 Load::Numbered(packet, client, number) => {
@@ -290,7 +290,7 @@ impl World {
                 Load::Datagram(mut datagram) => {
                     let side = if way == Way::Down { CUSTOMER } else { PROVIDER };
                     if let Some(gateways) = &mut self.gateways {
-                        gateways.handle_datagram(self.course.now, side, link, &mut datagram);
+                        gateways.handle_datagram(self.timeline.now, side, link, &mut datagram);
                         self.undrained[side] = true;
                     }
                     self.network.reuse(datagram);
@@ -300,7 +300,7 @@ impl World {
     }
 
     fn empty_server_wire(&mut self, wire: usize) {
-        let now = self.course.now;
+        let now = self.timeline.now;
         loop {
             let packets = &mut self.server_wires[wire].packets;
             if packets.front().is_none_or(|(due, _)| *due > now) {
@@ -314,7 +314,7 @@ impl World {
         }
         let ServerWire { packets, alarm } = &mut self.server_wires[wire];
         let next = packets.front().map(|(due, _)| *due);
-        alarm.set(next, Event::ServerWire(wire), &mut self.course.queue);
+        alarm.set(next, Event::ServerWire(wire), &mut self.timeline.queue);
     }
 
     /// A packet leaves its host.
@@ -326,7 +326,7 @@ impl World {
         }
     }
 
-    /// A packet comes out of gateway or link on its receiver's side.
+    /// A packet comes out of a gateway or link on its receiver's side.
     fn approach(&mut self, packet: Packet) {
         match packet.to {
             End::Customer => self.arrive(packet),
@@ -342,10 +342,10 @@ impl World {
             };
         }
         let wire = usize::from(packet.to == End::Server);
-        let due = self.course.now + self.server_delay;
+        let due = self.timeline.now + self.server_delay;
         let ServerWire { packets, alarm } = &mut self.server_wires[wire];
         packets.push_back((due, packet));
-        alarm.set(Some(due), Event::ServerWire(wire), &mut self.course.queue);
+        alarm.set(Some(due), Event::ServerWire(wire), &mut self.timeline.queue);
     }
 
     /// A packet reaches the gateway or the bare link on its sender's side.
@@ -356,7 +356,7 @@ impl World {
         };
         match self.slots[packet.app].carrier {
             Carrier::Link(link) => {
-                self.network.send(&mut self.course, link, way, Load::Plain(packet));
+                self.network.send(&mut self.timeline, link, way, Load::Plain(packet));
             }
             Carrier::Steer if way == Way::Down => self.steer(packet),
             Carrier::Steer => self.send_up_primary(packet),
@@ -366,7 +366,7 @@ impl World {
                 }
                 let gateways = self.gateways.as_mut();
                 let gateways = gateways.expect("a checked scenario uses a bond if there is one");
-                gateways.handle_packet(self.course.now, side, &packet);
+                gateways.handle_packet(self.timeline.now, side, &packet);
                 self.undrained[side] = true;
             }
         }
@@ -376,14 +376,14 @@ impl World {
     fn arrive(&mut self, packet: Packet) {
         self.note(&packet);
         let Slot { app, alarm, .. } = &mut self.slots[packet.app];
-        app.handle_packet(self.course.now, &packet, &mut self.outbox);
-        alarm.set(app.poll_timeout(), Event::App(packet.app), &mut self.course.queue);
+        app.handle_packet(self.timeline.now, &packet, &mut self.outbox);
+        alarm.set(app.poll_timeout(), Event::App(packet.app), &mut self.timeline.queue);
     }
 
     fn note(&mut self, packet: &Packet) {
         let stream = (packet.app as u64) << 32 | u64::from(packet.stream);
         let words = [stream, packet.number.into(), packet.bytes.into()];
-        self.course.trace.note(self.course.now, words);
+        self.timeline.trace.note(self.timeline.now, words);
     }
 }
 

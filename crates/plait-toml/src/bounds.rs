@@ -1,4 +1,4 @@
-//! Which numbers an option may have.
+//! The numbers that an option may have.
 
 use crate::problem::Problem;
 use crate::tree::Node;
@@ -6,9 +6,9 @@ use crate::tree::Node;
 /// Numbers that an option may have, with their unit (empty for none).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bounds {
-    /// The smallest, or what all are above when `low_is_included` does not hold.
+    /// The smallest; without `low_is_included` all are above it.
     pub low: f64,
-    /// Whether `low` itself will do.
+    /// Whether `low` itself is allowed.
     pub low_is_included: bool,
     /// The largest.
     pub high: f64,
@@ -25,19 +25,19 @@ impl Bounds {
         Self { low, low_is_included: true, high, unit }
     }
 
-    /// Above zero, however little, to `high`.
+    /// Above zero, to `high`.
     pub const fn above_zero(high: f64) -> Self {
         let unit = "(a fraction will do, zero will not)";
         Self { low: 0.0, low_is_included: false, high, unit }
     }
 
-    /// Whether a number lies within; one that is not a number does not.
+    /// Whether a number lies within; NaN does not.
     pub fn hold(self, number: f64) -> bool {
         let above_low = if self.low_is_included { number >= self.low } else { number > self.low };
         above_low && number <= self.high
     }
 
-    /// What to say of `value`, which lies outside.
+    /// The problem of `value`, which lies outside.
     pub fn problem(self, value: impl Into<String>) -> Problem {
         let Self { low, high, unit, .. } = self;
         let space = if unit.is_empty() { "" } else { " " };

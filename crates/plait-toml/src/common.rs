@@ -1,4 +1,4 @@
-//! Options that several kinds of section have, each declared once; the section says where its value
+//! Options shared by several kinds of section, each declared once; the section says where its value
 //! goes.
 
 use plait_proto::steer::{Granularity, NoPolicy, Policy};
@@ -46,14 +46,14 @@ pub fn state_file_of(said: Option<&str>, tun: &str) -> String {
     said.map_or_else(|| format!("{STATES}/{tun}.json"), str::to_owned)
 }
 
-/// Whom a daemon becomes.
+/// The user that a daemon becomes.
 pub const fn user<C>(at: fn(&mut C) -> &mut Option<String>) -> Field<C, Maybe<Parsed<String>>> {
     let meaning = "plait becomes this user of `/etc/passwd` once all is set up";
     let form = Maybe(Parsed { told: "name", read: names::user });
     Field::new("user", meaning, form, at).absent("stays who it is")
 }
 
-/// Whether a daemon shuts itself in.
+/// Whether a daemon enters its sandbox.
 pub const fn sandbox<C>(at: fn(&mut C) -> &mut bool) -> Field<C, Flag> {
     let meaning = "files and system calls that the running program does not need are out of its \
                    reach, by Landlock and seccomp, where the kernel has them";
@@ -75,17 +75,17 @@ pub const fn inner_mtu<C>(
     Field::new(name, "largest inner packet", Maybe(Whole::new(516, 9000, "bytes")), at)
 }
 
-/// A way's price class.
+/// The price class of a path or attachment.
 pub const fn price<C>(at: fn(&mut C) -> &mut u8) -> Field<C, Whole<u8>> {
     Field::new("price", "price class; cheaper first", Whole::new(0, 255, ""), at)
 }
 
-/// A way's share.
+/// The weight of a path or attachment.
 pub const fn weight<C>(at: fn(&mut C) -> &mut u16) -> Field<C, Whole<u16>> {
     Field::new("weight", "share, for `fixed`", Whole::new(1, 65_535, ""), at)
 }
 
-/// Which attachment of a client gets how much.
+/// How packets are shared out over a client's attachments.
 pub const fn policy<C>(at: fn(&mut C) -> &mut Policy) -> Field<C, PolicyForm> {
     Field::new("policy", "which attachment gets how much", PolicyForm, at)
 }
@@ -96,7 +96,7 @@ pub const fn per<C>(at: fn(&mut C) -> &mut Granularity) -> Field<C, PerForm> {
     Field::new("per", meaning, PER, at)
 }
 
-/// What stays on the primary.
+/// How many packets of a flow stay on the primary.
 pub const fn first_packets<C>(at: fn(&mut C) -> &mut u32) -> Field<C, Whole<u32>> {
     let meaning = "so many packets of a flow stay on the primary at first";
     Field::new("first_packets", meaning, Whole::new(0, 1_000_000, "packets"), at)

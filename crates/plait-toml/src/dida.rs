@@ -12,8 +12,7 @@ use crate::{Bounds, Problem, Section, Value};
 const HOLD_MAX_MS: u32 = 60_000;
 const MILLIS: FineMillis = FineMillis { high: HOLD_MAX_MS };
 
-/// Reads the section; `None` when it is absent. What it returns is of use only when no problem was
-/// noted.
+/// Reads the section; `None` when it is absent. Use what it returns only when no problem was noted.
 pub fn read(mut section: Section<'_>) -> Option<DidaConfig> {
     if !section.is_present() {
         return None;

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a file, each finding at its place.
+//! Everything that is wrong with a file, each error with its place.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -38,12 +38,12 @@ impl fmt::Display for Label<'_> {
     }
 }
 
-/// Everything that is wrong, in the order of files and lines, each finding once; never empty.
+/// Everything that is wrong, by file and line, each error once; never empty.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Errors(Vec<Error>);
 
 impl Errors {
-    /// Wraps what was found; `None` when nothing was.
+    /// Wraps the errors found; `None` without any.
     pub fn new(mut errors: Vec<Error>) -> Option<Self> {
         errors.sort_by(|a, b| a.place.cmp(&b.place));
         let mut once: Vec<Error> = Vec::new();
@@ -109,7 +109,7 @@ impl Problems {
     ///
     /// # Panics
     ///
-    /// Nothing was read and nothing noted: whoever cannot build a value notes why.
+    /// Nothing was read and nothing noted: code that cannot build a value must note why.
     pub fn finish<T>(self, read: Option<T>) -> Result<T, Errors> {
         match (Errors::new(self.found.into_inner()), read) {
             (None, Some(read)) => Ok(read),

@@ -1,4 +1,4 @@
-//! What the values of an option may be: how they are read, written and told.
+//! The form of an option's values: how they are read, written and described.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::section::Section;
 #[cfg(test)]
 use crate::testing::Random;
 
-/// What the values of an option may be.
+/// The form of an option's values.
 pub trait Form {
-    /// What a value is to the program.
+    /// The program's type for a value.
     type Value;
 
     /// Reads an option that stands in the file; `None` when a problem was noted.
@@ -26,12 +26,12 @@ pub trait Form {
     /// Unit and range, for the guide.
     fn told(&self) -> String;
 
-    /// Some value, for the option of this name.
+    /// A random value, for the option of this name.
     #[cfg(test)]
     fn any(&self, name: &str, random: &mut Random) -> Self::Value;
 }
 
-/// What a value of a form is to the program.
+/// The program's type for a form's values.
 pub type ValueOf<F> = <F as Form>::Value;
 
 /// `true` or `false`.
@@ -180,7 +180,7 @@ pub struct FineMillis {
 }
 
 impl FineMillis {
-    /// A time as it is written: whole where it is.
+    /// A time as it is written: a whole number where it is one.
     pub(crate) fn written(time: Duration) -> Toml {
         let nanos = time.as_nanos();
         match i64::try_from(nanos / 1_000_000) {
@@ -270,12 +270,12 @@ impl<T: Copy> Form for Named<T> {
     }
 }
 
-/// A text that stands for a `T`.
+/// A text that is parsed into a `T`.
 #[derive(Debug)]
 pub struct Parsed<T> {
-    /// What it looks like, for the guide.
+    /// Its form, for the guide.
     pub told: &'static str,
-    /// Understands it.
+    /// Parses it.
     pub read: fn(&str) -> Result<T, Problem>,
 }
 
@@ -305,12 +305,12 @@ impl<T: Display> Form for Parsed<T> {
     }
 }
 
-/// A text or a list of texts, each of which stands for a `T`.
+/// A text or a list of texts, each of which is parsed into a `T`.
 #[derive(Debug)]
 pub struct List<T> {
-    /// What it looks like, for the guide.
+    /// Its form, for the guide.
     pub told: &'static str,
-    /// Understands one.
+    /// Parses one.
     pub read: fn(&str) -> Result<T, Problem>,
 }
 
@@ -367,7 +367,7 @@ impl Form for WholeList {
     }
 }
 
-/// What may be left out, and then has no value.
+/// An option that may be left out, and then has no value.
 #[derive(Debug)]
 pub struct Maybe<F>(pub F);
 

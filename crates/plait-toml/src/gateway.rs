@@ -1,5 +1,5 @@
-//! A gateway's file: `[gateway]`, `[[path]]` and `[[peer]]` as they stand in it, read and written.
-//! The sections that tell how bonds behave are [`crate::tuning`]'s.
+//! Reads and writes a gateway's file: its sections `[gateway]`, `[[path]]` and `[[peer]]`. The
+//! sections for how bonds behave are in [`crate::tuning`].
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -61,13 +61,13 @@ pub struct Gateway {
     pub routes: bool,
     /// Unix socket that answers `plait status`.
     pub control_socket: Option<String>,
-    /// What outlives the daemon.
+    /// File for state kept across restarts.
     pub state_file: Option<String>,
-    /// Whom the daemon becomes once all is set up.
+    /// The user that the daemon becomes once all is set up.
     pub user: Option<String>,
-    /// Whether the daemon puts what it does not need out of its reach.
+    /// Whether the daemon enters a sandbox without access to what it does not need.
     pub sandbox: bool,
-    /// Whether key files may be such as others can read or write.
+    /// Whether other users may be able to read or write key files.
     pub allow_open_key_files: bool,
     /// Whether the host is made to forward packets while the gateway runs.
     pub forward: bool,
@@ -110,7 +110,7 @@ const TUN: Field<Gateway, Parsed<String>> = common::tun(|gateway| &mut gateway.t
 const CONTROL_SOCKET: Field<Gateway, Maybe<Parsed<String>>> =
     common::control_socket(|gateway| &mut gateway.control_socket);
 
-/// What tells where the control socket is.
+/// The options that determine the control socket.
 pub const SOCKET: Options<Gateway> = &[&TUN, &CONTROL_SOCKET];
 
 /// The options of `[gateway]`.
@@ -185,8 +185,8 @@ const PORT: Whole<u16> = Whole::new(1, 65_535, "");
 /// `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Path {
-    /// Interface that the path's socket is bound to; ends in `*` when it stands for every interface
-    /// whose name begins so.
+    /// Interface that the path's socket is bound to; with a final `*`, every interface whose name
+    /// begins so.
     pub interface: Option<String>,
     /// Local address that the path's socket is bound to.
     pub address: Option<IpAddr>,
@@ -198,11 +198,11 @@ pub struct Path {
     pub weight: u16,
     /// Carries data only while no other link does.
     pub standby: bool,
-    /// Each byte costs: the link's paths sleep while the bond is idle.
+    /// Each byte costs money: the link's paths sleep while the bond is idle.
     pub metered: bool,
     /// Bytes that it may carry in a month, both directions together, at the IP layer.
     pub quota: Option<u64>,
-    /// First day of the month's count, so that every month has it.
+    /// First day of the month's count, a day that every month has.
     pub quota_day: Option<u8>,
 }
 
@@ -286,7 +286,7 @@ fn address(text: &str) -> Result<IpAddr, Problem> {
     })
 }
 
-/// Notes what of a `[[path]]` does not go together.
+/// Notes options of a `[[path]]` that contradict each other.
 pub fn check_path(section: &Section<'_>, path: &Path) {
     if path.quota_day.is_some() && !section.holds_any(&["quota"]) {
         let help = "add `quota = \"20 GB\"`, or remove it";
@@ -304,15 +304,15 @@ pub fn check_path(section: &Section<'_>, path: &Path) {
 pub struct Peer {
     /// The peer's identity.
     pub public_key: String,
-    /// Where the key mixed into the handshake is.
+    /// File of the key mixed into the handshake.
     pub preshared_key_file: Option<String>,
-    /// Where the peer listens; empty when it is the peer that calls.
+    /// Where the peer listens; empty when the peer calls.
     pub endpoint: Vec<Endpoint>,
     /// Inner networks behind the peer; host bits may be set.
     pub allowed_ips: Vec<Cidr>,
     /// An idle path sends a datagram this often.
     pub keepalive: Duration,
-    /// Whether the peer may measure the bond, when its section says so.
+    /// Whether the peer may measure the bond; `None` when its section does not say.
     pub measure: Option<bool>,
 }
 

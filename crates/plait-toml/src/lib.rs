@@ -1,15 +1,16 @@
-//! The options of plait's files: each declared once, read, written and told in the guide; every
-//! mistake named at its place: file and line, option, what is wrong, what was expected. Gateways'
-//! and steering nodes' configurations and scenarios are all read through it. It is given texts;
-//! reading files is its caller's business.
+//! The options of plait's files: each declared once, for reading, writing and the guide; every
+//! mistake reported with its place: file and line, option, what is wrong, what was expected.
+//! Configurations of gateways and steering nodes, and scenarios, are all read through it. It takes
+//! texts; its callers read the files.
 //!
-//! - [`tree`]: a text as values that know where they come from.
-//! - [`section`]: takes options out of a table, typed and within [`bounds`], and tells which ones
-//!   nobody asked for.
-//! - [`problem`]: what can be wrong with an option; [`error`]: that, at a [`place`], and all of it.
-//! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: what texts stand for.
-//! - [`gateway`], [`node`]: the options of these files; [`tuning`], [`dida`]: sections that several
-//!   kinds of file have; [`common`]: options that several sections have.
+//! - [`tree`]: a text as a tree of values, each with its place.
+//! - [`section`]: takes options out of a table, typed and within [`bounds`], and reports unknown
+//!   ones.
+//! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
+//!   errors of a file.
+//! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
+//! - [`gateway`], [`node`]: the options of these files; [`tuning`], [`dida`]: sections shared by
+//!   several kinds of file; [`common`]: options shared by several sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]

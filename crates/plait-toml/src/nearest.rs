@@ -1,6 +1,6 @@
 //! The known word that a misspelt one resembles.
 
-/// The known word that a slip of the finger would turn into `word`.
+/// The known word of which `word` may be a misspelling.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let slips_max = (word.chars().count() / 3).clamp(1, 3);
     let (slips, best) =

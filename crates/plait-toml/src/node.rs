@@ -1,5 +1,5 @@
-//! A steering node's file: `[node]`, `[[client]]` and `[[client.attachment]]` as they stand in it,
-//! read and written. `[dida]` is [`crate::dida`]'s.
+//! Reads and writes a steering node's file: its sections `[node]`, `[[client]]` and
+//! `[[client.attachment]]`. `[dida]` is in [`crate::dida`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -49,23 +49,23 @@ impl NodeFile {
 /// `[node]`: the node itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
-    /// Which attachment gets how much.
+    /// How packets are shared out over attachments.
     pub policy: Policy,
     /// Whether packets or flows are steered.
     pub granularity: Granularity,
-    /// So many packets of a flow stay on the primary at first.
+    /// How many packets of a flow stay on the primary at first.
     pub first_packets: u32,
     /// What happens to packets that are not TCP.
     pub other: OtherTraffic,
-    /// What happens to packets of no known client.
+    /// What happens to packets that belong to no known client.
     pub unknown: UnknownClient,
     /// Whether attachments are probed.
     pub probes: bool,
-    /// How they are.
+    /// How attachments are probed.
     pub probe: ProbeConfig,
-    /// So many flows of a client are remembered.
+    /// How many flows of a client are remembered.
     pub flows_per_client_max: u32,
-    /// A flow without packets for so long is forgotten.
+    /// A flow that has no packets for this long is forgotten.
     pub flow_idle: Duration,
     /// Name of the TUN device.
     pub tun: String,
@@ -75,13 +75,13 @@ pub struct Node {
     pub mtu: Option<u16>,
     /// Whether the host is made to forward packets while the node runs.
     pub forward: bool,
-    /// Whom the node becomes once all is set up.
+    /// The user that the node becomes once all is set up.
     pub user: Option<String>,
-    /// Whether the daemon puts what it does not need out of its reach.
+    /// Whether the daemon enters a sandbox without access to what it does not need.
     pub sandbox: bool,
     /// Unix socket that answers `plait status`.
     pub control_socket: Option<String>,
-    /// What is to be undone after a crash.
+    /// File with the changes to undo after a crash.
     pub state_file: Option<String>,
 }
 
@@ -114,7 +114,7 @@ const TUN: Field<Node, Parsed<String>> = common::tun(|node| &mut node.tun);
 const CONTROL_SOCKET: Field<Node, Maybe<Parsed<String>>> =
     common::control_socket(|node| &mut node.control_socket);
 
-/// What tells where the control socket is.
+/// The options that determine the control socket.
 pub const SOCKET: Options<Node> = &[&TUN, &CONTROL_SOCKET];
 
 /// The options of `[node]`.
@@ -175,7 +175,7 @@ pub const NODE: Options<Node> = &[
         |node: &mut Node| &mut node.flow_idle,
     ),
     &TUN,
-    // Above the tables with names, and below the rule that leads to the table `main`.
+    // Above the named tables, and below the rule that leads to the table `main`.
     &Field::new(
         "table",
         "first of three routing tables and of ten priorities of rules",
@@ -210,7 +210,7 @@ const PROBES: Only<Node> = Only {
 pub struct Client {
     /// Name for status and logs.
     pub name: String,
-    /// The primary addresses: those the world sends to.
+    /// The primary addresses: those known to the outside.
     pub address: Addresses,
     /// The attachments; the first is the primary.
     pub attachments: Vec<Attachment>,

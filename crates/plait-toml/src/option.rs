@@ -1,5 +1,5 @@
-//! One declaration per option: its name, what it is, what its values may be, and where they go.
-//! From it come the option's reader, its writer and its row in the guide; the default is that of
+//! One declaration per option: its name, its meaning, the form of its values, and where they go.
+//! From it come the option's reader, its writer and its row in the guide; the default comes from
 //! the section's own type. A section is a list of [`Field`]s.
 
 use crate::form::{Form, ValueOf};
@@ -23,14 +23,15 @@ pub struct Field<C, F: Form> {
     only: Option<Only<C>>,
 }
 
-/// An option that acts only where another one says so.
+/// For an option that takes effect only with certain values of another.
 #[derive(Debug)]
 pub struct Only<C> {
     /// The option that decides.
     pub decided_by: &'static str,
-    /// What stands against it, as in `algorithm = "fixed"`; `None` where the option acts.
+    /// The setting that prevents it, as in `algorithm = "fixed"`; `None` where the option takes
+    /// effect.
     pub against: fn(&C) -> Option<String>,
-    /// Where the option acts.
+    /// Where the option takes effect.
     pub belongs_to: &'static str,
 }
 
@@ -45,7 +46,7 @@ impl<C, F: Form> Field<C, F> {
         Self { name, meaning, form, at, required: None, absent: None, range: None, only: None }
     }
 
-    /// It must be there, as in `example`.
+    /// Makes it required; `example` is shown when it is missing.
     #[must_use]
     pub const fn required(mut self, example: &'static str) -> Self {
         self.required = Some(example);
@@ -53,21 +54,21 @@ impl<C, F: Form> Field<C, F> {
         self
     }
 
-    /// What holds when it is absent, where the default alone does not say it.
+    /// Describes the case that it is absent, when the default alone does not.
     #[must_use]
     pub const fn absent(mut self, told: &'static str) -> Self {
         self.absent = Some(told);
         self
     }
 
-    /// Which values it may have, where its form alone does not say it.
+    /// Describes its values, when its form alone does not.
     #[must_use]
     pub const fn range(mut self, told: &'static str) -> Self {
         self.range = Some(told);
         self
     }
 
-    /// Where it acts; elsewhere it is an error.
+    /// Restricts where it takes effect; elsewhere it is an error.
     #[must_use]
     pub const fn only(mut self, only: Only<C>) -> Self {
         self.only = Some(only);
@@ -75,12 +76,12 @@ impl<C, F: Form> Field<C, F> {
     }
 }
 
-/// A [`Field`], whatever its values are.
+/// A [`Field`] with values of any form.
 pub trait Declared<C> {
     /// Its name in the file.
     fn name(&self) -> &'static str;
 
-    /// Where it acts; `None`: everywhere.
+    /// Where it takes effect; `None`: everywhere.
     fn only(&self) -> Option<&Only<C>>;
 
     /// Reads it if it stands in the file; `false` when a problem was noted.
@@ -92,7 +93,7 @@ pub trait Declared<C> {
     /// Meaning, unit and range, and default, for the guide.
     fn told(&self, default: &mut C) -> [String; 3];
 
-    /// Gives it some value that it may have.
+    /// Gives it a random allowed value.
     #[cfg(test)]
     fn vary(&self, of: &mut C, random: &mut Random);
 }
@@ -138,8 +139,8 @@ impl<C, F: Form> Declared<C> for Field<C, F> {
     }
 }
 
-/// Reads the options of a section, and names those that are wrong or missing. What else stands
-/// there is left to [`Section::finish`].
+/// Reads the options of a section, and returns the names of those that are wrong or missing.
+/// Unknown options are left to [`Section::finish`].
 pub fn read<C>(options: Options<C>, section: &mut Section<'_>, into: &mut C) -> Vec<&'static str> {
     let read = |option: &&&dyn Declared<C>| !option.read(section, into);
     let wrong: Vec<_> = options.iter().filter(read).map(|option| option.name()).collect();
@@ -154,7 +155,8 @@ pub fn read<C>(options: Options<C>, section: &mut Section<'_>, into: &mut C) -> 
     wrong
 }
 
-/// Writes a section: every option that acts and has a value, so that no default has a say.
+/// Writes a section: every option that takes effect and has a value, so that it relies on no
+/// default.
 pub fn write<C: Clone>(out: &mut String, header: &str, options: Options<C>, of: &C) {
     let separator = if out.is_empty() { "" } else { "\n" };
     out.push_str(&format!("{separator}{header}\n"));
@@ -187,7 +189,7 @@ pub fn table<C: Default>(options: Options<C>) -> String {
     )
 }
 
-/// The table of those of a section's options that act with this setting alone.
+/// The table of those of a section's options that take effect only with this setting.
 pub fn table_of<C: Default>(options: Options<C>, setting: &str) -> String {
     let acts =
         |option: &&&dyn Declared<C>| option.only().is_some_and(|only| only.belongs_to == setting);
@@ -210,8 +212,8 @@ fn rows<'a, C: Default + 'a>(
     out
 }
 
-/// A page of the guide with a section's table as its options make it: the first table after the
-/// line `heading` is replaced.
+/// A page of the guide with a section's table made from its options: it replaces the first table
+/// after the line `heading`.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 
 use crate::nearest::nearest;
 
-/// What is wrong with an option; its text says what, [`Problem::help`] what to do.
+/// What is wrong with an option: its text says it, [`Problem::help`] says what to do.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Problem {
     /// The text is not TOML.
@@ -32,12 +32,12 @@ pub enum Problem {
         /// What stands there.
         found: String,
     },
-    /// A number that cannot be.
+    /// A number that is out of range.
     #[error("{value} is out of range")]
     Range {
         /// The number.
         value: String,
-        /// Which numbers can be.
+        /// The numbers that are allowed.
         expected: String,
     },
     /// A word that is not one of the few.
@@ -50,7 +50,7 @@ pub enum Problem {
         /// The choices.
         known: Vec<String>,
     },
-    /// An option without effect beside another.
+    /// An option that has no effect because of another.
     #[error("has no effect with {setting}")]
     NoEffect {
         /// The other option.
@@ -58,7 +58,8 @@ pub enum Problem {
         /// Where the option would have an effect.
         belongs_to: &'static str,
     },
-    /// What only the file's own kind can tell, such as options that do not go together.
+    /// What only the reader of this kind of file can tell, such as options that contradict each
+    /// other.
     #[error("{text}")]
     Special {
         /// What is wrong.
@@ -69,7 +70,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What only the file's own kind can tell: what is wrong, and what to do.
+    /// What only the reader of this kind of file can tell: what is wrong, and what to do.
     pub fn new(text: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Special { text: text.into(), help: help.into() }
     }

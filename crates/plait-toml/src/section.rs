@@ -1,7 +1,7 @@
 //! Takes options out of a table, one by one, and notes every problem with its place.
 //!
-//! A [`Section`] knows the options that it was asked for; whatever else stands there is an unknown
-//! option. It does not know what the options mean.
+//! A [`Section`] records the options that it was asked for; every other one in the file is unknown.
+//! It does not know what the options mean.
 
 use crate::error::Problems;
 use crate::nearest::nearest;
@@ -17,7 +17,7 @@ mod values;
 #[derive(Debug)]
 pub struct Section<'a> {
     problems: &'a Problems,
-    /// What stands before an option's name in messages, such as `[[app]] rate.`.
+    /// The prefix of an option's name in messages, such as `[[app]] rate.`.
     prefix: String,
     place: Place,
     entries: Option<&'a Table>,
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         Self { problems: self.problems, prefix, place, entries, asked: Vec::new() }
     }
 
-    /// Sections in double brackets; an item that is none is noted and left out.
+    /// Sections in double brackets; an item that is not a section is noted and left out.
     pub fn many(&mut self, key: &'static str) -> Vec<Self> {
         let Some(found) = self.get(key) else { return Vec::new() };
         let option = match self.prefix.strip_suffix("] ") {
@@ -106,7 +106,7 @@ impl<'a> Section<'a> {
         table.iter().map(section).collect()
     }
 
-    /// Whether nothing that was noted so far, here or elsewhere, is wrong.
+    /// Whether no problem was noted so far, here or elsewhere.
     pub fn is_right_so_far(&self) -> bool {
         self.problems.none_found()
     }
@@ -121,7 +121,7 @@ impl<'a> Section<'a> {
         self.entries.is_some()
     }
 
-    /// Whether the file holds any of the options, be its value right or wrong.
+    /// Whether the file holds any of the options, with a right or wrong value.
     pub fn holds_any(&self, keys: &[&str]) -> bool {
         self.entries.is_some_and(|entries| keys.iter().any(|key| entries.contains_key(*key)))
     }
@@ -132,7 +132,7 @@ impl<'a> Section<'a> {
         entry.map_or_else(|| self.place.clone(), |entry| entry.node.place.clone())
     }
 
-    /// A value whatever it is.
+    /// A value of any type.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Node> {
         self.know(&[key]);
         self.entries.and_then(|entries| entries.get(key)).map(|entry| &entry.node)
@@ -165,12 +165,12 @@ impl<'a> Section<'a> {
         self.problem_at(&self.place_of(key), key, problem);
     }
 
-    /// Notes a problem whose place is another than the option's own.
+    /// Notes a problem at another place than the option's own.
     pub fn problem_at(&self, place: &Place, key: &str, problem: impl Into<Problem>) {
         self.problems.add(place, self.option(key), problem);
     }
 
-    /// Notes the options that were given but cannot act under `setting`.
+    /// Notes the options that were given but have no effect with `setting`.
     pub fn no_effect(&mut self, keys: &[&'static str], setting: &str, belongs_to: &'static str) {
         for key in keys {
             if self.get(key).is_some() {
@@ -215,7 +215,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What an unknown word at a file's top stands for.
+/// Whether an unknown word at a file's top is an option or a section.
 fn kind_of(node: &Node) -> &'static str {
     match &node.value {
         Value::Table(_) => "section",

@@ -1,4 +1,4 @@
-//! For tests: sections with values by chance.
+//! For tests: sections with random values.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::option::{Options, read, write};
 use crate::{Place, Problems, Section};
 
-/// Numbers by chance (splitmix64).
+/// Random numbers (splitmix64).
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -19,7 +19,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % high.saturating_add(1)
     }
 
-    /// From `low` to `high`, both among them.
+    /// From `low` to `high`, both included.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         let spread = high.abs_diff(low);
         let ends = [low, high];
@@ -29,7 +29,7 @@ impl Random {
         }
     }
 
-    /// What a text that the option of this name may have stands for.
+    /// The parsed value of a random text that the option of this name may have.
     pub fn text_of<T>(&mut self, name: &str, read: fn(&str) -> Result<T, crate::Problem>) -> T {
         let texts: &[&'static str] = match name {
             "tun" | "interface" => &["plait0", "a-b.c_d", "wan@if2"],
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// Gives every option that acts some value, writes the section and reads it again.
+/// Gives every option that takes effect a random value, writes the section and reads it again.
 pub fn round_trip<C>(seed: u64, options: Options<C>, default: C)
 where
     C: Clone + Default + PartialEq + Debug,

@@ -1,5 +1,5 @@
-//! A TOML text as an owned tree in which each value knows where it comes from, so that values from
-//! elsewhere can take the place of the text's before anything is checked.
+//! A TOML text as an owned tree in which each value has its place, so that values from elsewhere
+//! can replace the text's before anything is checked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub struct Node {
     pub value: Value,
 }
 
-/// What TOML can say.
+/// The kinds of TOML value.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A text.
@@ -35,7 +35,7 @@ pub enum Value {
     Float(f64),
     /// `true` or `false`.
     Boolean(bool),
-    /// A date or time, as written; no option is one.
+    /// A date or time, as written; no option takes one.
     Time(String),
     /// A list.
     List(Vec<Node>),
@@ -51,7 +51,7 @@ pub type Table = BTreeMap<String, Entry>;
 pub struct Entry {
     /// Where the key stands.
     pub key_place: Place,
-    /// What it stands for.
+    /// The value.
     pub node: Node,
 }
 
@@ -106,7 +106,8 @@ impl Node {
 /// The text is not TOML: the first line that is wrong.
 pub fn parse(file: &Path, text: &str) -> Result<Table, Error> {
     let file: Arc<Path> = file.into();
-    let place = |offset| Place::Line(file.clone(), line_at(text, offset));
+    let lines = Lines::of(text);
+    let place = |offset| Place::Line(file.clone(), lines.line_at(offset));
     match DeTable::parse(text) {
         Ok(document) => Ok(table(document.get_ref(), &place)),
         Err(error) => {
@@ -116,16 +117,25 @@ pub fn parse(file: &Path, text: &str) -> Result<Table, Error> {
     }
 }
 
-/// Reads a text that has one place as a whole; `None` when it is not TOML.
+/// Reads a text whose values all have one place; `None` when it is not TOML.
 pub fn parse_at(place: &Place, text: &str) -> Option<Table> {
     let document = DeTable::parse(text).ok()?;
     Some(table(document.get_ref(), &|_| place.clone()))
 }
 
-/// The line, counted from 1, of a byte offset.
-fn line_at(text: &str, offset: usize) -> usize {
-    let before = &text.as_bytes()[..offset.min(text.len())];
-    before.iter().filter(|byte| **byte == b'\n').count() + 1
+/// Where a text's lines begin, in bytes.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self([0].into_iter().chain(ends.map(|(at, _)| at + 1)).collect())
+    }
+
+    /// The line, counted from 1, of a byte offset.
+    fn line_at(&self, offset: usize) -> usize {
+        self.0.partition_point(|begin| *begin <= offset)
+    }
 }
 
 fn table(from: &DeTable<'_>, place: &impl Fn(usize) -> Place) -> Table {
@@ -159,7 +169,8 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one() {
-        let lines = [0, 1, 2, 4, 9].map(|offset| line_at("a\nb\n", offset));
+        let text = Lines::of("a\nb\n");
+        let lines = [0, 1, 2, 4, 9].map(|offset| text.line_at(offset));
         assert_eq!(lines, [1, 1, 2, 3, 3]);
     }
 

@@ -18,7 +18,7 @@ use crate::section::Section;
 pub struct Tuning {
     /// Picks the path of each packet that this gateway sends.
     pub scheduler: SchedulerConfig,
-    /// The controller of each path over which this gateway sends; `None` in an open loop.
+    /// The controller of each path over which this gateway sends; `None`: open loop.
     pub congestion: Option<ControllerConfig>,
     /// Which packets wait for which at the peer's egress.
     pub order: Order,
@@ -44,7 +44,7 @@ impl Tuning {
 }
 
 impl From<SchedulerConfig> for Tuning {
-    /// A scheduler with what goes with it by default.
+    /// A scheduler with the defaults that belong to it.
     fn from(scheduler: SchedulerConfig) -> Self {
         Self {
             congestion: scheduler.algorithm.default_congestion(),
@@ -62,7 +62,7 @@ impl Default for Tuning {
     }
 }
 
-/// Reads the sections. What it returns is of use only when no problem was noted.
+/// Reads the sections. Use what it returns only when no problem was noted.
 pub fn read(
     mut scheduler: Section<'_>,
     mut congestion: Section<'_>,
@@ -512,7 +512,7 @@ mod tests {
         }
     }
 
-    /// What is right but for a slip in another option is not to be removed.
+    /// Options that a misspelt other option alone makes ineffective are not reported.
     #[test]
     fn regression_a_misspelt_timer_leaves_the_options_of_the_right_one_alone() {
         let told = told("[resequencer]\ntimer = \"fixd\"\ntimeout_ms = 50\n").unwrap_err();

@@ -1,4 +1,4 @@
-//! What the texts of options stand for: names, addresses, amounts.
+//! Values that texts of options are parsed into: names, addresses, amounts.
 
 pub mod amount;
 mod cidr;

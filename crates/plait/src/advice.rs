@@ -1,11 +1,11 @@
 //! An error that also says what to do.
 //!
-//! The program's edge prints the message, its chain of causes and then the advice, on a line of its
-//! own that begins with `help:`.
+//! `main` prints the message, its chain of causes and then the advice, on a line of its own that
+//! begins with `help:`.
 
 use std::fmt;
 
-/// A failure with a remedy. Travels inside [`anyhow::Error`] until the program's edge prints it.
+/// A failure with a remedy. Travels inside [`anyhow::Error`] until `main` prints it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) struct Advised {
     message: String,
@@ -20,7 +20,7 @@ impl Advised {
         Self { message: message.into(), help: help.into(), cause: None }
     }
 
-    /// Names what lies beneath.
+    /// Adds the cause.
     pub(crate) fn caused_by(mut self, cause: impl Into<anyhow::Error>) -> Self {
         self.cause = Some(cause.into());
         self

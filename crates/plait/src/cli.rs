@@ -1,4 +1,4 @@
-//! The commands, one file each, and the program's edge: arguments in, exit code out.
+//! The commands, one file each, and the program's entry: arguments in, exit code out.
 
 mod check;
 mod control;
@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 
 use crate::output::{self, Style};
 
-/// What a command has to say with its exit code.
+/// What a command reports by its exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// Done, or yes: exit code 0.
@@ -109,13 +109,13 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     if !asked_for && !no_command {
         report("plait: ");
     }
-    // A closed stdout or stderr leaves nobody to tell.
+    // With stdout or stderr closed the error cannot be reported.
     let _ = error.print();
     if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 fn report(text: &str) {
-    // A closed stderr leaves nobody to tell.
+    // With stderr closed the error cannot be reported.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -1,7 +1,7 @@
 //! The configuration of a gateway: read from a TOML file, checked, ready to use.
 //!
-//! [`Config::load`] checks everything that the file alone can tell, and finds all that is wrong in
-//! one reading. What only the machine can tell is [`crate::machine`]'s business. The options, their
+//! [`Config::load`] checks everything that can be checked from the file alone, and finds all errors
+//! in one pass. What depends on the machine is checked by [`crate::machine`]. The options, their
 //! units and defaults are described in `docs/guide/configuration.md`.
 
 mod convert;
@@ -17,6 +17,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -41,11 +42,11 @@ use error::Conflict;
 const OVERHEAD_IPV4_BYTES: u16 = 20 + 8 + 32;
 /// The same over IPv6.
 const OVERHEAD_IPV6_BYTES: u16 = 40 + 8 + 32;
-/// The MTU that access links have unless told otherwise, in bytes.
+/// The MTU assumed for access links by default, in bytes.
 const LINK_MTU_BYTES: u16 = 1500;
 /// Paths and peers that one gateway may have.
 const PATHS_MAX: usize = 32;
-const PEERS_MAX: usize = 4096;
+const PEERS_MAX: usize = 16_384;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ pub(crate) struct Warning {
     pub(crate) line: usize,
     /// The option with its section.
     pub(crate) option: String,
-    /// What looks unintended, and what follows from it.
+    /// What looks unintended, and its consequence.
     pub(crate) text: String,
     /// What to do.
     pub(crate) help: String,
@@ -110,13 +111,13 @@ impl Config {
         problems.finish(Some(socket))
     }
 
-    /// The largest inner packet in bytes: what the file says, or what fits a link of 1500 bytes.
+    /// The largest inner packet in bytes: the file's value, or what fits a link of 1500 bytes.
     /// `any_ipv6` tells whether any endpoint of a peer is an IPv6 address.
     pub(crate) fn inner_mtu(&self, any_ipv6: bool) -> u16 {
         self.gateway.mtu.unwrap_or(LINK_MTU_BYTES - Self::overhead_bytes(any_ipv6))
     }
 
-    /// What an outer packet has around the inner one, in bytes.
+    /// Overhead of an outer packet around the inner one, in bytes.
     pub(crate) fn overhead_bytes(is_ipv6: bool) -> u16 {
         if is_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES }
     }
@@ -140,14 +141,14 @@ impl Config {
         std::iter::once(&self.gateway.private_key_file).chain(preshared)
     }
 
-    /// Notes what does not go together in a line of the file.
+    /// Notes a conflict in a line of the file.
     fn add(&self, problems: &Problems, line: usize, option: &str, conflict: Conflict) {
         let place = Place::Line(self.file.as_path().into(), line);
         problems.add(&place, option, conflict);
     }
 }
 
-/// What a configuration describes.
+/// The kind of program that a configuration is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A gateway.
@@ -157,7 +158,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the section that only one of them has; `None` when it has neither, or both.
+    /// Determined by the section that only one of them has; `None` when it has neither, or both.
     pub(crate) fn of(document: &Table) -> Option<Self> {
         match ["gateway", "node"].map(|name| document.contains_key(name)) {
             [true, false] => Some(Self::Gateway),
@@ -237,33 +238,32 @@ fn check_peers(problems: &Problems, config: &Config) {
     if let Some(peer) = config.peers.get(PEERS_MAX) {
         add(peer.line, "[[peer]]", Conflict::TooMany { limit: PEERS_MAX });
     }
-    for (i, peer) in config.peers.iter().enumerate() {
-        let others = &config.peers[..i];
+    // The line of the first peer with each key and each prefix.
+    let (mut keys, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
+    for peer in &config.peers {
         let key = &peer.public_key;
         if key.value == config.gateway.public_key {
             add(key.line, "[[peer]] public_key", Conflict::OwnKey);
         }
-        if let Some(other) = others.iter().find(|other| other.public_key.value == key.value) {
-            let problem = Conflict::SamePeer { other_line: other.line };
-            add(key.line, "[[peer]] public_key", problem);
+        let other_line = *keys.entry(key.value).or_insert(peer.line);
+        if other_line != peer.line {
+            add(key.line, "[[peer]] public_key", Conflict::SamePeer { other_line });
         }
         if peer.endpoints.is_empty() && config.gateway.listen_port.is_none() {
             add(peer.line, "[[peer]]", Conflict::NobodyCalls);
         }
         for prefix in &peer.allowed_ips {
-            let holds = |other: &&Peer| other.allowed_ips.iter().any(|p| p.value == prefix.value);
-            if let Some(other) = others.iter().find(holds) {
-                let problem = Conflict::SamePrefix {
-                    prefix: prefix.value.to_string(),
-                    other_line: other.line,
-                };
+            let Cidr { address, length } = prefix.value;
+            let other_line = *prefixes.entry((address, length)).or_insert(peer.line);
+            if other_line != peer.line {
+                let problem = Conflict::SamePrefix { prefix: prefix.value.to_string(), other_line };
                 add(prefix.line, "[[peer]] allowed_ips", problem);
             }
         }
     }
 }
 
-/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes. And a device has each address
+/// RFC 8200 §5: every link that carries IPv6 carries 1280 bytes. Also, a device has each address
 /// once.
 fn check_addresses(problems: &Problems, config: &Config) {
     let add = |line, option, conflict| config.add(problems, line, option, conflict);
@@ -288,7 +288,7 @@ fn check_addresses(problems: &Problems, config: &Config) {
     }
 }
 
-/// Inner addresses that a device can have, and with which it is of no use.
+/// Warns of inner addresses that a device can have but cannot work with.
 fn inner_address_warnings(config: &Config, warn: &mut impl FnMut(usize, &str, String, String)) {
     const ADDRESS: &str = "[gateway] address";
     let line = config.gateway.line;
@@ -309,12 +309,12 @@ fn inner_address_warnings(config: &Config, warn: &mut impl FnMut(usize, &str, St
     }
 }
 
-/// As `ssh` does: a secret that others have read is none any more.
+/// Like `ssh`: a secret that others can read is no longer secret.
 fn check_key_files(problems: &Problems, config: &Config) {
     if config.gateway.allow_open_key_files {
         return;
     }
-    // That there is no such user is told where it matters.
+    // A missing user is reported elsewhere.
     let user = user_of(config.gateway.user.as_ref()).ok().flatten();
     for file in config.key_files() {
         if let Err(problem) = key::check_secrecy(&file.value, user) {

@@ -1,5 +1,5 @@
-//! What reaches a running daemon from outside its loop: signals and the control socket. Each has a
-//! thread of its own, so that no slow client ever holds up a packet.
+//! Input to a running daemon from outside its loop: signals and the control socket. Each has its
+//! own thread, so that a slow client never delays a packet.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
@@ -20,13 +20,13 @@ use signal_hook::iterator::Signals;
 
 use crate::advice::Advised;
 
-/// How long a client may take to ask, and to take its answer; and how long a loop may take to give
-/// it.
+/// How long a client may take to send its request and to read the answer, and how long a loop may
+/// take to produce it.
 pub(crate) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest request in bytes.
 const REQUEST_BYTES_MAX: u64 = 256;
 
-/// A way to a loop that takes requests `R`.
+/// Sends requests `R` to a loop.
 pub(crate) struct Requests<R> {
     sender: Sender<R>,
     waker: Arc<Waker>,
@@ -44,12 +44,12 @@ impl<R> Requests<R> {
         Self { sender, waker: Arc::new(waker) }
     }
 
-    /// Says whether the loop still listens.
+    /// Sends a request; says whether the loop still listens.
     pub(crate) fn send(&self, request: R) -> bool {
         self.sender.send(request).is_ok() && self.waker.wake().is_ok()
     }
 
-    /// Sends a request that names where its answer goes; `None` when the loop does not answer.
+    /// Sends a request with a channel for its answer; `None` when the loop does not answer.
     pub(crate) fn ask<T>(&self, request: impl FnOnce(SyncSender<T>) -> R) -> Option<T> {
         let (sender, receiver) = sync_channel(1);
         let was_sent = self.send(request(sender));
@@ -57,11 +57,11 @@ impl<R> Requests<R> {
     }
 }
 
-/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They are
-/// called on the thread of the signals, so that reading a configuration may take its time.
+/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They run on
+/// the signal thread, so reading a configuration may take its time.
 ///
-/// A program that was started from a terminal ends with it. There SIGHUP says that the terminal is
-/// gone; a service has none.
+/// A program started from a terminal ends with it: there SIGHUP means that the terminal is gone. A
+/// service has none.
 pub(crate) fn watch_signals<R: Send + 'static>(
     requests: Requests<R>,
     stop: fn() -> R,
@@ -82,7 +82,7 @@ pub(crate) fn watch_signals<R: Send + 'static>(
         .spawn(move || {
             for signal in signals.forever() {
                 let reloads = signal == SIGHUP && !has_terminal;
-                // What is wrong with a configuration is in the log.
+                // Errors of a configuration are in the log.
                 let request = if reloads { reload() } else { Ok(stop()) };
                 if let Ok(request) = request {
                     requests.send(request);
@@ -111,7 +111,7 @@ pub(crate) fn end_with(
     Ok(())
 }
 
-/// Carries out the request `reload` of a client of the control socket: the answer for it.
+/// Carries out the request `reload` of a client of the control socket; returns the answer.
 pub(crate) fn reload_for_client<R>(
     requests: &Requests<R>,
     reload: impl Fn() -> Result<R, String>,
@@ -126,7 +126,7 @@ pub(crate) fn reload_for_client<R>(
     }
 }
 
-/// The control socket; its file goes with it.
+/// The control socket; dropping it removes its file.
 pub(crate) struct ControlSocket {
     path: PathBuf,
     /// The socket's file itself.
@@ -135,7 +135,7 @@ pub(crate) struct ControlSocket {
 }
 
 impl Drop for ControlSocket {
-    /// Whatever else has taken the file's place stays.
+    /// Removes the socket's file, but not another file in its place.
     fn drop(&mut self) {
         if self.entry.is_at(&self.path) {
             let _ = fs::remove_file(&self.path);
@@ -149,7 +149,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Whether [`ControlSocket::open`] would get its socket at `path`; nothing is changed.
 ///
 /// # Errors
-/// What stands against it, with the remedy.
+/// The reason against it, with the remedy.
 pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<(), Advised> {
     let shown = path.display();
     let elsewhere = format!("set another `control_socket` under {section}");
@@ -177,7 +177,7 @@ fn in_use(path: &Path, section: &str) -> Advised {
     Advised::new(message, help)
 }
 
-/// Why a file cannot be made at `path`, in folders that are made on the way; nothing is changed.
+/// Why a file, and the folders above it, cannot be made at `path`; nothing is changed.
 pub(crate) fn folder_problem(path: &Path) -> Option<String> {
     let here = Path::new(".");
     let folders = path.ancestors().skip(1);
@@ -194,7 +194,7 @@ pub(crate) fn folder_problem(path: &Path) -> Option<String> {
 impl ControlSocket {
     /// Opens the socket, for its owner only. A socket file that nobody listens on is replaced;
     /// anything else stays. `section` is where its path can be set, such as `[gateway]`; `user` is
-    /// whom this process becomes, and whose socket may be left from an earlier run.
+    /// the user that this process becomes; an earlier run may have left that user's socket.
     pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
         let is_there = check_place(path, section, user)?;
         if is_there && UnixStream::connect(path).is_ok() {
@@ -221,8 +221,8 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// Answers clients, one after the other, on a thread of its own. What is returned removes the
-    /// file.
+    /// Answers clients, one after the other, on a thread of its own. Dropping the returned value
+    /// removes the file.
     pub(crate) fn answer_with(
         self,
         answer: impl Fn(UnixStream) -> io::Result<()> + Send + 'static,
@@ -242,10 +242,10 @@ impl ControlSocket {
     }
 }
 
-/// Says whether a socket file stands at `path` that may be replaced, or nothing.
+/// Says whether there is a socket file at `path` that may be replaced; false when there is nothing.
 ///
 /// # Errors
-/// Something else stands there, or somebody else's socket.
+/// Something else is there, or another user's socket.
 fn check_place(path: &Path, section: &str, user: Option<UserId>) -> Result<bool, Advised> {
     let Ok(entry) = Entry::open(path) else { return Ok(false) };
     let help = format!("remove it, or set another `control_socket` under {section}");
@@ -261,7 +261,7 @@ fn check_place(path: &Path, section: &str, user: Option<UserId>) -> Result<bool,
     Ok(true)
 }
 
-/// Reads what a client asks.
+/// Reads a client's request.
 pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
     client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     client.set_write_timeout(Some(CLIENT_TIMEOUT))?;

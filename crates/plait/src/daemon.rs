@@ -1,9 +1,9 @@
 //! The gateway's daemon: the body of `plait up`.
 //!
-//! Everything is set up before anything runs. What was set up lives in values that undo it when
-//! they are dropped: the TUN device goes with its file, its addresses and routes with the device,
-//! the control socket's file with its guard, forwarding and NAT with [`Operations`]. So an error
-//! half way leaves nothing behind.
+//! Everything is set up before anything runs. Each thing set up belongs to a value that undoes it
+//! when dropped: the TUN device goes with its file, its addresses and routes with the device, the
+//! control socket's file with its guard, forwarding and NAT with [`Operations`]. So an error during
+//! set-up leaves nothing behind.
 
 mod advertisements;
 mod driver;

@@ -1,9 +1,9 @@
-//! What the machine must offer before a gateway can start, and what slows it down or makes the bond
-//! useless.
+//! Checks what a gateway needs from the machine to start, and finds what slows it down or makes the
+//! bond useless.
 //!
 //! Facts come from [`plait_net::machine`], from rtnetlink and from sockets that are opened and
 //! closed again; nothing is changed. `plait check` prints every finding, `plait up` stops at the
-//! errors. What `up` sets up has its counterpart here: an error is what `up` would fail at.
+//! errors. Everything that `up` sets up has a check here: an error is where `up` would fail.
 
 mod device;
 mod forwarding;
@@ -38,12 +38,12 @@ impl Facts {
 /// Where the peers listen.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    /// Of each peer that listens.
+    /// The addresses of each peer that listens.
     endpoints: Vec<Vec<SocketAddr>>,
 }
 
 impl Peers {
-    /// The endpoints that are addresses, without asking DNS for the others.
+    /// The endpoints given as addresses, without asking DNS for names.
     pub(crate) fn written_out(config: &Config) -> Self {
         Self::resolved(config, |endpoint| match &endpoint.value {
             Endpoint::Address(address) => vec![*address],
@@ -51,7 +51,7 @@ impl Peers {
         })
     }
 
-    /// All endpoints, by what `resolve` finds for each.
+    /// All endpoints, each resolved by `resolve`.
     pub(crate) fn resolved(
         config: &Config,
         mut resolve: impl FnMut(&Located<Endpoint>) -> Vec<SocketAddr>,
@@ -71,7 +71,7 @@ impl Peers {
     }
 }
 
-/// How a finding bears on starting the gateway.
+/// Effect of a finding on starting the gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Level {
     /// As it should be.
@@ -85,7 +85,7 @@ pub(crate) enum Level {
 /// One fact about the configuration or the machine, and what to do about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Finding {
-    /// How it bears on starting.
+    /// Its effect on starting.
     pub(crate) level: Level,
     /// What it is about: a place in the file, or a part of the machine.
     pub(crate) subject: String,
@@ -142,7 +142,7 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     findings.extend(services::measure_port(config));
     findings.extend(services::user(config));
     findings.extend(forwarding::forwarding(config));
-    // Without rights the packet filter says no more than that.
+    // Without rights, asking the packet filter tells nothing more.
     findings.extend(forwarding::nat(config, || daemon::can_masquerade(config, has_rights)));
     match &mut facts.network {
         Ok(network) => {
@@ -158,7 +158,7 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     findings
 }
 
-/// Where an option stands in the file.
+/// The place of an option in the file.
 fn option_at(config: &Config, line: usize, option: &str) -> String {
     format!("{}:{line}: {option}", config.file.display())
 }

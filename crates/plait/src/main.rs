@@ -1,13 +1,13 @@
 //! The program `plait`: its commands and its daemon.
 //!
 //! - [`cli`]: the commands, one file each
-//! - [`config`]: the configuration file, read and checked
+//! - [`config`]: reads and checks the configuration file
 //! - [`machine`]: what the machine offers and lacks
-//! - [`measure`]: what `plait measure` and the gateway that serves it have in common
+//! - [`measure`]: shared by `plait measure` and the gateway that serves it
 //! - [`daemon`]: the body of `plait up`
 //! - [`steer`]: the body of `plait steer`
 //! - [`control`]: how the outside reaches either while it runs
-//! - [`output`], [`advice`]: what people see, errors with a remedy
+//! - [`output`], [`advice`]: output for people, errors with a remedy
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! What `plait measure` and the gateway that serves it have in common.
+//! Code shared by `plait measure` and the gateway that serves it.
 //!
 //! - [`wire`]: the messages between them
-//! - [`transfer`]: a flow of so many seconds and bytes, sent and counted
+//! - [`transfer`]: sends and counts a flow of limited time and bytes
 
 pub(crate) mod transfer;
 pub(crate) mod wire;
@@ -17,7 +17,7 @@ use plait_proto::wire::ip::Inner;
 pub(crate) const SESSION_TIME_MAX: Duration = Duration::from_secs(1800);
 /// The longest single flow. Shorter than a pin lives.
 pub(crate) const FLOW_TIME_MAX: Duration = Duration::from_secs(40);
-/// What a service sends and takes in one measurement, at most.
+/// The most bytes that a service sends and receives in one measurement.
 pub(crate) const SESSION_BYTES_MAX: u64 = 100_000_000_000;
 
 const TCP: u8 = 6;
@@ -32,13 +32,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The flow between two ends as sockets name them.
+    /// The flow between two ends, given as socket addresses.
     pub(crate) fn new(from: SocketAddr, to: SocketAddr) -> Self {
         let plain = |address: SocketAddr| SocketAddr::new(canonical(address.ip()), address.port());
         Self { from: plain(from), to: plain(to) }
     }
 
-    /// As the protocol sees it.
+    /// The flow in the protocol's form.
     pub(crate) fn inner(&self) -> Inner {
         Inner {
             source: self.from.ip(),
@@ -55,20 +55,20 @@ impl fmt::Display for Flow {
     }
 }
 
-/// An address without the disguise that IPv4 has on an IPv6 socket.
+/// The address, with IPv4 unmapped from IPv6.
 pub(crate) fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// What is asked of a running gateway over its control socket, beside its status.
+/// Commands to a running gateway over its control socket, besides the status request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     /// A measurement with the peer of this key begins, for so many seconds at most. The answer
-    /// tells where the peer may be found.
+    /// gives the addresses at which the peer may answer.
     Begin {
         /// Key in base64.
         peer: String,
-        /// The longest that it takes.
+        /// The longest it may take.
         seconds: u32,
     },
     /// The measurement with the peer has ended.
@@ -76,21 +76,21 @@ pub(crate) enum Command {
         /// Key in base64.
         peer: String,
     },
-    /// Keep a flow on a path.
+    /// Pin a flow to a path.
     Pin {
         /// The path's id.
         path: u8,
         /// The flow.
         flow: Flow,
     },
-    /// Let a flow go the bond's way.
+    /// Unpin a flow.
     Unpin {
         /// The flow.
         flow: Flow,
     },
 }
 
-/// A line that is no command.
+/// A line that is not a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("unknown request: expected status, measure or pin")]
 pub(crate) struct UnknownCommand;

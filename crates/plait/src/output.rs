@@ -1,4 +1,4 @@
-//! What people see: colour, errors, and a quiet end when the reader goes away.
+//! Output for people: colour, errors, and a quiet end when the reader goes away.
 
 use std::io::{self, IsTerminal};
 
@@ -55,7 +55,8 @@ fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// Whether the failure is only that nobody reads the output any more, as in `plait status | head`.
+/// Whether the failure only means that the reader of the output has gone, as in
+/// `plait status | head`.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

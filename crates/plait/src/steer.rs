@@ -1,9 +1,9 @@
 //! The steering node: the body of `plait steer`.
 //!
-//! Everything is set up before a packet is led to the node. What was set up lives in values that
-//! undo it when they are dropped: the TUN device goes with its file, rules and routes with the
-//! [`Host`], forwarding with [`Forwarding`]. So an error half way leaves nothing behind. A node
-//! keeps no state that a connection needs: one that is started again goes on where it is.
+//! Everything is set up before packets are routed to the node. Each thing set up belongs to a value
+//! that undoes it when dropped: the TUN device goes with its file, rules and routes with the
+//! [`Host`], forwarding with [`Forwarding`]. So an error during set-up leaves nothing behind.
+//! Connections need no state in the node: they survive its restart.
 
 pub(crate) mod config;
 mod driver;
@@ -92,7 +92,7 @@ fn random_bytes<const N: usize>() -> anyhow::Result<[u8; N]> {
     host::random_bytes().context("cannot read /dev/urandom")
 }
 
-/// The host's forwarding, as the configuration asks for it; put back when it is dropped.
+/// The host's forwarding, as configured; restored when dropped.
 struct Forwarding {
     file: StateFile,
 }

@@ -1,8 +1,8 @@
-//! What a steering node can carry over links without a limit, and what it adds to the latency.
+//! Measures how much a steering node can carry over unlimited links, and how much latency it adds.
 //!
-//! A figure per core is what was carried over the processor time that the node's process took for
-//! it, in user space and in the kernel. Sender, receiver and node share the machine's cores, so
-//! what is carried at once depends on all of them; the figure per core does not.
+//! A figure per core is the traffic carried over the processor time of the node's process for it,
+//! in user space and in the kernel. Sender, receiver and node share the machine's cores, so the
+//! throughput depends on all of them; the figure per core does not.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -20,20 +20,20 @@ use crate::output::{Progress, Table};
 use crate::steering::{PlacedNode, node_with};
 use crate::topology::{PLAIN_V4, SERVER_BARE_V4, VETH_LINKS, VethChain, link_v4};
 
-/// Length of a small packet and of a full one, with IP's header, in bytes.
+/// Length of a small packet and of a full one, including the IP header, in bytes.
 const LENGTHS: [usize; 2] = [64, 1500];
-/// A pace that every machine keeps up with, in packets per second.
+/// A rate that every machine keeps up with, in packets per second.
 const STEADY_PER_SECOND: u64 = 5000;
 const ASK_INTERVAL: Duration = Duration::from_millis(2);
-/// Round trips through the node and past it take turns in blocks of so many.
+/// Round trips through the node and past it alternate in blocks of this many.
 const ASK_BLOCK: u32 = 250;
-/// A machine may stand still for a moment.
+/// A machine may stall for a moment.
 const TRIES: usize = 3;
 /// Weights of both attachments: nearly every flow is rewritten, or half of the packets.
 const REWRITTEN: [u16; 2] = [1, 60_000];
 const HALVES: [u16; 2] = [50, 50];
-/// What TCP flows meet: a name, the weights, and whether there is DIDA. Packets that are rewritten
-/// one and all stay together in large segments; those that take turns do not.
+/// Setups for TCP flows: a name, the weights, and whether there is DIDA. If all packets are
+/// rewritten they stay together in large segments; if only some are, they do not.
 const TCP_SETUPS: [(&str, [u16; 2], bool); 3] = [
     ("TCP, rewritten", REWRITTEN, false),
     ("TCP, packets 50:50", HALVES, false),
@@ -59,13 +59,13 @@ impl NodePlan {
     }
 }
 
-/// What passed while the node was watched.
+/// The traffic carried during a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct NodeRow {
     pub(crate) setup: String,
     /// Packets or bits per second, as `unit` says.
     pub(crate) carried: f64,
-    /// The same per second of the node's processor time; `None` without a node on the way.
+    /// The same per second of the node's processor time; `None` without a node on the route.
     pub(crate) per_core: Option<f64>,
     pub(crate) unit: &'static str,
 }
@@ -79,7 +79,7 @@ pub(crate) struct NodeBench {
     past: RoundTrips,
 }
 
-/// Packets at a steady pace, of which a node loses none as long as the machine lets it run.
+/// Packets at a steady rate, of which a node loses none as long as the machine lets it run.
 #[derive(Clone, Copy, Debug)]
 struct Steady {
     flood: FloodFigures,
@@ -112,7 +112,7 @@ pub(crate) fn measure_all(plan: NodePlan) -> Result<NodeBench> {
     Ok(NodeBench { rows, steady, through, past })
 }
 
-/// The run with the median of what was carried.
+/// The run with the median throughput.
 fn middle(mut runs: Vec<NodeRow>) -> NodeRow {
     runs.sort_by(|one, other| one.carried.total_cmp(&other.carried));
     runs.swap_remove(runs.len() / 2)
@@ -139,7 +139,7 @@ fn start<'a>(chain: &'a VethChain, weights: [u16; 2], dida: bool) -> Result<Plac
     PlacedNode::start(&chain.provider, &chain.customer, &file)
 }
 
-/// Where a flood or a question comes from and goes to: `port` at both ends.
+/// Both ends of a flood or a round trip, with `port` at each.
 fn ends(chain: &VethChain, to: IpAddr, port: u16) -> [(&plait_net::netns::NetNs, SocketAddr); 2] {
     let from = SocketAddr::new(SERVER_BARE_V4.into(), port);
     [(&chain.server, from), (&chain.customer, SocketAddr::new(to, port))]
@@ -199,7 +199,7 @@ fn past(plan: NodePlan) -> Result<NodeRow> {
     Ok(NodeRow { setup, carried, per_core: None, unit: "bit/s" })
 }
 
-/// A flood at a steady pace, then round trips through the node and past it.
+/// A flood at a steady rate, then round trips through the node and past it.
 fn latency(plan: NodePlan) -> Result<(Steady, RoundTrips, RoundTrips)> {
     let chain = VethChain::build()?;
     let mut node = start(&chain, REWRITTEN, true)?;
@@ -222,7 +222,7 @@ fn latency(plan: NodePlan) -> Result<(Steady, RoundTrips, RoundTrips)> {
     Ok((steady, trips_through, trips_past))
 }
 
-/// A flood at a steady pace, again when the machine stood still meanwhile.
+/// A flood at a steady rate, repeated if the machine stalled meanwhile.
 fn steady(flood: &Flood, time: Duration) -> Result<Steady> {
     let run = || -> Result<Steady> {
         let watch = Watch::start();
@@ -239,7 +239,7 @@ fn steady(flood: &Flood, time: Duration) -> Result<Steady> {
 }
 
 impl Steady {
-    /// A bar, unless what was lost may be the machine's doing.
+    /// A check, unless the machine may have caused the losses.
     fn figure(&self) -> Figure {
         const SOURCE: &str = "a node on a machine that keeps up loses nothing";
         let (sent, lost) = (self.flood.sent_packets, self.flood.lost_packets());
@@ -272,12 +272,12 @@ impl NodeBench {
         figures
     }
 
-    /// What the node adds to a percentile of the round trips, there and back, in microseconds.
+    /// What the node adds to a percentile of the round-trip times, in microseconds.
     fn added_us(&self, percent: usize) -> f64 {
         self.through.percentile_us(percent) - self.past.percentile_us(percent)
     }
 
-    /// The rows as people read them.
+    /// The rows as a table for people.
     pub(crate) fn table(&self) -> Table {
         let heads = ["steering node", "carried", "per core of the node"];
         let mut table = Table::of_numbers(&heads);

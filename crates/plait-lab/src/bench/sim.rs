@@ -17,7 +17,7 @@ use crate::measure::median;
 use crate::output::Align::{Left, Right};
 use crate::output::{Meter, Output, Table, Verdict};
 
-/// Both links, both gateways and the sender take turns on one core.
+/// Both links, both gateways and the sender run on one core.
 const TWO_LINKS: &str = r#"
 name = "bench/sim"
 title = "Two links of 60 Mbit/s"
@@ -46,7 +46,7 @@ flows = 4
 "#;
 const SEED: u64 = 1;
 
-/// The factor that UDP under the null cipher must reach.
+/// The factor that UDP with the null cipher must reach.
 const FACTOR_MIN: f64 = 100.0;
 const SOURCE: &str = "a run of a minute takes less than a second";
 
@@ -63,7 +63,7 @@ impl SimPlan {
     }
 }
 
-/// One load under one cipher.
+/// One load with one cipher.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SimRow {
     load: &'static str,
@@ -74,9 +74,9 @@ pub(crate) struct SimRow {
     /// Packets that the sender sent.
     packets: u64,
     goodput_mbit: f64,
-    /// Digest of the run's course.
+    /// Digest of the run.
     trace: String,
-    /// Runs that took another course than the first run of this load.
+    /// Runs whose digest differs from that of this load's first run.
     other_courses: usize,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
     Ok(Verdict::of(summary.ok))
 }
 
-/// Measures every load under every cipher.
+/// Measures every load with every cipher.
 pub(crate) fn measure_all(plan: SimPlan) -> Result<Vec<SimRow>> {
     let mut rows = Vec::new();
     let mut meter = Meter::new("bench", "runs", 4 * plan.runs);
@@ -170,7 +170,7 @@ fn measure_row(
     })
 }
 
-/// CPU time of this thread, which other processes on the core do not lengthen.
+/// CPU time of this thread, independent of other processes on the core.
 pub(super) fn cpu_time_ns() -> Result<u64> {
     const FILE: &str = "/proc/thread-self/schedstat";
     let text = fs::read_to_string(FILE)
@@ -179,12 +179,12 @@ pub(super) fn cpu_time_ns() -> Result<u64> {
     first.with_context(|| format!("{FILE} does not begin with a number: {text}"))
 }
 
-/// The figures, of which the promised factor and the one course have bands.
+/// The figures; the promised factor and the number of differing digests have bands.
 pub(crate) fn figures(rows: &[SimRow]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for row in rows {
         let factor = Figure::number(row.name(), row.factor(), "times real time");
-        // Assertions are left out where the factor is promised.
+        // The factor is promised for builds without assertions.
         let is_promised = row.load == "UDP" && row.cipher == "null" && !cfg!(debug_assertions);
         figures.push(if is_promised { factor.at_least(FACTOR_MIN, SOURCE) } else { factor });
     }
@@ -198,7 +198,7 @@ pub(crate) fn figures(rows: &[SimRow]) -> Vec<Figure> {
     figures
 }
 
-/// The rows as people read them.
+/// The rows as a table for people.
 fn table(rows: &[SimRow]) -> Table {
     let numbers = ["times real time", "ns per packet", "Mbit/s"].map(|name| (name, Right));
     let mut table = Table::new(&[&[("", Left)], &numbers[..], &[("course", Left)]].concat());

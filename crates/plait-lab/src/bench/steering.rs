@@ -1,6 +1,5 @@
-//! `plait-lab bench --steer`: what a steering node's core carries, in process: packets a second of
-//! one core, and the processing time that it adds to a packet. What TUN devices and the kernel add
-//! is not in it.
+//! `plait-lab bench --steer`: measures a steering node's core in process: packets per second of one
+//! core, and the processing time per packet. TUN devices and the kernel are not included.
 
 use std::time::Instant as Clock;
 
@@ -24,7 +23,7 @@ use crate::output::{Meter, Output, Table, Verdict};
 const PACKET_BYTES: usize = 1500;
 const HEADER_BYTES: usize = 40;
 const DATA_BYTES: u32 = (PACKET_BYTES - HEADER_BYTES) as u32;
-/// Data packets of one flow in a row, as TCP sends them.
+/// Consecutive data packets of one flow, as TCP sends them.
 const TRAIN: u32 = 10;
 /// Virtual time between two packets: 1.2 Gbit/s of full packets.
 const PACKET_TIME: Duration = Duration::from_micros(10);
@@ -37,7 +36,7 @@ const ON_WIFI: [u8; 4] = [10, 1, 0, 1];
 pub(crate) struct SteeringPlan {
     pub(crate) runs: usize,
     pub(crate) trains: u32,
-    /// Trains of which every packet's time is taken.
+    /// Trains in which every packet is timed.
     pub(crate) timed_trains: u32,
 }
 
@@ -50,7 +49,7 @@ impl SteeringPlan {
     }
 }
 
-/// What comes back from the client.
+/// The client's acknowledgements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Acks {
     /// Nothing.
@@ -58,7 +57,7 @@ enum Acks {
     /// An acknowledgement for each packet.
     InOrder,
     /// The same, but in each train the fourth packet arrives after the eighth: four duplicates, of
-    /// which DIDA holds two and discards them.
+    /// which DIDA holds two and then discards them.
     Disorder,
 }
 
@@ -80,7 +79,7 @@ const LOADS: [Load; 6] = [
     Load { name: "DIDA, 1000 in disorder", flows: 1000, acks: Acks::Disorder, dida: true },
 ];
 
-/// What a core carries of one kind of traffic.
+/// How much of one kind of traffic a core carries.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SteeringRow {
     load: &'static str,
@@ -154,7 +153,7 @@ fn measure_row(plan: SteeringPlan, load: &Load, meter: &mut Meter) -> Result<Ste
     let (mut packets, mut held) = (0, 0);
     for _ in 0..plan.runs {
         let mut traffic = Traffic::new(load);
-        // Tables grow once.
+        // Warm-up, so that tables have grown.
         traffic.send(u32::from(load.flows) * 2, &mut None);
         let (packets_before, before) = (traffic.packets, cpu_time_ns()?);
         traffic.send(plan.trains, &mut None);
@@ -170,14 +169,14 @@ fn measure_row(plan: SteeringPlan, load: &Load, meter: &mut Meter) -> Result<Ste
     Ok(SteeringRow { load: load.name, packets, cpu_ns, packet_p99_ns, held })
 }
 
-/// The smallest time that 99 of 100 packets do not exceed.
+/// The 99th percentile.
 fn percentile_99(mut times: Vec<u64>) -> u64 {
     assert!(!times.is_empty(), "a timed part sends packets");
     times.sort_unstable();
     times[(times.len() * 99).div_ceil(100) - 1]
 }
 
-/// A node between a server and a client, and what the two send each other.
+/// A node between a server and a client, and the traffic between them.
 struct Traffic {
     node: Node,
     now: Instant,
@@ -220,8 +219,7 @@ impl Traffic {
         }
     }
 
-    /// Sends trains of the flows in turn. Takes the time of each packet where there is a list for
-    /// it.
+    /// Sends trains of the flows in turn. Times each packet if there is a list for it.
     fn send(&mut self, trains: u32, times: &mut Option<Vec<u64>>) {
         for _ in 0..trains {
             let flow = self.turn;
@@ -240,7 +238,7 @@ impl Traffic {
                 self.ack(flow, end(*packets), times);
             }
             self.next[flow] = end(TRAIN);
-            // As a driver does it: once for each batch.
+            // Once for each batch, like a driver.
             if self.node.poll_timeout().is_some_and(|due| due <= self.now) {
                 self.node.handle_timeout(self.now);
             }
@@ -248,8 +246,8 @@ impl Traffic {
         }
     }
 
-    /// A data packet to the client. The node has changed the one before: its headers are written
-    /// anew.
+    /// A data packet to the client. The node has changed the previous one, so the headers are
+    /// written again.
     fn data(&mut self, flow: usize, seq: u32, times: &mut Option<Vec<u64>>) {
         self.down[16..20].copy_from_slice(&CLIENT);
         self.down[22..24].copy_from_slice(&(flow as u16 + 1).to_be_bytes());
@@ -275,7 +273,7 @@ impl Traffic {
     }
 }
 
-/// Runs `work`, and notes how long it took where there is a list for it.
+/// Runs `work`, and records its time if there is a list for it.
 fn timed<T>(times: &mut Option<Vec<u64>>, work: impl FnOnce() -> T) -> T {
     let Some(times) = times else { return work() };
     let before = Clock::now();
@@ -284,8 +282,8 @@ fn timed<T>(times: &mut Option<Vec<u64>>, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A TCP segment with ports of its place: 80 at the server. Its checksums are not right, which a
-/// node need not know.
+/// A TCP segment with the port 80 at the server. Its checksums are wrong, which a node does not
+/// notice.
 fn packet(from: [u8; 4], to: [u8; 4], bytes: usize) -> Vec<u8> {
     let mut packet = vec![0; bytes];
     packet[..2].copy_from_slice(&[0x45, 0]);
@@ -299,7 +297,7 @@ fn packet(from: [u8; 4], to: [u8; 4], bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// The rows as people read them.
+/// The rows as a table for people.
 fn table(rows: &[SteeringRow]) -> Table {
     let heads = ["steering", "Mpackets/s", "ns per packet", "99 % ns", "held"];
     let mut table = Table::of_numbers(&heads);
@@ -327,7 +325,7 @@ mod tests {
         for (row, load) in rows.iter().zip(&LOADS) {
             let both = if load.acks == Acks::None { 1 } else { 2 };
             assert_eq!(row.packets, u64::from(plan.trains * TRAIN) * both, "{row:?}");
-            // So little work may fit between two of the kernel's updates of the processor's time.
+            // So little work may fit between two updates of the kernel's CPU time.
             assert!(row.packet_p99_ns > 0, "{row:?}");
             let is_in_disorder = load.acks == Acks::Disorder;
             assert_eq!(row.held > 0, is_in_disorder, "{row:?}");

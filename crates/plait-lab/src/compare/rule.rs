@@ -1,4 +1,4 @@
-//! How near a simulated figure must come to the measured one.
+//! How close a simulated figure must be to the measured one.
 
 use plait_sim::scenario::metric::unit_of;
 
@@ -26,8 +26,8 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The rule for a metric, of those that the two back-ends must agree on. How a TCP flow splits
-    /// over the links is its own business: a link's throughput has a rule under UDP alone.
+    /// The rule for a metric on which the two back-ends must agree. How a TCP flow splits over the
+    /// links may differ: a link's throughput has a rule only if all load is UDP.
     pub(crate) fn of_pair(metric: &str, results: &Results) -> Option<Self> {
         let (name, owner) = metric.split_once('.').unwrap_or((metric, ""));
         let has = |metric: String| results.runs.iter().any(|run| run.metrics.contains_key(&metric));
@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// Holds a simulated and a measured figure against each other.
+    /// Compares a simulated with a measured figure.
     pub(crate) fn check(
         self,
         cell: &str,

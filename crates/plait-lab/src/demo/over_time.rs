@@ -1,4 +1,4 @@
-//! What the links carried while something was measured, sample by sample.
+//! Samples of what the links carried during a measurement.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::emulator::{Emulator, Way};
 use crate::topology::Topology;
 
-/// Time that a sample covers: some round trips, so that a flow's course shows.
+/// Time that a sample covers: several round trips, so that changes of a flow show.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Series in Mbit/s by full name, as a scenario's run has them; each sample covers [`INTERVAL`].
@@ -19,7 +19,7 @@ pub(super) struct OverTime {
 }
 
 impl OverTime {
-    /// The series up to this time; what comes later is the end of the measuring program.
+    /// The series up to this time; later samples are from the measuring program's shutdown.
     pub(super) fn within(&self, time: Duration) -> BTreeMap<String, Vec<Option<f64>>> {
         let samples = time.as_nanos() / INTERVAL.as_nanos();
         let samples = usize::try_from(samples).expect("a measurement has few samples");
@@ -36,7 +36,7 @@ impl OverTime {
     }
 }
 
-/// Does `work` and counts meanwhile what each link gives out towards the customer, at the IP layer.
+/// Does `work` and counts meanwhile what each link delivers towards the customer, at the IP layer.
 pub(super) fn watch<T>(topology: &Topology, work: impl FnOnce() -> T) -> (T, OverTime) {
     let links: Vec<(&str, &Emulator)> =
         topology.customer().links.iter().map(|link| (link.spec.name, &link.emulator)).collect();
@@ -61,7 +61,7 @@ fn count(links: &[(&str, &Emulator)], is_over: &AtomicBool) -> OverTime {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        // A sample may be late, so its rate is over the time that it really covers.
+        // A sample may be late, so its rate is computed over the time it really covers.
         let (now, reached) = (bytes(), Instant::now());
         let seconds = reached.duration_since(at).as_secs_f64();
         for ((samples, now), before) in samples.iter_mut().zip(&now).zip(&before) {

@@ -1,7 +1,8 @@
-//! The demo as results of a run, so that its page is made as every other: one cell for each setup.
+//! The demo as results of a run, so that its page is made like every other: one cell for each
+//! setup.
 
 use super::over_time::INTERVAL;
-use super::{Outcome, Plan, RATIO_MIN, Row, report};
+use super::{DemoPlan, Outcome, RATIO_MIN, Row, report};
 use crate::record::{
     CellFigure, CellRecord, CheckFigure, Origin, Results, RunRecord, SummaryRecord,
 };
@@ -15,8 +16,8 @@ const BOND_COLOUR: usize = 2;
 const LINK_COLOUR: usize = 0;
 const BARE_COLOUR: usize = 7;
 
-/// The page: the bond's result first, in words and beside what it is to be held against.
-pub(super) fn html(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> String {
+/// The page: the bond's result first, in words and beside the figures to compare it with.
+pub(super) fn html(plan: DemoPlan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> String {
     page_led_by(&lead(rows), &results(plan, rows, outcome, elapsed_s))
 }
 
@@ -34,7 +35,8 @@ fn lead(rows: &[Row]) -> Lead {
     }
 }
 
-/// The bond, and what it is to be held against: the links and their sum, through plait and without.
+/// The bond, and the figures to compare it with: the links and their sum, through plait and
+/// without.
 fn side_by_side(title: &str, rows: &[Row], throughput_bps: fn(&Row) -> u64) -> String {
     let [bare_dsl, bare_lte, dsl, lte, bond] = rows else { return String::new() };
     let bar = |name: &str, rows: &[&Row], colour| {
@@ -53,8 +55,8 @@ fn side_by_side(title: &str, rows: &[Row], throughput_bps: fn(&Row) -> u64) -> S
     figure_of(title, "", &bars(title, &all, None))
 }
 
-/// The demo's rows and what they come to. `elapsed_s` is the real time that it took.
-fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Results {
+/// The demo's rows and its result. `elapsed_s` is the real time that it took.
+fn results(plan: DemoPlan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Results {
     let checks = checks(plan, rows, outcome);
     let summary = SummaryRecord {
         name: NAME.into(),
@@ -72,7 +74,8 @@ fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Resul
         origin: Origin::new(String::new()),
         machine: outcome.machine.clone(),
     };
-    // The bond was measured last, and is what a reader looks for; then the links through plait.
+    // The bond, measured last, comes first because readers look for it; then the links through
+    // plait.
     let order = [4, 2, 3, 0, 1];
     let ordered = || order.iter().filter_map(|at| rows.get(*at));
     Results {
@@ -82,7 +85,7 @@ fn results(plan: Plan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> Resul
     }
 }
 
-fn command(plan: Plan) -> String {
+fn command(plan: DemoPlan) -> String {
     plan.option.map_or_else(|| COMMAND.into(), |option| format!("{COMMAND} {option}"))
 }
 
@@ -90,7 +93,7 @@ fn settings(row: &Row) -> Settings {
     Settings::from([(SETUP.into(), row.setup.into())])
 }
 
-fn run(row: &Row, plan: Plan) -> RunRecord {
+fn run(row: &Row, plan: DemoPlan) -> RunRecord {
     RunRecord {
         scenario: NAME.into(),
         cell: row.setup.into(),
@@ -137,7 +140,7 @@ fn figures(row: &Row) -> [(&'static str, &'static str, f64); 7] {
     ]
 }
 
-fn checks(plan: Plan, rows: &[Row], outcome: &Outcome) -> Vec<CheckFigure> {
+fn checks(plan: DemoPlan, rows: &[Row], outcome: &Outcome) -> Vec<CheckFigure> {
     let ratio = CheckFigure {
         name: "aggregation ratio".into(),
         value: Some(outcome.aggregation_ratio_permille as f64 / 1e3),
@@ -203,7 +206,7 @@ mod tests {
     }
 
     fn demo(bonded_mbit: u64, short: bool) -> (Results, String) {
-        let plan = Plan::of(&DemoArgs { quick: false, short, html: None });
+        let plan = DemoPlan::of(&DemoArgs { quick: false, short, html: None });
         let mut rows: Vec<Row> = ["a", "b", "c", "d"].map(|setup| row(setup, 50)).into();
         rows.push(row("bonded", bonded_mbit));
         let machine = Machine { cpu: "x".into(), cores: 1, kernel: "y".into(), build: "z".into() };

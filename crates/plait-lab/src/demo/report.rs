@@ -1,13 +1,14 @@
-//! The demo's words.
+//! The demo's report in words.
 
 use super::{Outcome, RATIO_MIN, Row};
 use crate::measure::{mbit, percent};
 use crate::output::Table;
 use crate::topology::LinkSpec;
 
-/// Above this share of the links' sum something disturbed the links when they were measured alone.
+/// Above this share of the links' sum, something disturbed the links while they were measured
+/// alone.
 const SPOILING_SUM_PERCENT: u64 = 105;
-/// Lateness above which the figures are not to be trusted.
+/// Lateness above which the figures are not reliable.
 const SPOILING_P99_US: u64 = 5_000;
 
 pub(super) fn introduction(links: &[LinkSpec]) -> String {
@@ -85,13 +86,13 @@ pub(super) fn lateness(outcome: &Outcome) -> String {
     )
 }
 
-/// What all rows show, in plain words.
+/// The result of all rows, in plain words.
 pub(super) fn sentence_of(rows: &[Row]) -> Option<String> {
     let [bare_dsl, bare_lte, dsl, lte, bond] = rows else { return None };
     Some(sentence(bond, [dsl, lte], [bare_dsl, bare_lte]))
 }
 
-/// What was seen, in plain words.
+/// The result, in plain words.
 fn sentence(bond: &Row, alone: [&Row; 2], bare: [&Row; 2]) -> String {
     let [a, b] = alone.map(|row| row.tcp.throughput_bps);
     let (fastest, sum, bonded) = (a.max(b), a + b, bond.tcp.throughput_bps);

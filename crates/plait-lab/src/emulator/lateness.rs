@@ -8,9 +8,9 @@ const BUCKET: Duration = Duration::from_micros(10);
 /// The last bucket takes everything from 50 ms on.
 const BUCKETS: usize = 5_000;
 
-/// Most that the 99th percentile of a link may be in a run that is to give figures.
+/// The largest 99th percentile of a link in a valid run.
 pub(crate) const LATE_P99_MAX: Duration = Duration::from_millis(2);
-/// A release later than this is very late, and so many may be.
+/// A release later than this is very late; and the allowed share of such releases.
 pub(crate) const VERY_LATE: Duration = Duration::from_millis(10);
 pub(crate) const VERY_LATE_SHARE_MAX: f64 = 0.002;
 
@@ -22,7 +22,7 @@ pub(crate) struct Lateness {
     max: Duration,
 }
 
-/// The figures that stand in a report.
+/// The figures of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct LatenessSummary {
     pub(crate) packets: u64,
@@ -62,7 +62,7 @@ impl Lateness {
         above as f64 / packets.max(1) as f64
     }
 
-    /// Whether the machine was so busy that the links were not what they should have been.
+    /// Whether the machine was so busy that the links did not behave as configured.
     pub(crate) fn is_too_late(&self) -> bool {
         let p99 = Duration::from_micros(self.summary().p99_us);
         p99 > LATE_P99_MAX || self.share_above(VERY_LATE) > VERY_LATE_SHARE_MAX

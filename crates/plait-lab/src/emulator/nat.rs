@@ -1,5 +1,5 @@
-//! A network address translator at a link's provider end, as far as the bond meets one: it gives
-//! the customer's datagrams another source port, and forgets.
+//! A simple NAT at a link's provider end: it changes the source port of the customer's datagrams,
+//! and can lose its mappings.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,10 +10,10 @@ use super::Way;
 const IPV4_UDP_BYTES_MIN: usize = 28;
 const UDP: u8 = 17;
 
-/// Translates UDP over IPv4 without options; what else there is passes as it is.
+/// Translates UDP over IPv4 without options; everything else passes unchanged.
 #[derive(Debug, Default)]
 pub(super) struct Nat {
-    /// What is added to the customer's ports, as an exclusive or; 0 translates nothing.
+    /// Mask XORed with the customer's ports; 0 translates nothing.
     mask: AtomicU16,
     /// The customer's ports that have a mapping.
     mapped: Mutex<HashSet<u16>>,

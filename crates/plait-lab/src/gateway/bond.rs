@@ -17,13 +17,13 @@ use crate::topology::{Customer, Topology};
 
 const UP_LIMIT: Duration = Duration::from_secs(15);
 
-/// What a bond is like.
+/// A bond's setup.
 #[derive(Clone, Debug)]
 pub(crate) struct BondSetup {
     /// Links, and devices, that carry a path.
     pub(crate) paths: Vec<GatewayPath>,
     pub(crate) endpoints: Vec<SocketAddr>,
-    /// How the bond behaves, for both gateways; `None` leaves the defaults.
+    /// Settings of both gateways' bond; `None`: defaults.
     pub(crate) tuning: Option<Tuning>,
     /// For both gateways. Below 1280 there is no IPv6 inside (RFC 8200 section 5).
     pub(crate) inner_mtu: Option<u16>,
@@ -51,7 +51,7 @@ pub(crate) struct Bond<'a> {
     provider_netns: &'a NetNs,
     pub(crate) customer: Gateway,
     pub(crate) provider: Gateway,
-    /// Keys, configurations and logs; kept as long as the gateways use them.
+    /// Keys, configurations and logs; kept while the gateways use them.
     _scratch: Scratch,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Bond<'a> {
         self.provider.status(self.provider_netns)?.context("the provider's gateway says nothing")
     }
 
-    /// Whether neither gateway has ended by itself.
+    /// Checks that neither gateway has ended by itself.
     pub(crate) fn ensure_both_run(&mut self) -> Result<()> {
         self.customer.ensure_runs().context("the customer's gateway")?;
         self.provider.ensure_runs().context("the provider's gateway")

@@ -1,4 +1,4 @@
-//! What the lab's gateways are told.
+//! Configuration of the lab's gateways.
 
 use plait_toml::gateway::{GatewayFile, Path};
 
@@ -7,7 +7,7 @@ pub(crate) fn path_over(name: &str) -> Path {
     Path { name: Some(name.into()), interface: Some(name.into()), ..Path::default() }
 }
 
-/// Takes out what is IPv6 inside the bond.
+/// Removes IPv6 inside the bond.
 pub(super) fn without_ipv6(file: &mut GatewayFile) {
     file.gateway.address.retain(|cidr| cidr.address.is_ipv4());
     for peer in &mut file.peers {

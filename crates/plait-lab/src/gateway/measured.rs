@@ -1,4 +1,5 @@
-//! `plait measure` of a customer's gateway, and what it says as far as the lab reads it.
+//! Runs `plait measure` at a customer's gateway, and reads the part of its answer that the lab
+//! uses.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use serde::Deserialize;
 use super::{Gateway, plait_program};
 use crate::process::{self, Finished};
 
-/// Beyond what it announced a measurement may take so long, for asking and starting.
+/// Extra time that a measurement may take beyond its announcement, for requests and start-up.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// A whole answer.
+/// The whole answer.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct MeasuredView {
     pub(crate) announced: CostView,
@@ -78,7 +79,7 @@ impl DirectionView {
     }
 }
 
-/// A `plait measure` that has ended, well or not.
+/// A `plait measure` that has ended, successfully or not.
 #[derive(Debug)]
 pub(crate) struct Measurement {
     finished: Finished,
@@ -96,7 +97,7 @@ impl Measurement {
         serde_json::from_str(stdout).with_context(|| format!("unknown form: {stdout}"))
     }
 
-    /// What it complained of.
+    /// Its error message.
     pub(crate) fn complaint(&self) -> Result<&str> {
         let Finished { status, stdout, stderr } = &self.finished;
         if status.code() != Some(2) {
@@ -105,14 +106,14 @@ impl Measurement {
         Ok(stderr)
     }
 
-    /// What it told on its way.
+    /// Its progress output.
     pub(crate) fn told(&self) -> &str {
         &self.finished.stderr
     }
 }
 
 impl Gateway {
-    /// Measures the bond with this gateway's only peer; `limit` is what it may take.
+    /// Measures the bond with this gateway's only peer; `limit` is the time it may take.
     pub(crate) fn measure(
         &self,
         netns: &NetNs,

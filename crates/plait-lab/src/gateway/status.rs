@@ -1,4 +1,4 @@
-//! What `plait status --json` says, as far as the lab reads it.
+//! The part of `plait status --json` that the lab reads.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct PeerView {
     pub(crate) inner_delivered_packets: u64,
     #[serde(default)]
     pub(crate) paths: Vec<PathView>,
-    /// Printed as it comes.
+    /// Printed unchanged.
     #[serde(default)]
     pub(crate) resequencer: serde_json::Value,
 }
@@ -52,8 +52,8 @@ impl Status {
         self.peers.iter().map(|peer| peer.inner_delivered_packets).sum()
     }
 
-    /// Inner packets that came out of datagrams taken for genuine, over all peers: those given to
-    /// the host, those that wait, late ones and second copies.
+    /// Inner packets from datagrams accepted as genuine, over all peers: those given to the host,
+    /// waiting ones, late ones and duplicates.
     pub(crate) fn opened_packets(&self) -> Result<u64> {
         let of_peer = |peer: &PeerView| -> Result<u64> {
             let stats: ResequencerStats = serde_json::from_value(peer.resequencer.clone())

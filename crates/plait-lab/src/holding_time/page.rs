@@ -1,22 +1,22 @@
-//! The answer as one HTML page with plots that needs nothing else.
+//! The answer as one self-contained HTML page with plots.
 
 use plait_proto::dida::holding_time::{Conditions, net_growth, optimum};
 
-use super::{Answer, Point, SECOND_MS};
+use super::{HoldingTimes, Point, SECOND_MS};
 use crate::figure::Figure;
 use crate::report::{Drawn, Form, Key, Line, Mark, Plot, document, escape, figure, range};
 
 /// Points of a curve: as many as a screen shows.
 const POINTS: usize = 300;
-/// The time since the last congestion event goes this far in a plot.
+/// End of a plot's axis of the time since the last congestion event.
 const T_E_END_S: f64 = 60.0;
-/// Windows that stand beside the one asked for.
+/// Windows shown beside the requested one.
 const WINDOWS: [f64; 3] = [38.0, 100.0, 500.0];
 const OPTIMUM_COLOUR: usize = 1;
 const DEFAULT_COLOUR: usize = 2;
 const RANGE_COLOUR: usize = 7;
 
-pub(super) fn html(answer: &Answer, figures: &[Figure], command: &str) -> String {
+pub(super) fn html(answer: &HoldingTimes, figures: &[Figure], command: &str) -> String {
     let row = |figure: &Figure| {
         let (name, value) = (escape(&figure.name), escape(&figure.value_text()));
         format!("<tr><td class=\"name\">{name}</td><td class=\"number\">{value}</td></tr>\n")
@@ -41,7 +41,7 @@ pub(super) fn html(answer: &Answer, figures: &[Figure], command: &str) -> String
     document("plait: DIDA's holding time", &body)
 }
 
-fn plots(answer: &Answer) -> String {
+fn plots(answer: &HoldingTimes) -> String {
     let mut drawn = Vec::new();
     if answer.curve_end_s() > 0.0 {
         let best_s = optimum(&answer.conditions);
@@ -57,7 +57,7 @@ fn plots(answer: &Answer) -> String {
 
 /// A curve over the hold, with its optimum, the default and the operating range marked.
 fn over_hold(
-    answer: &Answer,
+    answer: &HoldingTimes,
     title: &'static str,
     best_s: f64,
     gain: impl Fn(Point) -> f64,
@@ -95,7 +95,7 @@ fn over_hold(
 }
 
 /// The optimum over the time since the last congestion event, for some windows.
-fn over_time(answer: &Answer) -> Drawn {
+fn over_time(answer: &HoldingTimes) -> Drawn {
     let title = "Optimum over the time since the last congestion event";
     let asked = answer.conditions.w_segments;
     let mut windows = vec![asked];

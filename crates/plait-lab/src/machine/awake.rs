@@ -1,9 +1,9 @@
-//! Processors that do not halt while links run in real time.
+//! Keeps processors from halting while links run in real time.
 //!
-//! A processor with nothing to do halts. On a virtual machine its host then runs something else on
-//! it, and gives it back milliseconds after a packet has come. Power-management QoS lets a program
-//! ask the kernel to poll instead (`Documentation/power/pm_qos_interface.rst`), which needs the
-//! right to write to one file.
+//! An idle processor halts. On a virtual machine the host then runs something else on it, and
+//! returns it milliseconds after a packet has arrived. Power-management QoS lets a program ask the
+//! kernel to poll instead (`Documentation/power/pm_qos_interface.rst`), which needs the right to
+//! write to one file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 
 const FILE: &str = "/dev/cpu_dma_latency";
 
-/// Keeps all processors awake until this process ends. Where that is not allowed, links are late as
-/// their [`Lateness`](crate::emulator::Lateness) says.
+/// Keeps all processors awake until this process ends. Without the right, links are late, as their
+/// [`Lateness`](crate::emulator::Lateness) shows.
 pub(crate) fn keep_awake() {
     static HELD: OnceLock<Option<File>> = OnceLock::new();
     HELD.get_or_init(|| ask(Path::new(FILE)).ok());
 }
 
-/// Asks for a wake-up within no time, for as long as the file is open.
+/// Asks for zero wake-up latency, for as long as the file is open.
 fn ask(file: &Path) -> io::Result<File> {
     let mut file = File::options().write(true).open(file)?;
     file.write_all(&0i32.to_ne_bytes())?;

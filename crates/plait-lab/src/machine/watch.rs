@@ -1,4 +1,4 @@
-//! Whether the machine kept its programs waiting while something was measured.
+//! Detects whether the machine kept programs waiting during a measurement.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A program that was ready to run waited for so long at most, or what was seen is the machine's
-/// doing.
+/// If a program that was ready to run waited longer than this, the machine may have caused the
+/// result.
 const HELD_UP_MAX: Duration = Duration::from_millis(25);
-/// The host of a virtual machine took away no more than this share of the processors' time.
+/// The largest share of processor time that a virtual machine's host may take away.
 const STOLEN_MAX: f64 = 0.05;
-/// Beyond either of these, gateways take their links for silent and pings come too late.
+/// Beyond either of these, gateways consider their links silent and pings come too late.
 const BEARABLE_DELAY_MAX: Duration = Duration::from_millis(100);
 const BEARABLE_STOLEN_MAX: f64 = 0.2;
 const SLEEP: Duration = Duration::from_millis(1);
@@ -24,7 +24,7 @@ pub(crate) struct CpuTime {
 }
 
 impl CpuTime {
-    /// Zero where the kernel does not tell.
+    /// Zero where the kernel does not report it.
     pub(crate) fn now() -> Self {
         Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
@@ -43,7 +43,7 @@ impl CpuTime {
     }
 }
 
-/// Threads that sleep and look how late they wake, one for each processor.
+/// Threads that sleep and measure how late they wake, one for each processor.
 #[derive(Debug)]
 pub(crate) struct Watch {
     ends: Arc<AtomicBool>,
@@ -51,12 +51,12 @@ pub(crate) struct Watch {
     began: CpuTime,
 }
 
-/// What was seen of the machine.
+/// Observations of the machine.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Interruption {
     /// Longest time for which a program that was ready to run waited.
     pub(crate) longest: Duration,
-    /// Share of the processors' time that the host of a virtual machine took away.
+    /// Share of processor time that a virtual machine's host took away.
     pub(crate) stolen: f64,
 }
 
@@ -92,13 +92,12 @@ fn longest_delay(ends: &AtomicBool) -> Duration {
 }
 
 impl Interruption {
-    /// Whether a standstill that was measured meanwhile may be the machine's.
+    /// Whether the machine may have caused a standstill measured meanwhile.
     pub(crate) fn spoils(&self) -> bool {
         self.longest > HELD_UP_MAX || self.stolen > STOLEN_MAX
     }
 
-    /// Whether something that failed meanwhile, though it asks for no speed, may be the machine's
-    /// doing.
+    /// Whether the machine may have caused a failure of something that needs no speed.
     pub(crate) fn excuses(&self) -> bool {
         self.longest > BEARABLE_DELAY_MAX || self.stolen > BEARABLE_STOLEN_MAX
     }

@@ -1,4 +1,4 @@
-//! What a bond makes of its links (003's metrics).
+//! Aggregation metrics of a bond (paper 003).
 
 /// Aggregation ratio A_r: the bond's throughput over the sum of the links'. Thousandths.
 pub(crate) fn aggregation_ratio(bond_bps: u64, links_bps: &[u64]) -> i64 {
@@ -19,7 +19,7 @@ fn thousandths(part: i128, whole: i128) -> i64 {
     if whole == 0 { 0 } else { i64::try_from(part * 1000 / whole).unwrap_or(i64::MAX) }
 }
 
-/// The middle value of an odd number of runs, the upper of the middle two of an even one.
+/// The middle value of an odd number of runs, the upper middle one of an even number.
 pub(crate) fn median(mut values: Vec<u64>) -> u64 {
     assert!(!values.is_empty(), "a median needs at least one run");
     values.sort_unstable();

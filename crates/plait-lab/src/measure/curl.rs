@@ -51,7 +51,7 @@ impl WebServer {
     }
 }
 
-/// Fetches the server's file once; it must arrive unchanged.
+/// Fetches the server's file once; checks that it arrives unchanged.
 pub(crate) fn download(target: Target<'_>, server: &WebServer) -> Result<DownloadFigures> {
     let copy = server.scratch.path().join("copy.bin");
     let url = match target.server {
@@ -76,7 +76,7 @@ pub(crate) fn download(target: Target<'_>, server: &WebServer) -> Result<Downloa
     })
 }
 
-/// curl's bytes per second, with decimals in some versions, as bits per second.
+/// Converts curl's bytes per second, which some versions print with decimals, to bits per second.
 fn parse_speed(text: &str) -> Result<u64> {
     let whole = text.trim().split('.').next().unwrap_or_default();
     let bytes: u64 = whole.parse().with_context(|| format!("curl printed {text:?} as speed"))?;

@@ -1,4 +1,4 @@
-//! When data arrived, to the microsecond, and how long nothing did.
+//! Records when data arrived, to the microsecond, and finds gaps.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Notes `bytes` that arrived at `at`, which is no earlier than what was noted before.
+    /// Notes `bytes` that arrived at `at`, no earlier than the last note.
     pub(crate) fn add(&mut self, at: Instant, bytes: u64) {
         self.arrivals.push((at, bytes));
     }
 
-    /// Longest time without an arrival that lies, as far as it is counted, before `until` and ends
-    /// after `from`. It begins with the arrival before it, or with `from` when there was none.
+    /// Longest time without an arrival that ends after `from`, cut at `until`. It begins with the
+    /// arrival before it, or with `from` when there was none.
     pub(crate) fn longest_gap(&self, from: Instant, until: Instant) -> Duration {
         let mut last = from;
         let mut longest = Duration::ZERO;
@@ -42,7 +42,7 @@ impl Deliveries {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// The arrivals of several as one.
+    /// Merges several records.
     pub(crate) fn merged(all: &[Self]) -> Self {
         let mut arrivals: Vec<_> = all.iter().flat_map(|one| one.arrivals.clone()).collect();
         arrivals.sort_unstable_by_key(|(at, _)| *at);

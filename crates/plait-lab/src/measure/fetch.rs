@@ -1,6 +1,6 @@
-//! Files fetched over a connection each: how long it took, whether every byte is the right one, and
-//! what the kernel says of the sender. The server is the lab's own, so that it can ask the sender's
-//! socket, and so that it can serve over the kernel's MPTCP.
+//! Fetches files, each over its own connection: measures the time, checks every byte, and reads the
+//! kernel's view of the sender. The lab has its own server, so that it can query the sender's
+//! socket and serve over the kernel's MPTCP.
 //!
 //! The client sends the number of bytes that it wants (8 bytes, big endian), the server sends
 //! these, and the client answers with one byte when it has them all.
@@ -24,20 +24,20 @@ use super::stream::Transport;
 use super::{Target, TcpCounters};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// After so long without a byte a download has failed.
+/// A download without a byte for this long has failed.
 const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// Longest sleep: how soon an end is noticed.
+/// Longest sleep: an end is noticed within this time.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 256 << 10;
 /// The sender's congestion control (RFC 9438), the same on every carrier.
 pub(crate) const FETCH_CONGESTION: &str = "cubic";
 
-/// What the kernel says of the sender of a download.
+/// The kernel's view of a download's sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SenderView {
-    /// At the download's end; of MPTCP's first subflow.
+    /// TCP_INFO at the download's end; for MPTCP, of the first subflow.
     pub(crate) info: TcpInfo,
-    /// What the server's TCP counted meanwhile.
+    /// TCP counters of the server during the download.
     pub(crate) counters: TcpCounters,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Fetched {
     pub(crate) time: Duration,
     pub(crate) asked_bytes: u64,
     pub(crate) got_bytes: u64,
-    /// Whether what came is what the file has.
+    /// Whether the bytes received are the file's.
     pub(crate) is_intact: bool,
     /// `None` when the download did not complete.
     pub(crate) sender: Option<SenderView>,
@@ -59,14 +59,14 @@ impl Fetched {
         self.got_bytes == self.asked_bytes
     }
 
-    /// Payload over the whole time.
+    /// Payload over the total time.
     pub(crate) fn rate_bps(&self) -> u64 {
         let bits = u128::from(self.got_bytes) * 8 * 1_000_000;
         u64::try_from(bits / self.time.as_micros().max(1)).unwrap_or(u64::MAX)
     }
 }
 
-/// Serves a file, of which each client asks for as much as it likes, until it is dropped.
+/// Serves a file until it is dropped; each client chooses how much of it to fetch.
 #[derive(Debug)]
 pub(crate) struct FileServer<'a> {
     netns: &'a NetNs,
@@ -103,12 +103,12 @@ impl<'a> FileServer<'a> {
         Ok(Self { netns, address, transport, content, seen, stop, thread })
     }
 
-    /// Fetches `bytes` of the file; a download that stops half-way is a result, too.
+    /// Fetches `bytes` of the file; a download that stops half-way is also a result.
     pub(crate) fn fetch(&self, target: Target<'_>, bytes: u64) -> Result<Fetched> {
         let expected = usize::try_from(bytes).ok().and_then(|bytes| self.content.get(..bytes));
         let expected = expected.context("a download is no longer than the server's file")?;
         let seen = self.seen.lock().expect("no thread panics while it waits for a sender's view");
-        // What an earlier download that failed has left.
+        // Drops the leftovers of an earlier failed download.
         while seen.try_recv().is_ok() {}
         let before = TcpCounters::of(self.netns)?;
         let start = Instant::now();
@@ -148,7 +148,8 @@ impl Drop for FileServer<'_> {
     }
 }
 
-/// Reads until all is there or nothing comes any more: how much came, and whether it is right.
+/// Reads until everything has arrived or nothing more comes; returns the length, and whether the
+/// content is right.
 fn receive(socket: &mut TcpStream, expected: &[u8]) -> (usize, bool) {
     let mut chunk = vec![0; CHUNK_BYTES];
     let (mut got, mut is_intact) = (0, true);
@@ -186,7 +187,7 @@ impl Service {
         while !self.stop.load(Ordering::Relaxed) {
             let _later = wait_readable(self.listener.as_fd(), SLEEP_MAX);
             let Ok((socket, _)) = self.listener.accept() else { continue };
-            // A download that fails is seen at its client; nobody waits for the view then.
+            // The client notices a failed download; nobody waits for the view then.
             if let Ok(info) = self.serve(socket.into()) {
                 let _gone = self.tell.send(info);
             }
@@ -198,7 +199,7 @@ impl Service {
         socket.set_read_timeout(Some(SLEEP_MAX))?;
         socket.set_write_timeout(Some(SLEEP_MAX))?;
         tcp::set_congestion(&socket, FETCH_CONGESTION)?;
-        // What was not sent when the lab ends must not be sent on.
+        // Unsent data must not be sent after the lab ends.
         tcp::reset_on_close(&socket)?;
         let mut asked = [0; 8];
         self.read_all(&mut socket, &mut asked)?;
@@ -232,7 +233,7 @@ impl Service {
         Ok(())
     }
 
-    /// Whether a call ended only to look whether the server is to stop, and it is not.
+    /// Whether a call timed out only for the stop check, and the server is not to stop.
     fn waits_on(&self, error: &std::io::Error) -> bool {
         let kinds = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
         kinds.contains(&error.kind()) && !self.stop.load(Ordering::Relaxed)
@@ -245,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client makes of a server that sends `sent` where the file has `expected`.
+    /// The client's result when the server sends `sent` instead of `expected`.
     fn receive_from(sent: Vec<u8>, expected: &[u8]) -> (usize, bool) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! UDP packets as fast as a sender can, or at a steady pace, with their count at the other end.
+//! Sends UDP packets as fast as possible, or at a steady rate, and counts them at the other end.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,12 +13,12 @@ use crate::worker::Worker;
 
 /// IPv4's header and UDP's, in bytes.
 const UDP_HEADERS_BYTES: usize = 28;
-/// How soon a receiver sees that it is to stop.
+/// Within this time a receiver sees that it must stop.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
-/// What is still on its way when the sender has stopped arrives within this time.
+/// Packets in flight when the sender stops arrive within this time.
 const GRACE: Duration = Duration::from_millis(200);
 const BUFFER_BYTES: usize = 8 << 20;
-/// Time between two bursts of a steady pace.
+/// Time between two bursts of a steady rate.
 const TICK: Duration = Duration::from_millis(1);
 
 /// What was sent and what arrived.
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(1);
 pub(crate) struct FloodFigures {
     pub(crate) sent_packets: u64,
     pub(crate) received_packets: u64,
-    /// Of sending.
+    /// Duration of sending.
     pub(crate) time: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Flood {
     pub(crate) fn open(from: (&NetNs, SocketAddr), to: (&NetNs, SocketAddr)) -> Result<Self> {
         let bind = |(netns, address): (&NetNs, SocketAddr)| -> Result<UdpSocket> {
             let socket = netns.run_in(|| UdpSocket::bind(address))??;
-            // Without the right, the system's limits stay.
+            // Without the right, the system's limits apply.
             let _smaller = plait_net::tcp::force_buffers(&socket, BUFFER_BYTES);
             Ok(socket)
         };
@@ -74,8 +74,8 @@ impl Flood {
         Ok(Self { sender, received, _counting: counting })
     }
 
-    /// Sends for `time`: packets of `packet_bytes` with their headers, `per_second` of them or as
-    /// many as can be.
+    /// Sends for `time`: packets of `packet_bytes` including headers, `per_second` of them or as
+    /// many as possible.
     pub(crate) fn run(
         &self,
         packet_bytes: usize,
@@ -93,7 +93,7 @@ impl Flood {
             while sent_packets < due {
                 match self.sender.send(&payload) {
                     Ok(_) => {}
-                    // A full queue on the way is the flood's own doing.
+                    // The flood itself fills the queue.
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     Err(error) if error.raw_os_error() == Some(ENOBUFS) => {}
                     Err(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! iperf3: the client asks for a download (`-R`), so that the server sends.
+//! Runs iperf3: the client asks for a download (`-R`), so that the server sends.
 
 use std::fs;
 use std::net::IpAddr;
@@ -27,8 +27,8 @@ pub(crate) struct IperfServer {
 }
 
 impl IperfServer {
-    /// Serves at one address: else iperf3 answers UDP from the address that routing chooses, which
-    /// the client does not know.
+    /// Binds to one address: otherwise iperf3 answers UDP from the address that routing chooses,
+    /// which the client does not expect.
     pub(crate) fn start(netns: &NetNs, address: IpAddr) -> Result<Self> {
         let scratch = Scratch::in_memory("iperf3")?;
         let mut command = netns.command("iperf3");
@@ -93,10 +93,10 @@ pub(crate) fn udp(target: Target<'_>, span: Span, rate_bps: u64) -> Result<UdpFi
     parse_udp(&run(target, span, &options)?)
 }
 
-/// A resequencer that gives up a gap hands on all that waited behind it at once: 50 ms at
-/// 100 Mbit/s are 625 kB, three times the kernel's default buffer. What the receiving program then
-/// loses is not the bond's doing, so it gets a larger buffer, as far as the machine allows. Older
-/// kernels do not tell their limit in a namespace; there the default buffer stays.
+/// When a resequencer gives up a gap it delivers all waiting packets at once: 50 ms at 100 Mbit/s
+/// are 625 kB, three times the kernel's default buffer. Losses in the receiving program would not
+/// be the bond's, so it gets a larger buffer, as far as the machine allows. Older kernels do not
+/// show their limit in a namespace; there the default buffer stays.
 fn socket_buffer_bytes() -> Option<u64> {
     let limit = |name: &str| -> Option<u64> {
         fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
@@ -112,7 +112,7 @@ fn run(target: Target<'_>, span: Span, options: &[&str]) -> Result<String> {
     if let Some(address) = target.bind {
         command.args(["-B", &address.to_string()]);
     }
-    // iperf3 tells an error in its JSON and by its status; the text is the better one.
+    // iperf3 reports an error in its JSON and by its status; the text says more.
     let finished = process::run_any(&mut command, "", span.total() + GRACE)?;
     if !finished.status.success() && finished.stdout.trim().is_empty() {
         bail!("iperf3 failed ({}): {}", finished.status, finished.stderr.trim());

@@ -8,7 +8,7 @@ use plait_net::netns::NetNs;
 
 use crate::process;
 
-/// What a row of pings gave.
+/// The result of a series of pings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pings {
     pub(crate) received: u32,

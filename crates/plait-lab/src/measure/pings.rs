@@ -1,4 +1,4 @@
-//! A dense row of pings: which stay unanswered, and how long the others take.
+//! A dense series of pings: which are unanswered, and the round-trip times of the others.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::process;
 /// An answer later than this counts as none.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// What a row of pings gave.
+/// The result of a series of pings.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct PingAnswers {
     sent: u32,
-    /// Of the pings that were answered, sorted.
+    /// Round-trip times of the answered pings, sorted.
     rtts_ms: Vec<f64>,
 }
 
 impl PingAnswers {
-    /// The round-trip time, in milliseconds, that `percent` per cent of the pings were not above. A
-    /// ping without an answer counts as one of a second at least.
+    /// The `percent`-th percentile of the round-trip times, in milliseconds. An unanswered ping
+    /// counts as at least a second.
     pub(crate) fn percentile_ms(&self, percent: u32) -> f64 {
         let rank = u64::from(self.sent) * u64::from(percent) / 100;
         let rtt_ms = usize::try_from(rank).ok().and_then(|rank| self.rtts_ms.get(rank));
@@ -29,7 +29,7 @@ impl PingAnswers {
     }
 }
 
-/// A row of pings under way, on a thread of its own.
+/// A running series of pings, on a separate thread.
 #[derive(Debug)]
 pub(crate) struct Pinging {
     count: u32,

@@ -1,5 +1,5 @@
-//! Round trips of small UDP packets, one after the other, at a steady pace: what a way adds to the
-//! latency of a quiet network.
+//! Round trips of small UDP packets, one after the other, at a steady rate: the latency that a
+//! route adds in a quiet network.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,12 +10,12 @@ use plait_net::netns::NetNs;
 
 use crate::worker::Worker;
 
-/// An answer later than this is none.
+/// A later answer counts as lost.
 const ANSWER_MAX: Duration = Duration::from_millis(200);
 /// Payload of a packet in bytes: its number.
 const PAYLOAD_BYTES: usize = 8;
 
-/// An echo at one end and who asks at the other.
+/// An echo server at one end and a client at the other.
 #[derive(Debug)]
 pub(crate) struct Echo {
     asker: UdpSocket,
@@ -23,7 +23,7 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// Opens both ends: questions go from an address of one namespace to one of the other.
+    /// Opens both ends: requests go from an address of one namespace to one of the other.
     pub(crate) fn open(from: (&NetNs, SocketAddr), to: (&NetNs, SocketAddr)) -> Result<Self> {
         let bind = |(netns, address): (&NetNs, SocketAddr)| -> Result<UdpSocket> {
             let socket = netns.run_in(|| UdpSocket::bind(address))??;
@@ -36,7 +36,7 @@ impl Echo {
             let mut buffer = [0; 64];
             while goes_on() {
                 if let Ok((length, whence)) = echo.recv_from(&mut buffer) {
-                    // A way that takes no packet shows as an answer that is missing.
+                    // A route that drops packets shows as missing answers.
                     let _lost = echo.send_to(&buffer[..length], whence);
                 }
             }
@@ -44,7 +44,7 @@ impl Echo {
         Ok(Self { asker, _echo: echo })
     }
 
-    /// Asks `count` times, once each `interval`, and adds what came back.
+    /// Sends `count` requests, one each `interval`, and adds the results.
     pub(crate) fn ask(&self, count: u32, interval: Duration, into: &mut RoundTrips) -> Result<()> {
         for number in 0..count {
             let start = Instant::now();
@@ -86,7 +86,7 @@ impl RoundTrips {
         }
     }
 
-    /// The time in microseconds that `percent` per cent of the answered questions were not above.
+    /// The `percent`-th percentile of the answered requests' times, in microseconds.
     pub(crate) fn percentile_us(&self, percent: usize) -> f64 {
         let mut times = self.times.clone();
         times.sort_unstable();

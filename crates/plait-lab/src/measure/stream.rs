@@ -25,8 +25,8 @@ const CONGESTION: &[u8] = b"cubic";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Transport {
     Tcp,
-    /// Multipath TCP (RFC 8684): one connection of several TCP subflows, each with the congestion
-    /// control asked for. Which they are is the namespaces' matter.
+    /// Multipath TCP (RFC 8684): one connection of several TCP subflows, each with the requested
+    /// congestion control. The namespaces decide which subflows there are.
     Mptcp,
 }
 
@@ -52,7 +52,7 @@ impl Transport {
 #[derive(Debug)]
 pub(crate) struct Stream {
     shared: Arc<Shared>,
-    /// A later subflow of MPTCP is taken only where somebody listens.
+    /// Later MPTCP subflows are accepted only while there is a listener.
     _listener: Socket,
     ends: [TcpStream; 2],
     threads: Vec<JoinHandle<()>>,
@@ -62,7 +62,7 @@ pub(crate) struct Stream {
 struct Shared {
     stopping: AtomicBool,
     deliveries: Mutex<Deliveries>,
-    /// Why an end ended by itself.
+    /// Why an end stopped unasked.
     death: Mutex<Option<String>>,
 }
 
@@ -115,7 +115,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Several at once.
+    /// Starts several at once.
     pub(crate) fn start_several(topology: &Topology, way: Way, count: usize) -> Result<Vec<Self>> {
         (0..count).map(|_| Self::start(topology, way)).collect()
     }
@@ -125,7 +125,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What arrived so far.
+    /// The arrivals so far.
     pub(crate) fn deliveries(&self) -> Deliveries {
         self.shared.deliveries().clone()
     }
@@ -140,7 +140,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         for end in &self.ends {
-            // Fails only when the connection is gone already.
+            // Fails only if the connection is already gone.
             let _gone = end.shutdown(Shutdown::Both);
         }
         for thread in self.threads.drain(..) {
@@ -178,8 +178,8 @@ impl Connected {
         Ok(connected)
     }
 
-    /// As in any download, the customer speaks first: the kernel's MPTCP sends over one subflow
-    /// only until it has heard data from the end that connected (RFC 8684 section 3.1).
+    /// As in any download, the customer sends first: until the kernel's MPTCP has received data
+    /// from the connecting end, it uses only one subflow (RFC 8684 section 3.1).
     fn request(&mut self) -> Result<()> {
         self.server.set_read_timeout(Some(CONNECT_LIMIT))?;
         self.customer.write_all(b"?")?;

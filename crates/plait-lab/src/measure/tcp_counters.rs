@@ -1,4 +1,4 @@
-//! What a host's TCP counted, and how the kernel's tables of counters are read.
+//! Reads a host's TCP counters from the kernel's tables.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use plait_net::netns::NetNs;
 use serde::Serialize;
 
-/// The counters of a protocol in a table as `/proc/net/snmp` or `/proc/net/netstat`: a line of
+/// The counters of a protocol in a table like `/proc/net/snmp` or `/proc/net/netstat`: a line of
 /// names, and one of values.
 pub(crate) fn counters<'a>(
     table: &'a str,
@@ -19,24 +19,23 @@ pub(crate) fn counters<'a>(
     names.zip(values).filter_map(|(name, value)| Some((name, value.parse().ok()?)))
 }
 
-/// Counters of all the TCP of a namespace, named as in `/proc/net/netstat`. A kernel that does not
-/// know one counts zero.
+/// TCP counters of a namespace, named as in `/proc/net/netstat`. Zero where the kernel lacks one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub(crate) struct TcpCounters {
-    /// Times that a sender took segments for lost because of SACKs (`TCPSackRecovery`) or of
-    /// duplicate ACKs (`TCPRenoRecovery`).
+    /// Times that a sender assumed a loss because of SACKs (`TCPSackRecovery`) or duplicate ACKs
+    /// (`TCPRenoRecovery`).
     pub(crate) recoveries: u64,
-    /// Times that it found that they had not been lost and took its window back (`TCPFullUndo`,
+    /// Times that it found the loss spurious and restored its window (`TCPFullUndo`,
     /// `TCPPartialUndo`, `TCPDSACKUndo`).
     pub(crate) undone: u64,
-    /// Retransmission timeouts (`TCPTimeouts`), tail loss probes (`TCPLossProbes`) not among them.
+    /// Retransmission timeouts (`TCPTimeouts`), without tail loss probes (`TCPLossProbes`).
     pub(crate) timeouts: u64,
     /// Times that SACKs showed reordering (`TCPSACKReorder`).
     pub(crate) reorderings: u64,
     /// Times that slow start ended because the delay grew or ACKs came in a train
     /// (`TCPHystartDelayDetect`, `TCPHystartTrainDetect`): CUBIC's HyStart, without any loss.
     pub(crate) slow_start_ends: u64,
-    /// Duplicate SACKs received for segments sent again: in vain (`TCPDSACKRecv`).
+    /// Duplicate SACKs received: segments retransmitted needlessly (`TCPDSACKRecv`).
     pub(crate) dsacks: u64,
 }
 
@@ -61,7 +60,7 @@ impl TcpCounters {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// The difference since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             recoveries: self.recoveries.saturating_sub(earlier.recoveries),

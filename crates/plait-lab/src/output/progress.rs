@@ -1,4 +1,4 @@
-//! Live progress on standard error: what runs now, and how long the rest will take.
+//! Live progress on standard error: the current step, and the remaining time.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,7 +9,7 @@ const CLEAR_LINE: &str = "\r\x1b[2K";
 /// Without a terminal, time between two lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Replaces the line that the terminal shows; nothing where there is none.
+/// Replaces the terminal's progress line; does nothing without a terminal.
 pub(super) fn show(text: &str) {
     if io::stderr().is_terminal() {
         let mut stderr = io::stderr().lock();
@@ -17,7 +17,7 @@ pub(super) fn show(text: &str) {
     }
 }
 
-/// A row of steps of known length.
+/// A sequence of steps of known length.
 #[derive(Debug)]
 pub(crate) struct Progress {
     steps: usize,
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-/// A step under way.
+/// A running step.
 #[derive(Debug)]
 pub(crate) struct Step {
     stop: mpsc::Sender<()>,
@@ -80,7 +80,7 @@ impl Drop for Step {
     }
 }
 
-/// A row of jobs of about the same length, which is not known before.
+/// A sequence of jobs of about the same length, which is not known in advance.
 #[derive(Debug)]
 pub(crate) struct Meter {
     name: String,
@@ -118,7 +118,7 @@ impl Meter {
         }
     }
 
-    /// How far it is, and how long the rest will take at this pace.
+    /// The progress, and the remaining time at this pace.
     pub(crate) fn text(&self) -> String {
         let left = match time_left(self.started.elapsed(), self.done, self.jobs) {
             Some(left) => format!(", about {} left", told(left)),
@@ -134,13 +134,13 @@ impl Drop for Meter {
     }
 }
 
-/// Time for the rest at the pace so far; not known before the first is done.
+/// Remaining time at the pace so far; unknown before the first is done.
 fn time_left(elapsed: Duration, done: usize, jobs: usize) -> Option<Duration> {
     let left = jobs.saturating_sub(done);
     (done > 0).then(|| elapsed.mul_f64(left as f64 / done as f64))
 }
 
-/// A time in the unit that fits it.
+/// A time in a suitable unit.
 fn told(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
         seconds @ 0..120 => format!("{seconds} s"),

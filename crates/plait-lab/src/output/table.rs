@@ -2,7 +2,7 @@
 
 use std::iter;
 
-/// On which side of its column a cell stands.
+/// Alignment of a cell in its column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Align {
     Left,

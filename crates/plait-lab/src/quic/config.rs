@@ -1,4 +1,4 @@
-//! How both ends are set up: keys for one run, windows as of the kernel's TCP.
+//! Configuration of both ends: keys for one run, windows as in the kernel's TCP.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
 
-/// The name by which the receiver is called, which says nothing: it is known by its key.
+/// The receiver's server name, which is not checked: its key identifies it.
 pub(super) const SERVER_NAME: &str = "receiver";
-/// Controllers of the simulator that quinn has, too.
+/// Controllers of the simulator that quinn also has.
 pub(crate) const CONTROLLERS: [&str; 2] = ["cubic", "new-reno"];
 
 /// A configuration for each end.
@@ -71,14 +71,14 @@ fn transport(kind: &TcpKind) -> Result<TransportConfig> {
         .stream_receive_window(window)
         .receive_window(VarInt::MAX)
         .send_window(kind.window_bytes_max)
-        // A link may be silent for as long as a scenario likes.
+        // A scenario may keep a link silent for any time.
         .max_idle_timeout(None)
-        // The links of the emulator take packets one by one.
+        // The emulator's links take packets one by one.
         .enable_segmentation_offload(false);
     Ok(transport)
 }
 
-/// Knows the receiver by its raw public key (RFC 7250), which is made for one run.
+/// Verifies the receiver by its raw public key (RFC 7250), which is made for one run.
 #[derive(Debug)]
 struct OneKey {
     public: Vec<u8>,

@@ -1,4 +1,4 @@
-//! One end of the connections of an application: its socket, and what its thread does in turn.
+//! One end of an application's connections: its socket, and its thread's loop.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -17,17 +17,17 @@ use super::config::SERVER_NAME;
 use super::socket::Socket;
 use super::{Sent, Shared};
 
-/// Longest sleep: how soon a stop is noticed.
+/// Longest sleep: a stop is noticed within this time.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// How long to wait for a socket that takes no more.
+/// How long to wait for a full socket.
 const FULL_WAIT: Duration = Duration::from_millis(1);
 /// How often the senders' counters are noted.
 const NOTE_INTERVAL: Duration = Duration::from_millis(10);
 const READ_BURST: usize = 64;
-/// What is written to a stream at once.
+/// Data written to a stream at once.
 static CHUNK: [u8; 64 << 10] = [0; 64 << 10];
 
-/// What an end does.
+/// The task of an end.
 #[derive(Debug)]
 pub(super) enum Work {
     Receive,
@@ -45,7 +45,7 @@ pub(super) struct End {
     socket: Socket,
     endpoint: Endpoint,
     flows: BTreeMap<ConnectionHandle, Flow>,
-    /// A datagram that the socket did not take yet, and its mark.
+    /// A datagram that the socket has not taken yet, and its ECN mark.
     waiting: Option<(Vec<u8>, Option<EcnCodepoint>)>,
 }
 
@@ -55,7 +55,7 @@ struct Flow {
     connection: Connection,
     stream: Option<StreamId>,
     is_sender: bool,
-    /// What is not written yet; `None` for no end.
+    /// Bytes not written yet; `None`: unlimited.
     left: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl End {
         Ok(())
     }
 
-    /// Takes what has arrived, a burst at most.
+    /// Reads arrived datagrams, at most a burst.
     fn receive(&mut self) -> Result<()> {
         for _ in 0..READ_BURST {
             let Some((datagrams, mark)) = self.socket.receive().context("a QUIC socket")? else {
@@ -139,7 +139,7 @@ impl End {
         Ok(())
     }
 
-    /// Lets each connection do what is due.
+    /// Handles due work of each connection.
     fn turn(&mut self, shared: &Shared) -> Result<()> {
         if let Some((datagram, mark)) = self.waiting.take() {
             self.send(datagram, mark);
@@ -182,7 +182,7 @@ impl End {
         }
     }
 
-    /// How long nothing is due.
+    /// Time until something is due.
     fn wait(&mut self) -> Duration {
         if self.waiting.is_some() {
             return FULL_WAIT;
@@ -206,7 +206,7 @@ impl End {
 }
 
 impl Flow {
-    /// Hears what happened to the connection, and writes or reads what can be.
+    /// Handles the connection's events, and writes or reads as much as possible.
     fn look(&mut self, shared: &Shared) -> Result<()> {
         while let Some(event) = self.connection.poll() {
             if let Event::ConnectionLost { reason } = event
@@ -244,7 +244,7 @@ impl Flow {
 
     fn read(&mut self, stream: StreamId, shared: &Shared) -> Result<()> {
         let mut receiver = self.connection.recv_stream(stream);
-        // A stream that was read to its end is closed.
+        // A stream read to its end is closed.
         let Ok(mut chunks) = receiver.read(true) else { return Ok(()) };
         let mut bytes = 0;
         let ended = loop {
@@ -254,7 +254,7 @@ impl Flow {
                 Err(error) => break Err(error).context("a QUIC receiver"),
             }
         };
-        // What must be sent for it is sent with the next turn's datagrams.
+        // Frames for it are sent with the next turn's datagrams.
         let _transmits = chunks.finalize();
         if bytes > 0 {
             shared.take(bytes);

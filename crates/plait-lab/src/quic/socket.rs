@@ -1,4 +1,4 @@
-//! A socket as a QUIC stack wants it: packets are not fragmented, and marks of congestion pass.
+//! A socket for a QUIC stack: packets are not fragmented, and ECN marks are passed.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use quinn_proto::EcnCodepoint;
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-/// As long as what the kernel may have put together (UDP_GRO).
+/// The longest that the kernel may join (UDP_GRO).
 const BUFFER_BYTES: usize = 65_535;
 
 /// Linux: include/uapi/asm-generic/errno.h.
 const EMSGSIZE: i32 = 90;
 
-/// Datagrams with their common mark.
+/// Datagrams with their common ECN mark.
 type Received = (Vec<Vec<u8>>, Option<EcnCodepoint>);
 
-/// A socket that speaks with one peer alone.
+/// A socket connected to one peer.
 #[derive(Debug)]
 pub(super) struct Socket {
     socket: UdpSocket,
@@ -31,7 +31,7 @@ impl Socket {
         Ok(Self { peer: socket.peer_addr()?, socket, state, buffer: vec![0; BUFFER_BYTES] })
     }
 
-    /// Takes what has arrived; `None` when there is nothing.
+    /// Reads what has arrived; `None` when there is nothing.
     pub(super) fn receive(&mut self) -> io::Result<Option<Received>> {
         let mut meta = [RecvMeta::default()];
         let mut buffers = [IoSliceMut::new(&mut self.buffer)];
@@ -46,8 +46,8 @@ impl Socket {
         Ok(Some((datagrams, ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8)))))
     }
 
-    /// Sends a datagram; says whether it was taken. One that is too long for the path, or whose
-    /// peer is gone, is lost as on any other link.
+    /// Sends a datagram; says whether it was taken. A datagram too long for the path, or whose peer
+    /// is gone, is lost as on any other link.
     pub(super) fn send(&self, contents: &[u8], mark: Option<EcnCodepoint>) -> bool {
         let ecn = mark.and_then(|mark| quinn_udp::EcnCodepoint::from_bits(mark as u8));
         let transmit =
@@ -57,8 +57,8 @@ impl Socket {
     }
 }
 
-/// Whether there is just nothing to take, or an ICMP message came: that the peer's socket is not
-/// there, that nothing leads to it, or that a probe of the path's MTU was too long.
+/// Whether there is just nothing to read, or an ICMP message came: the peer's socket does not
+/// exist, there is no route to it, or a probe of the path's MTU was too long.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, WouldBlock};
     [WouldBlock, ConnectionRefused, HostUnreachable, NetworkUnreachable].contains(&error.kind())

@@ -1,4 +1,4 @@
-//! Horizontal bars, each under its name, as inline SVG.
+//! Horizontal bars, each below its name, as inline SVG.
 
 use super::svg::{COLOURS, WIDTH, escape, push};
 use super::words;
@@ -15,26 +15,26 @@ const VALUE: f64 = 62.0;
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) value: f64,
-    /// Smallest and largest of what the value is the median of.
+    /// Smallest and largest of the values whose median `value` is.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Where a ring stands: what the value is compared with.
+    /// Position of a ring: the value to compare with.
     pub(crate) mark: Option<f64>,
     /// Which of the [`COLOURS`].
     pub(crate) colour: usize,
 }
 
-/// What bars are shares of.
+/// The whole of which bars are shares.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Whole {
-    /// Where a line crosses them.
+    /// Position of a line across them.
     pub(crate) at: f64,
-    /// The largest value of several drawings that are to have one scale.
+    /// The largest value of several drawings with a common scale.
     pub(crate) longest: f64,
 }
 
-/// The bars as an SVG element. They begin at zero; what is below is drawn as zero. A bar without a
-/// name is close to the one above.
+/// The bars as an SVG element. They begin at zero; smaller values are drawn as zero. A bar without
+/// a name is placed close to the one above.
 pub(crate) fn bars(title: &str, all: &[Bar], whole: Option<Whole>) -> String {
     let ends = all.iter().flat_map(|bar| [bar.value, bar.high, bar.mark.unwrap_or_default()]);
     let given = whole.into_iter().flat_map(|whole| [whole.at, whole.longest]);
@@ -65,7 +65,7 @@ pub(crate) fn bars(title: &str, all: &[Bar], whole: Option<Whole>) -> String {
             let place = format_args!("cx=\"{x:.1}\" cy=\"{middle}\"");
             push(&mut svg, format_args!("<circle class=\"ring\" {place} r=\"3.5\"/>"));
         }
-        // The line would cross a value in front of it.
+        // Otherwise the line would cross a value in front of it.
         let end = bar.value.max(bar.high).max(bar.mark.unwrap_or_default()).max(line);
         let (x, y, value) = (at(end) + 8.0, middle + 4.0, words::number(bar.value));
         push(&mut svg, format_args!("<text x=\"{x:.1}\" y=\"{y}\">{value}</text>"));

@@ -1,4 +1,4 @@
-//! Results as one HTML page that needs nothing else: style and plots are inside.
+//! Results as one self-contained HTML page: style and plots are inside.
 
 use super::matrix::{self, Matrix};
 use super::panel::{self, Drawn, Form, Key};
@@ -7,22 +7,22 @@ use super::{sweep, words};
 use crate::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
 
 const STYLE: &str = include_str!("page.css");
-/// Cells whose plots a page shows; a browser would be slow with more.
+/// Most cells whose plots a page shows; more would make a browser slow.
 const PLOTTED_CELLS_MAX: usize = 60;
-/// Cells with no more plots stand two in a row.
+/// Cells with at most this many plots are shown two in a row.
 const FEW_PLOTS: usize = 2;
 
-/// What an experiment's page begins with, and what stands behind its figures. All is markup.
+/// The beginning of an experiment's page, and the part after its figures. All of it is markup.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Lead {
     /// The result in words.
     pub(crate) headline: String,
-    /// The same drawn.
+    /// The result as a drawing.
     pub(crate) drawn: String,
     pub(crate) more: String,
 }
 
-/// The page for one experiment with a lead of its own.
+/// The page for one experiment with a special lead.
 pub(crate) fn page_led_by(lead: &Lead, results: &Results) -> String {
     let SummaryRecord { name, title, .. } = &results.summary;
     let body = experiment(results, false, lead);
@@ -69,7 +69,7 @@ fn experiment(results: &Results, is_titled: bool, lead: &Lead) -> String {
         origin(results),
     ];
     if !words::has_expectations(summary) {
-        // Without a verdict the figures are the answer, and the checks explain them.
+        // Without a verdict the figures come first, and the checks explain them.
         parts.swap(1, 2);
     }
     format!("<section>\n{title}{}</section>\n", parts.concat())
@@ -260,7 +260,7 @@ fn list(results: &Results) -> String {
     format!("<div class=\"scroll\"><table class=\"stacked\">\n{heads}{rows}</table></div>\n")
 }
 
-/// The result in words, and the figures against what was varied.
+/// The result in words, and the figures plotted against the varied setting.
 fn lead_of(results: &Results) -> Lead {
     let headline = words::headline(results).map_or_else(String::new, |sentence| {
         format!("<p class=\"headline\">{}</p>\n", escape(&sentence))
@@ -301,7 +301,7 @@ fn plots(results: &Results) -> String {
     if results.cells.len() > runs.len() {
         note.push_str(&format!(" Shown are {} of {} cells.", runs.len(), results.cells.len()));
     }
-    // What is not seeded cannot be repeated by itself.
+    // A single run without a seed cannot be repeated.
     let is_seeded = results.summary.seeds > 0;
     let axes = &results.summary.axes;
     let cell = |(run, drawn): (&&RunRecord, &Vec<Drawn>)| {

@@ -1,4 +1,4 @@
-//! Two axes make a matrix, as papers print it: one row and one column for each value.
+//! Two axes form a matrix, as in papers: one row and one column for each value.
 
 use plait_sim::scenario::sweep::display;
 

@@ -1,4 +1,4 @@
-//! Which series stand in which plot, and in which colour.
+//! Assigns series to plots, and colours to series.
 
 use crate::record::RunRecord;
 
@@ -22,7 +22,7 @@ const PANELS: &[Panel] = &[
     ("Packets waiting to be put in order", "packets", &["waiting"]),
 ];
 
-/// What stands for something in a plot.
+/// The sign for something in a plot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     Line,
@@ -85,7 +85,7 @@ fn draw_panel(
     for (name, samples) in series_of(run, panel) {
         let (kind, owner) = split(name);
         let colour = owners.iter().position(|known| *known == owner).unwrap_or_default();
-        // Of two kinds in one plot the first is what was asked for.
+        // Of two kinds in one plot the first is the requested value.
         let is_dashed = kinds.len() > 1 && kind == kinds[0];
         lines.push(Line { colour, is_dashed, samples });
         let name = if kinds.len() > 1 { format!("{owner}, {kind}") } else { owner.to_owned() };
@@ -123,7 +123,7 @@ fn series_of<'a>(
     })
 }
 
-/// Kind and owner of a series; what belongs to the run as a whole is the bond's.
+/// Kind and owner of a series; series of the run as a whole belong to the bond.
 fn split(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((name, "bond"))
 }

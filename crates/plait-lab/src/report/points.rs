@@ -1,14 +1,14 @@
-//! Plots of measured points against what was varied, as inline SVG: medians joined by a line, their
-//! spread as a stroke, and rings where something else was measured, such as in a paper.
+//! Plots of measured points against the varied setting, as inline SVG: medians joined by a line,
+//! their spread as a stroke, and rings for other values, such as a paper's.
 
 use super::svg::{COLOURS, Frame, push, range};
 use super::words;
 
-/// An axis whose largest value is so many times its smallest goes in equal ratios.
+/// An axis whose largest value is this many times its smallest is logarithmic.
 const RATIO_FOR_LOG: f64 = 30.0;
-/// Least distance of two numbers at the horizontal axis.
+/// Least distance of two numbers on the horizontal axis.
 const TICK_DISTANCE: f64 = 30.0;
-/// Values looked at together for the vertical axis: none is averaged with another.
+/// Values passed together for the vertical axis: few enough that none are averaged.
 const TOGETHER: usize = 100;
 
 /// One measured point.
@@ -19,7 +19,7 @@ pub(super) struct Point {
     pub(super) y: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Where a ring stands.
+    /// Position of a ring.
     pub(super) mark: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Points<'a> {
     pub(super) curves: &'a [Curve],
 }
 
-/// What plots that stand beside each other have in common: the ends of their axes.
+/// The common ends of the axes of plots shown side by side.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Range {
     scale: Scale,
@@ -118,7 +118,7 @@ impl Points<'_> {
     }
 }
 
-/// How values are laid along the horizontal axis.
+/// The scale of the horizontal axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scale {
     Steps,
@@ -126,7 +126,7 @@ enum Scale {
 }
 
 impl Scale {
-    /// For values that ascend.
+    /// Chosen for ascending values.
     fn of(values: &[f64]) -> Self {
         match values {
             [low, .., high] if *low > 0.0 && high / low >= RATIO_FOR_LOG => Self::Ratios,

@@ -1,4 +1,4 @@
-//! From JSON Lines back to results.
+//! Reads results from JSON Lines.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(super) fn results(file: &Path, text: &str) -> Result<Vec<Results>> {
         match record {
             Record::Run(run) => runs.push(run),
             Record::Cell(cell) => cells.push(cell),
-            // The summary has them all.
+            // The summary contains them all.
             Record::Check(_) => {}
             Record::Summary(summary) => {
                 let stranger = runs.iter().map(|run| &run.scenario);

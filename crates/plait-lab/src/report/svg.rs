@@ -1,5 +1,5 @@
 //! Line plots, mostly over time, as inline SVG. Colours come from the page's style sheet, so that a
-//! plot is readable on light and on dark.
+//! plot is readable on light and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use super::words;
 /// Width of a plot in its own units.
 pub(super) const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 185.0;
-/// Room around the plotted area: for the labels of the axes.
+/// Room around the plotted area for the axis labels.
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 34.0;
-/// More points than this would lie closer than a screen can show.
+/// More points than this would be closer than a screen can show.
 const POINTS_MAX: usize = 320;
 /// Colours of the style sheet: classes `c0` and on.
 pub(crate) const COLOURS: usize = 8;
@@ -38,16 +38,16 @@ pub(crate) struct Mark {
     pub(crate) is_dashed: bool,
 }
 
-/// The horizontal axis of what happens over time, in seconds.
+/// The label of a time axis, in seconds.
 pub(super) const TIME: &str = "time, s";
 
-/// A plot over what its horizontal axis counts.
+/// A line plot.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Plot<'a> {
     pub(crate) title: String,
-    /// What the horizontal axis counts, and its unit.
+    /// Quantity and unit of the horizontal axis.
     pub(crate) x_label: &'static str,
-    /// What stands at the vertical axis.
+    /// Label of the vertical axis.
     pub(crate) y_label: String,
     /// How much of the horizontal axis each sample covers.
     pub(crate) interval: f64,
@@ -85,19 +85,19 @@ impl Plot<'_> {
     }
 }
 
-/// What stands around a plot.
+/// The frame of a plot.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) x: Axis,
     pub(super) y: Axis,
-    /// Numbers at the horizontal axis, by their place on it.
+    /// Numbers on the horizontal axis, by position.
     pub(super) x_ticks: Vec<(f64, String)>,
     pub(super) x_label: &'a str,
     pub(super) y_label: &'a str,
 }
 
 impl<'a> Frame<'a> {
-    /// Both axes in even steps.
+    /// Both axes linear.
     pub(super) fn new(x: (f64, f64), y: (f64, f64), x_label: &'a str, y_label: &'a str) -> Self {
         let x = Axis::new(x.0, x.1, LEFT, WIDTH - RIGHT);
         let y = Axis::new(y.0, y.1, HEIGHT - BOTTOM, TOP);
@@ -105,7 +105,7 @@ impl<'a> Frame<'a> {
         Self { x, y, x_ticks, x_label, y_label }
     }
 
-    /// Begins the element, which reads `label` where it cannot be seen.
+    /// Begins the element; screen readers read `label`.
     pub(super) fn begin(&self, label: &str) -> String {
         let label = escape(label);
         let mut svg =
@@ -148,7 +148,7 @@ pub(super) fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
     svg.write_fmt(text).expect("writing to a text does not fail");
 }
 
-/// From values to places on the page.
+/// Maps values to positions on the page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
     low: f64,
@@ -158,7 +158,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis from `low` to `high`; one without extent is made 1 long.
+    /// An axis from `low` to `high`; if both are equal it gets length 1.
     fn new(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + 1.0 };
@@ -186,7 +186,7 @@ fn round_step(least: f64) -> f64 {
 }
 
 /// The vertical axis for these series: from zero, or the lowest point if that is below, to a round
-/// number at or above the highest point. Never without extent.
+/// number at or above the highest point. Never of length zero.
 pub(crate) fn range<'a>(series: impl Iterator<Item = &'a [Option<f64>]>) -> (f64, f64) {
     let values = series.flat_map(points).flatten();
     let (low, high) =
@@ -198,7 +198,7 @@ pub(crate) fn range<'a>(series: impl Iterator<Item = &'a [Option<f64>]>) -> (f64
     ((low / step).floor() * step, (high / step).ceil() * step)
 }
 
-/// The series as it is drawn: means of samples that stand together, `None` for a gap.
+/// The series as drawn: means of neighbouring samples, `None` for a gap.
 fn points(samples: &[Option<f64>]) -> impl Iterator<Item = Option<f64>> {
     samples.chunks(samples_per_point(samples.len())).map(|group| {
         let values: Vec<f64> = group.iter().flatten().copied().filter(|v| v.is_finite()).collect();
@@ -228,7 +228,7 @@ fn path(samples: &[Option<f64>], interval: f64, x: &Axis, y: &Axis) -> String {
         let command = if is_drawing { 'L' } else { 'M' };
         push(&mut path, format_args!("{command}{:.1} {:.1}", x.at(middle), y.at(value)));
         if !is_drawing {
-            // A stroke without length, which a round cap makes a dot, for a point by itself.
+            // A single point is a stroke of length zero, which a round cap turns into a dot.
             path.push_str("h0");
         }
         is_drawing = true;

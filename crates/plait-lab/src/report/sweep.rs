@@ -11,14 +11,14 @@ use super::svg::COLOURS;
 use super::words;
 use crate::record::{CellFigure, CellRecord, Results};
 
-/// Lines of one plot: more have no colour of their own, and are drawn in further plots.
+/// Most lines of one plot: more would need further colours, and go into further plots.
 const LINES_MAX: usize = COLOURS;
 /// More lines than this in one plot hide each other.
 const LINES_TOGETHER: usize = 4;
 const PLOTS_MAX: usize = 24;
 const BARS_MAX: usize = 40;
 
-/// The plots of an experiment's figures; of a single cell, those that another figure stands beside.
+/// The plots of an experiment's figures; for a single cell, of those with a value to compare with.
 pub(super) fn draw(results: &Results) -> Vec<Drawn> {
     let (cells, axes) = (&results.cells, &results.summary.axes);
     let rings = match words::heads(&results.summary) {
@@ -39,11 +39,11 @@ pub(super) fn draw(results: &Results) -> Vec<Drawn> {
 /// The axis along which the curves go.
 struct Axis<'a> {
     name: &'a str,
-    /// What follows the numbers where values are words such as `16-MB`.
+    /// The unit after the numbers where values are words such as `16-MB`.
     unit: &'a str,
 }
 
-/// Of the axes whose values are numbers the one with the most.
+/// The numeric axis with the most values.
 fn numeric_axis<'a>(axes: &'a [String], cells: &'a [CellRecord]) -> Option<Axis<'a>> {
     let count = |axis: &'a str| {
         let mut values: Vec<f64> = Vec::new();
@@ -59,7 +59,7 @@ fn numeric_axis<'a>(axes: &'a [String], cells: &'a [CellRecord]) -> Option<Axis<
         }
         (values.len() > 1).then_some((values.len(), Axis { name: axis, unit: unit? }))
     };
-    // Of equals the first.
+    // The first of equal ones.
     let counted = axes.iter().rev().filter_map(|axis| count(axis));
     counted.max_by_key(|(values, _)| *values).map(|(_, axis)| axis)
 }
@@ -88,8 +88,8 @@ struct Placed {
     curve: Curve,
 }
 
-/// A metric over the axis, a line for each combination of the others. Where that is many, a plot
-/// for each value of the first other axis; all plots of a metric have the same axes.
+/// A metric over the axis, with a line for each combination of the others. If there are many, a
+/// plot for each value of the first other axis; all plots of a metric have the same axes.
 fn curves(
     metric: &str,
     axis: &Axis<'_>,
@@ -98,7 +98,7 @@ fn curves(
     rings: &str,
 ) -> Vec<Drawn> {
     let Axis { name: axis, unit: axis_unit } = *axis;
-    // An axis of one value tells no lines apart.
+    // An axis with one value does not distinguish lines.
     let varies = |other: &&String| {
         cells.iter().any(|cell| cell.settings.get(*other) != cells[0].settings.get(*other))
     };
@@ -197,7 +197,7 @@ fn draw_bars(title: &str, all: &[Bar], rings: &str) -> Drawn {
     Drawn { svg: bars(&title, all, None), title, keys, samples_per_point: 1 }
 }
 
-/// A metric of cells that no number tells apart.
+/// A metric of cells without a numeric axis.
 fn in_bars(metric: &str, axes: &[String], cells: &[CellRecord], rings: &str) -> Option<Drawn> {
     let mut unit = "";
     let of_cell = |cell: &'_ CellRecord| {
@@ -212,7 +212,7 @@ fn in_bars(metric: &str, axes: &[String], cells: &[CellRecord], rings: &str) -> 
     (all.len() > 1).then(|| draw_bars(&title, &all, rings))
 }
 
-/// A single cell's figures beside which another stands, those of a unit together.
+/// A single cell's figures with a value to compare with, grouped by unit.
 fn of_cell(cell: &CellRecord, rings: &str) -> Vec<Drawn> {
     let mut units: Vec<(&str, Vec<Bar>)> = Vec::new();
     for figure in cell.figures.iter().filter(|figure| figure.paper.is_some()) {

@@ -8,9 +8,9 @@ use toml::Value;
 use crate::output::{Align, Table};
 use crate::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
 
-/// A figure is near the paper's when it differs by no more than this share of it.
+/// A figure is close to the paper's when it differs by at most this share of it.
 const NEAR: f64 = 0.25;
-/// Figures of a single cell that the headline tells.
+/// Number of a single cell's figures in the headline.
 const TOLD: usize = 2;
 
 /// An experiment as lines of text.
@@ -75,13 +75,12 @@ fn cells(results: &Results) -> Table {
     table
 }
 
-/// Whether the cells are rows and their metrics columns: several of both, without another's figures
-/// beside them.
+/// Whether cells are rows and metrics columns: several of both, without values to compare with.
 pub(super) fn is_by_metric(results: &Results) -> bool {
     results.cells.len() > 1 && metrics(results).len() > 1 && !has_paper(results)
 }
 
-/// What figures are called, what those beside them are, and one over the other.
+/// Headings: the figures, the values to compare with, and the quotient.
 pub(super) fn heads(summary: &SummaryRecord) -> [&'static str; 3] {
     if summary.is_comparison() {
         ["measured", "simulated", "measured/simulated"]
@@ -112,18 +111,18 @@ pub(super) fn without_unit(name: &str) -> &str {
     }
 }
 
-/// A sentence's or a title's beginning.
+/// Capitalises the beginning of a sentence or title.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A cell's place on the axes in words; its name where that is none of their values.
+/// A cell's place on the axes in words; its name if it has none.
 pub(super) fn cell(axes: &[String], settings: &Settings, name: &str) -> String {
     if name.contains('=') { place(axes, settings) } else { name.to_owned() }
 }
 
-/// What these axes are: `k 0.1, t_dwd 50 ms`.
+/// The values of these axes: `k 0.1, t_dwd 50 ms`.
 pub(super) fn place<'a>(axes: impl IntoIterator<Item = &'a String>, settings: &Settings) -> String {
     let words = axes.into_iter().filter_map(|axis| {
         let value = settings.get(axis)?;
@@ -147,7 +146,7 @@ pub(crate) fn metrics(results: &Results) -> Vec<&str> {
     metrics
 }
 
-/// A cell's figure of a metric with its range over the seeds; nothing when it has none.
+/// A cell's figure of a metric with its range over the seeds; empty without one.
 pub(super) fn in_column(cell: &CellRecord, metric: &str) -> String {
     let Some(figure) = cell.figures.iter().find(|figure| figure.metric == metric) else {
         return String::new();
@@ -174,7 +173,7 @@ pub(super) fn has_ranges(results: &Results) -> bool {
     results.cells.iter().any(|cell| cell.seeds.len() > 1)
 }
 
-/// Whether the paper has any of the figures.
+/// Whether the paper gives any of the figures.
 pub(super) fn has_paper(results: &Results) -> bool {
     results.cells.iter().flat_map(|cell| &cell.figures).any(|figure| figure.paper.is_some())
 }
@@ -194,7 +193,7 @@ fn checks(summary: &SummaryRecord) -> Table {
     table
 }
 
-/// Smallest to largest over the seeds; nothing when there is only one.
+/// Smallest to largest over the seeds; empty for a single seed.
 pub(super) fn range(figure: &CellFigure, seeds: usize) -> String {
     if seeds < 2 {
         return String::new();
@@ -202,7 +201,7 @@ pub(super) fn range(figure: &CellFigure, seeds: usize) -> String {
     format!("{} to {}", number(figure.low), number(figure.high))
 }
 
-/// The figure over the paper's; nothing when there is none to divide by.
+/// The figure over the paper's; empty without one.
 pub(super) fn against_paper(figure: &CellFigure) -> String {
     match figure.paper {
         Some(paper) if paper != 0.0 => number(figure.median / paper),
@@ -221,7 +220,7 @@ pub(super) fn origin(summary: &SummaryRecord) -> String {
         format!("medians over seeds {} to {last}", summary.seed)
     };
     let virtually = if summary.is_simulated() { " of virtual time" } else { "" };
-    // A set's scenarios have each its own.
+    // Each scenario of a set has its own duration.
     let duration = match summary.duration_s {
         0.0 => String::new(),
         seconds => format!("{} s{virtually} per run, ", number(seconds)),
@@ -235,8 +234,8 @@ pub(super) fn origin(summary: &SummaryRecord) -> String {
     }
 }
 
-/// The result in a sentence: how far the first metric goes, and how near to what stands beside it.
-/// `None` when there are no figures.
+/// The result in a sentence: the range of the first metric, and its distance from the values to
+/// compare with. `None` when there are no figures.
 pub(super) fn headline(results: &Results) -> Option<String> {
     let axes = &results.summary.axes;
     let first = *metrics(results).first()?;
@@ -290,12 +289,12 @@ pub(super) fn headline(results: &Results) -> Option<String> {
     Some(sentence)
 }
 
-/// Whether anything is expected of the figures; otherwise they inform.
+/// Whether the figures have expectations; otherwise they only inform.
 pub(super) fn has_expectations(summary: &SummaryRecord) -> bool {
     summary.checks.iter().any(|check| check.expected)
 }
 
-/// Whether the scenario shows what it must, and what it does not.
+/// Whether the scenario shows what it must, and where it does not.
 pub(super) fn verdict_sentence(summary: &SummaryRecord) -> String {
     let required: Vec<&CheckFigure> =
         summary.checks.iter().filter(|check| check.required && check.expected).collect();
@@ -330,7 +329,7 @@ pub(super) fn verdict_sentence(summary: &SummaryRecord) -> String {
     sentences.join(" ")
 }
 
-/// A check's verdict in a word or two; nothing for a figure that only informs.
+/// A check's verdict in a word or two; empty for a figure that only informs.
 pub(super) fn verdict(check: &CheckFigure) -> &'static str {
     match (check.ok, check.value) {
         (false, None) => "not measured",
@@ -372,11 +371,11 @@ pub(crate) fn with_unit(value: f64, unit: &str) -> String {
     if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
 }
 
-/// A number with three digits that count, and none after the point when it is whole.
+/// A number with three significant digits; none after the point if it is whole.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if value == value.trunc() && size < 1e9 {
-        // Adding zero takes the sign from a negative zero.
+        // Adding zero removes the sign of a negative zero.
         return format!("{:.0}", value + 0.0);
     }
     let decimals = match size {

@@ -8,7 +8,7 @@ use plait_sim::scenario::{Cell, CellResult};
 
 use super::known::Known;
 use super::netns::{self, is_too_slow};
-use super::{Plan, pool, shared, sim};
+use super::{PreparedRun, pool, shared, sim};
 use crate::cli::{On, Shard};
 use crate::output::{self, Meter, Progress};
 use crate::record::RunRecord;
@@ -21,26 +21,26 @@ struct Job {
     seed: u64,
 }
 
-/// What is run, and what of it is known.
+/// A batch of scenarios to run.
 #[derive(Debug)]
 pub(crate) struct Engine<'a> {
-    /// What to call it.
+    /// Its name.
     pub(crate) name: &'a str,
     pub(crate) on: On,
-    pub(crate) plans: &'a [Plan],
+    pub(crate) plans: &'a [PreparedRun],
     /// Only this part of the scenarios, or of the cells of a single one.
     pub(crate) shard: Option<Shard>,
-    /// Whether the rest goes on where the machine did not keep up with a run.
+    /// Whether to go on with the rest when the machine did not keep up with a run.
     pub(crate) leaves_out: bool,
 }
 
 impl Engine<'_> {
-    /// Makes the runs that are not known yet, and gives each to `take`; then all, known ones
-    /// included, by plan and in the order of cells and seeds.
+    /// Makes the runs that are not known yet, and passes each to `take`; returns all, including
+    /// known ones, by plan and in the order of cells and seeds.
     ///
     /// # Errors
     ///
-    /// A run that the back-end refuses, or `take`'s.
+    /// A run that the back-end refuses, or an error of `take`.
     pub(crate) fn carry_out(
         &self,
         known: &mut Known,
@@ -102,8 +102,8 @@ impl Engine<'_> {
         format!("{}, {}, seed {}", self.plans[job.plan].name(), self.cell(job).name, job.seed)
     }
 
-    /// Runs on all cores. What several scenarios share, such as one link alone under the same load,
-    /// is run once.
+    /// Runs on all cores. Runs that several scenarios share, such as one link alone under the same
+    /// load, are made once.
     fn simulate(
         &self,
         jobs: &[Job],
@@ -148,8 +148,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Runs one after the other: side by side they would measure each other. Cells take turns, so
-    /// that a machine that is busy for some minutes spoils none of them more than the others.
+    /// Runs one after the other: in parallel they would disturb each other. Cells alternate, so
+    /// that a machine that is busy for some minutes affects all of them equally.
     fn measure(
         &self,
         mut jobs: Vec<Job>,

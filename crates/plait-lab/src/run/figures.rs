@@ -1,4 +1,4 @@
-//! The figures of a cell that the report shows: those the paper or a check speaks of.
+//! The figures of a cell that the report shows: those that the paper or a check mentions.
 
 use plait_sim::scenario::check::CheckKind;
 use plait_sim::scenario::metric::unit_of;
@@ -10,7 +10,7 @@ use crate::record::CellFigure;
 /// Shown when neither the paper nor a check names a metric.
 const USUAL: [&str; 3] = ["offered_mbit", "goodput_mbit", "loss_percent"];
 
-/// The cell's figures, each the median over its runs; a metric that no run has is left out.
+/// The cell's figures, each the median over its runs, without metrics that no run has.
 pub(super) fn of_cell(scenario: &Scenario, cell: &Cell, runs: &[CellResult]) -> Vec<CellFigure> {
     metrics(scenario)
         .into_iter()

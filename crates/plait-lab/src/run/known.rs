@@ -1,5 +1,5 @@
-//! Runs that were made before, kept in files: `--resume`. They are of this build and of the same
-//! text of their scenario, or refused.
+//! Earlier runs kept in files (`--resume`). Runs of another build or another text of their scenario
+//! are refused.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::Plan;
+use super::PreparedRun;
 use crate::record::{Origin, Record, RunRecord};
 
 /// Runs by the command that repeats each. New ones go to the first file.
@@ -19,14 +19,14 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Reads the files, of which the first need not be there yet, and copies into it what the
-    /// others have beside it.
+    /// Reads the files, of which the first need not exist yet, and adds to it the runs that only
+    /// the others have.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or written, a line that is no record, a run of another commit or
-    /// of another text of one of the scenarios.
-    pub(crate) fn open(files: &[PathBuf], plans: &[Plan]) -> Result<Self> {
+    /// A file that cannot be read or written, a line that is not a record, a run of another commit
+    /// or of another text of one of the scenarios.
+    pub(crate) fn open(files: &[PathBuf], plans: &[PreparedRun]) -> Result<Self> {
         let Some(first) = files.first() else { return Ok(Self::default()) };
         let commit = Origin::new(String::new()).commit;
         if commit.ends_with("+changes") {
@@ -70,12 +70,12 @@ impl Known {
         self.runs.get(command)
     }
 
-    /// Keeps a run, where there is a file.
+    /// Keeps a run, if there is a file.
     pub(super) fn add(&mut self, run: &RunRecord) -> Result<()> {
         if self.file.is_some() { self.write(run) } else { Ok(()) }
     }
 
-    /// Series are left out: they are plotted where they are measured, and would fill the file.
+    /// Series are left out: they are plotted when measured, and would fill the file.
     fn write(&mut self, run: &RunRecord) -> Result<()> {
         let Some((path, file)) = &mut self.file else { return Ok(()) };
         let run = RunRecord { series: BTreeMap::new(), ..run.clone() };

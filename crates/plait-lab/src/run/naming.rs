@@ -5,7 +5,7 @@ use plait_sim::scenario::{Axis, Cell, Scenario};
 
 use crate::cli::RunArgs;
 
-/// What all commands of an experiment have in common.
+/// The common part of all commands of an experiment.
 #[derive(Debug)]
 pub(super) struct Naming {
     /// Program, scenario, back-end and folder.
@@ -69,7 +69,7 @@ impl Naming {
     }
 }
 
-/// A word as a shell reads it back.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,12 +1,12 @@
 //! The namespaces as a back-end of scenarios: real gateways, the kernel's TCP, real time.
 //!
-//! - [`plan`]: what of a scenario can be run here.
+//! - [`plan`]: checks which scenarios can be run here.
 //! - [`site`]: links, hosts and addresses.
 //! - [`bond`]: the gateways' configuration.
 //! - [`steering`]: the steering node's.
 //! - [`udp`], [`tcp`]: the applications.
-//! - [`events`]: what happens meanwhile.
-//! - [`testbed`]: all of it under way, as the shared code of metrics and series sees it.
+//! - [`events`]: events during the run.
+//! - [`testbed`]: the running scenario, as the interface for the shared code of metrics and series.
 //! - [`health`]: whether the machine kept up.
 
 use std::path::PathBuf;
@@ -42,24 +42,24 @@ use testbed::{Carriers, NetnsTestbed};
 /// A machine may be too loaded for a moment.
 const TRIES: usize = 3;
 
-/// Whether the scenario is meant for namespaces, and its files are where these see them. To be
-/// asked before any are made.
+/// Whether the scenario is meant for namespaces, and its files are visible from them. Call it
+/// before any are made.
 pub(super) fn check_meant(args: &RunArgs, scenario: &Scenario) -> Result<()> {
     plan::check_meant(scenario)?;
     check_files([&args.experiment.out, &args.experiment.html].into_iter().flatten())
 }
 
-/// Whether files to be written are where namespaces see them. To be asked before any are made.
+/// Whether files to be written are visible from namespaces. Call it before any are made.
 pub(crate) fn check_files<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     files.into_iter().try_for_each(|file| Ok(plan::check_file(file)?))
 }
 
-/// Whether the namespaces can run a scenario, whatever it says of back-ends.
+/// Whether the namespaces can run a scenario, whatever back-ends it names.
 pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     Ok(plan::check(scenario)?)
 }
 
-/// Whether the namespaces can run every cell. To be asked before the first is run.
+/// Whether the namespaces can run every cell. Call it before the first is run.
 pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
     experiment.cells.iter().try_for_each(|cell| check(&cell.scenario))?;
     let needs_plait = |cell: &Cell| cell.scenario.bond.is_some() || cell.scenario.steer.is_some();
@@ -83,7 +83,7 @@ pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
     Ok(result)
 }
 
-/// Runs a scenario in namespaces of its own, again when the machine did not keep up.
+/// Runs a scenario in new namespaces, and repeats it if the machine did not keep up.
 fn run_scenario(scenario: &Scenario, seed: u64) -> Result<Found> {
     for _ in 1..TRIES {
         match run_once(scenario, seed) {

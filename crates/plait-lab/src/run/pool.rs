@@ -1,21 +1,21 @@
-//! Work on all cores, with results in the order of the work.
+//! Runs work on all cores, with results in the order of the work.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Threads for this much work: one per core, and no more than there is work.
+/// Threads for this many jobs: one per core, but no more than jobs.
 pub(crate) fn workers(jobs: usize) -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(jobs).max(1)
 }
 
-/// Does `work` for each index below `jobs`. On this thread, `take` is given `None` whenever one
-/// is done, and each result when its turn has come: results are in order whatever the threads do.
+/// Does `work` for each index below `jobs`. On this thread, `take` gets `None` whenever a job is
+/// done, and each result in its turn: results are always in order.
 ///
 /// # Errors
 ///
-/// The first that `take` returns; work not begun by then is left.
+/// The first error of `take`; jobs not begun by then are skipped.
 pub(crate) fn in_order<T: Send, E>(
     jobs: usize,
     work: impl Fn(usize) -> T + Sync,

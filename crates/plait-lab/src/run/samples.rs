@@ -2,7 +2,7 @@
 
 use crate::record::Results;
 
-/// Which figure of several seeds counts.
+/// How the figures of several seeds become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Middle {
     Median,
@@ -18,12 +18,12 @@ impl Middle {
     }
 }
 
-/// A metric's values, sorted; never none.
+/// A metric's values, sorted; never empty.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Those of a cell; `None` when no run has the metric.
+    /// The values of a cell; `None` when no run has the metric.
     pub(crate) fn of(results: &Results, cell: &str, metric: &str) -> Option<Self> {
         let runs = results.runs.iter().filter(|run| run.cell == cell);
         Self::new(runs.filter_map(|run| run.metrics.get(metric).copied()).collect())

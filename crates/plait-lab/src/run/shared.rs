@@ -1,5 +1,5 @@
-//! What cells of several scenarios share: a run over one link is the same wherever that link is
-//! found, whatever it is called there.
+//! Runs that cells of several scenarios share: a run over one link is the same in every scenario
+//! with that link, whatever its name there.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub(super) fn key(scenario: &Scenario, seed: u64) -> Option<String> {
             name.clear();
         }
     }
-    // What happens to a link tells its name.
+    // Events contain the link's name.
     own.events.is_empty().then(|| format!("{seed} {own:?}"))
 }
 
-/// The result of a cell over one link as that of another cell, in whose words its link is called.
+/// The result of a cell over one link, converted to another cell with that cell's name of the link.
 pub(super) fn renamed(result: &CellResult, of: &Cell, to: &Cell) -> CellResult {
     let name_in = |cell: &Cell| cell.scenario.links.keys().next().cloned().unwrap_or_default();
     let (old, new) = (format!(".{}", name_in(of)), format!(".{}", name_in(to)));

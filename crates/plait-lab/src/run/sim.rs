@@ -1,4 +1,4 @@
-//! The simulator as a back-end of scenarios: the only place that knows its form.
+//! The simulator as a back-end of scenarios: the only place that knows its interface.
 
 use anyhow::Result;
 use plait_sim::scenario::{Cell, CellResult};

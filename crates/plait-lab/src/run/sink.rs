@@ -17,7 +17,7 @@ pub(crate) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Creates the file, so that a wrong name is told before anything runs.
+    /// Creates the file, so that a wrong name is reported before anything runs.
     pub(crate) fn open(file: Option<&Path>, output: &'a Output) -> Result<Self> {
         let open = |path: &Path| -> Result<(PathBuf, BufWriter<File>)> {
             let file = File::create(path).with_context(|| {
@@ -39,7 +39,7 @@ impl<'a> Sink<'a> {
         self.put_to_file(record)
     }
 
-    /// Writes a record to the file alone.
+    /// Writes a record only to the file.
     pub(crate) fn put_to_file(&mut self, record: &Record) -> Result<()> {
         if let Some((path, file)) = &mut self.file {
             let line = serde_json::to_string(record)?;
@@ -57,7 +57,7 @@ impl<'a> Sink<'a> {
         self.put_findings(results)
     }
 
-    /// Writes what the runs come to.
+    /// Writes the evaluation of the runs.
     pub(crate) fn put_findings(&mut self, results: &Results) -> Result<()> {
         for cell in &results.cells {
             self.put(&Record::Cell(cell.clone()))?;
@@ -69,7 +69,7 @@ impl<'a> Sink<'a> {
         self.put(&Record::Summary(results.summary.clone()))
     }
 
-    /// Writes out what is still held back.
+    /// Flushes buffered output.
     pub(crate) fn close(self) -> Result<()> {
         let Some((path, mut file)) = self.file else { return Ok(()) };
         file.flush().with_context(|| format!("{}: cannot be written", path.display()))

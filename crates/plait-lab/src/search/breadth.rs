@@ -1,5 +1,5 @@
 //! The search itself: breadth first, level by level, so that the first sequence found is a shortest
-//! one and what is found does not depend on the number of threads.
+//! one and results do not depend on the number of threads.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::run::pool;
 
-/// States whose successors one thread finds before it takes the next ones.
+/// States that a thread takes at a time to find their successors.
 const JOB_STATES: usize = 32;
 
 /// How far to go.
@@ -24,11 +24,11 @@ pub(crate) struct Bounds {
     pub(crate) threads: usize,
     /// When to give up.
     pub(crate) until: Option<Instant>,
-    /// Violations after which it is enough.
+    /// Stop after this many violations.
     pub(crate) violations: usize,
 }
 
-/// A sequence after which something is wrong.
+/// A sequence that ends in a violation.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Found {
     pub(crate) setup: &'static str,
@@ -38,20 +38,21 @@ pub(crate) struct Found {
     pub(crate) command: String,
 }
 
-/// What a search of one setup came to.
+/// The result of a search of one setup.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Searched {
     pub(crate) setup: &'static str,
-    /// Actions of the longest sequences that were all tried.
+    /// The depth to which all sequences were tried.
     pub(crate) depth: u32,
-    /// Sequences that were run and whose end was looked at: the start, and every action in every
-    /// state that was new.
+    /// Sequences that were run and whose end state was inspected: the start, and every action in
+    /// every new state.
     pub(crate) states: u64,
-    /// Of them, different by their fingerprints.
+    /// Of these, states with different fingerprints.
     pub(crate) distinct: u64,
-    /// Watched until they had healed. States that heal as the one before are not watched again.
+    /// States watched until they had healed. States that heal like their predecessor are not
+    /// watched again.
     pub(crate) healed: u64,
-    /// Distinct states that sequences of one action, of two and so on came to first.
+    /// Distinct states first reached by sequences of one action, of two, and so on.
     pub(crate) levels: Vec<u64>,
     pub(crate) elapsed_s: f64,
     /// Whether time ran out before the depth was reached.
@@ -59,7 +60,7 @@ pub(crate) struct Searched {
     pub(crate) found: Vec<Found>,
 }
 
-/// How a state came about: an action after another state.
+/// The origin of a state: an action in another state.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     before: u32,
@@ -88,7 +89,7 @@ struct Search<'a> {
     searched: Searched,
 }
 
-/// Tries every sequence; `tell` hears how many parts of how many of the next depth are done.
+/// Tries every sequence; `tell` gets how many parts of the next depth are done, and of how many.
 pub(crate) fn search(
     setup: Setup,
     put_back: Faults,
@@ -108,7 +109,7 @@ pub(crate) fn search(
     };
     let started = Instant::now();
     let mut search = Search { setup, put_back, bounds, nodes: Vec::new(), searched };
-    // The state before every action is no node: its number is one that no node has.
+    // The start state is not a node: its number is one that no node has.
     let mut level = vec![u32::MAX];
     let mut start = setup.replay(put_back, &[]);
     let mut seen = HashSet::from([start.fingerprint()]);
@@ -133,7 +134,7 @@ pub(crate) fn search(
 }
 
 impl Search<'_> {
-    /// Tries every action in every state of a level, which is replaced by the states that are new.
+    /// Tries every action in every state of a level, and replaces the level by the new states.
     fn go_deeper(
         &mut self,
         level: &mut Vec<u32>,
@@ -190,7 +191,7 @@ impl Search<'_> {
         actions
     }
 
-    /// What every action makes of each state, with the state's number.
+    /// The states after every action in each state, with the state's number.
     fn successors(&self, states: &[u32], known: &HashSet<u64>) -> Vec<(u32, Next)> {
         let mut met = HashSet::new();
         let mut all = Vec::new();
@@ -214,8 +215,7 @@ impl Search<'_> {
     }
 }
 
-/// The state after an action, watched if it is new. What the core says when it gives up is a
-/// violation like another.
+/// The state after an action, watched if it is new. A panic of the core counts as a violation.
 fn successor(
     branches: &mut Branches<'_>,
     action: Action,
@@ -225,7 +225,7 @@ fn successor(
     let mut healed = false;
     let run = AssertUnwindSafe(|| {
         fingerprint = branches.look(action);
-        // The state before was watched when it was new.
+        // The preceding state was watched when it was new.
         if !is_new(fingerprint) || action.is_undone_by_healing() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! A short search, which runs with the other tests.
+//! A short search that runs with the other tests.
 
 use plait_proto::faults::Faults;
 use plait_sim::search::Setup;

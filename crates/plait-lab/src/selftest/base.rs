@@ -43,7 +43,7 @@ pub(super) fn isolation(_output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Makes one of everything, says which, and waits to be killed.
+/// Makes one of everything, prints it, and waits to be killed.
 pub(super) fn hang(output: &Output) -> Result<()> {
     let netns = NetNs::create("plait-hang")?;
     let _tun = netns.run_in(|| Tun::open("hang0", false))??;
@@ -60,7 +60,7 @@ pub(super) fn hang(output: &Output) -> Result<()> {
 
 const TEST_LINK: LinkSpec = LinkSpec::new("link", 100, 20, 20);
 
-/// 100 Mbit/s and 10 ms each way: prints what TCP and ping make of it.
+/// 100 Mbit/s and 10 ms each way: prints the results of TCP and ping.
 pub(super) fn emulator(output: &Output) -> Result<()> {
     let topology = Topology::build(&[TEST_LINK])?;
     let customer = &topology.customer().netns;
@@ -92,7 +92,7 @@ pub(super) fn emulator(output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// TCP, UDP and a file over a bare link: every kind of figure is there and none is beyond the link.
+/// TCP, UDP and a file over a bare link: every kind of figure exists and none exceeds the link.
 pub(super) fn measurements(output: &Output) -> Result<()> {
     const OFFERED_BPS: u64 = 30_000_000;
     let span = Span { seconds: 2, omit_seconds: 1 };
@@ -111,13 +111,13 @@ pub(super) fn measurements(output: &Output) -> Result<()> {
             unreachable!("the network was built with two links");
         };
         let carried = [dsl, lte].map(|link| link.emulator.report().down.out_packets);
-        // The kernel tells a new device's multicast groups to the link.
+        // The kernel announces a new device's multicast groups on the link.
         ensure!(carried[0] > 10_000 && carried[1] < 10, "only the DSL line was used: {carried:?}");
         Ok(())
     })
 }
 
-/// Files come over a bare link and over the kernel's MPTCP, each with its sender's view.
+/// Files arrive over a bare link and over the kernel's MPTCP, each with its sender's view.
 pub(super) fn fetch(output: &Output) -> Result<()> {
     const BYTES: u64 = 3_000_000;
     let links = [LinkSpec::new("first", 20, 20, 20), LinkSpec::new("second", 20, 30, 30)];
@@ -152,7 +152,7 @@ pub(super) fn fetch(output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Source addresses choose their link; what belongs into the bond never leaves over a bare link.
+/// Source addresses choose their link; packets for the bond never leave over a bare link.
 pub(super) fn topology(_output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let customer = topology.customer();

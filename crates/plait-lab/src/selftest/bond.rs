@@ -21,7 +21,7 @@ use crate::topology::{
 
 const SPAN: Span = Span { seconds: 2, omit_seconds: 1 };
 const PACKETS_MIN: u64 = 100;
-/// Links that any machine fills, whatever else it has to do.
+/// Links slow enough that even a busy machine fills them.
 const NARROW: [LinkSpec; 2] = [LinkSpec::new("dsl", 8, 13, 13), LinkSpec::new("lte", 6, 30, 30)];
 
 fn all_came_back(what: &str, pings: Pings, sent: u32) -> Result<()> {
@@ -50,7 +50,7 @@ pub(super) fn carries_ping_and_tcp(output: &Output) -> Result<()> {
     bond.stop()
 }
 
-/// Builds the bond and lets it stand until standard input ends, for looking at it from outside with
+/// Builds the bond and keeps it until standard input ends, for inspection from outside with
 /// `nsenter`.
 pub(super) fn stand(output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
@@ -203,7 +203,7 @@ pub(super) fn either_path_starts(_output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// The bond goes on over one link when the other dies in silence.
+/// The bond goes on over one link when the other fails silently.
 pub(super) fn survives_a_dead_link(_output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let Customer { netns, .. } = topology.customer();
@@ -211,7 +211,7 @@ pub(super) fn survives_a_dead_link(_output: &Output) -> Result<()> {
     for dead in ["dsl", "lte"] {
         let emulator = &topology.link(dead)?.emulator;
         emulator.set_cut(true);
-        // Packets under way when the link died, and those that showed it, may be lost.
+        // Packets in flight when the link failed, and those that revealed it, may be lost.
         let _noticed = ping(netns, SERVER_V4, None, 15)?;
         all_came_back(&format!("with {dead} dead"), ping(netns, SERVER_V4, None, 5)?, 5)?;
         emulator.set_cut(false);
@@ -229,7 +229,7 @@ pub(super) fn restarts_after_kill(_output: &Output) -> Result<()> {
     bond.wait_until_up(2).context("after the customer's gateway was killed")?;
     all_came_back("after the customer's restart", ping(customer, SERVER_V4, None, 5)?, 5)?;
     bond.provider.kill_and_restart(&topology.provider)?;
-    // The customer notices by traffic that nobody answers.
+    // The customer notices from unanswered traffic.
     let _noticed = ping(customer, SERVER_V4, None, 15)?;
     bond.wait_until_up(2).context("after the provider's gateway was killed")?;
     all_came_back("after the provider's restart", ping(customer, SERVER_V4, None, 5)?, 5)?;

@@ -14,7 +14,7 @@ use crate::process;
 use crate::scratch::Scratch;
 use crate::topology::{LinkSpec, Topology};
 
-/// What a gateway can leave: devices, addresses, routes, rules, and files below `/run`.
+/// Traces that a gateway can leave: devices, addresses, routes, rules, and files below `/run`.
 pub(super) fn traces(netns: &NetNs) -> Result<Vec<String>> {
     let mut traces = Vec::new();
     for arguments in [
@@ -57,7 +57,7 @@ pub(super) fn ensure_unchanged(before: &[String], after: &[String]) -> Result<()
     Ok(())
 }
 
-/// SIGTERM ends a gateway with status 0 and takes its device, routes and socket away.
+/// SIGTERM ends a gateway with status 0 and removes its device, routes and socket.
 pub(super) fn sigterm_leaves_nothing(_output: &Output) -> Result<()> {
     let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
     let customer = &topology.customer().netns;

@@ -10,9 +10,9 @@ use crate::measure::mbit;
 use crate::output::Output;
 use crate::topology::{LinkSpec, Topology};
 
-/// Links that any machine fills, whatever else it has to do.
+/// Links slow enough that even a busy machine fills them.
 const LINKS: [LinkSpec; 2] = [LinkSpec::new("fast", 8, 20, 20), LinkSpec::new("slow", 4, 40, 40)];
-/// What a machine that has other work may take longer than was announced.
+/// Extra time beyond the announcement for a busy machine.
 const GRACE_S: f64 = 5.0;
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -46,7 +46,7 @@ pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
                 let share = bps as f64 / rate;
                 let place = format!("{what}: {} {column} {} Mbit/s", link.name, mbit(bps));
                 output.line(&place)?;
-                // A machine that keeps its programs waiting fills no link.
+                // A machine that keeps programs waiting does not fill a link.
                 let least = if is_held_up { 0.02 } else { 0.3 };
                 ensure!((least..1.02).contains(&share), "{place}: {share:.2} of the link");
             }
@@ -69,7 +69,7 @@ pub(super) fn measures_each_path_and_the_bond(output: &Output) -> Result<()> {
     bond.stop()
 }
 
-/// The announced duration and bytes are kept to.
+/// The announced duration and bytes are not exceeded.
 fn within_announced(view: &MeasuredView, took: Duration) -> Result<()> {
     let MeasuredView { announced, used, .. } = view;
     ensure!(used.bytes <= announced.bytes, "{} of {} bytes", used.bytes, announced.bytes);
@@ -86,7 +86,7 @@ fn leaves_nothing(bond: &mut Bond<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A few bytes are kept to as well, whatever they leave of the measurement.
+/// A small byte limit is kept too, whatever is left of the measurement.
 fn bounded_by_bytes(bond: &mut Bond<'_>, output: &Output) -> Result<()> {
     let arguments = ["--seconds", "4", "--bonded-only", "--max-bytes", "1 MB"];
     let measured = bond.customer.measure(bond.customer_netns(), &arguments, LIMIT)?;
@@ -123,7 +123,7 @@ pub(super) fn says_why_it_cannot_measure(_output: &Output) -> Result<()> {
     let refused = || -> Result<Option<String>> {
         let measured = bond.customer.measure(customer, &["--yes"], LIMIT)?;
         let complaint = measured.complaint()?;
-        // Until the gateway has its control socket it is not there.
+        // Until the gateway has its control socket it cannot be found.
         Ok((!complaint.contains("is the gateway running?")).then(|| complaint.to_owned()))
     };
     let complaint = crate::process::wait_until("an answer", Duration::from_secs(10), refused)?;

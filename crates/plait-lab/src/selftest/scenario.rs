@@ -1,5 +1,5 @@
-//! Scenarios of `scenarios/self` on the namespaces: that they run, that their checks hold, and that
-//! their records can be read.
+//! Scenarios of `scenarios/self` on the namespaces: tests that they run, that their checks hold,
+//! and that their records can be read.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ pub(super) fn udp(output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// A transfer of a given length tells its time, which is the link's and no less.
+/// A transfer of a given length reports its time, which is not below the link's.
 pub(super) fn transfer(output: &Output) -> Result<()> {
     let Some(run) = run_scenario("transfer", output)? else { return Ok(()) };
     let [rate, time] = ["transfer_mbit.file", "transfer_s.file"].map(|name| metric(&run, name));
@@ -48,8 +48,8 @@ fn metric(run: &RunRecord, name: &str) -> f64 {
 }
 
 /// Runs a scenario as the command does, and reads what it wrote. `None` when the machine did not
-/// keep up, as one whose host takes away half of its time does not: then the run must have refused
-/// to give any figure.
+/// keep up, such as when its host takes half of its time: then the run must have refused to give
+/// any figure.
 fn run_scenario(name: &str, output: &Output) -> Result<Option<RunRecord>> {
     let name = format!("self/{name}");
     let scratch = Scratch::on_disk("scenario")?;

@@ -1,5 +1,5 @@
-//! Tests of the steering node: real processes, and a client that has nothing but the lines of the
-//! printed recipe.
+//! Tests of the steering node: real processes, and a client that only runs the lines of the printed
+//! recipe.
 
 mod course;
 mod leftovers;
@@ -15,14 +15,15 @@ use crate::output::Output;
 use crate::steering::{SteerSite, SteerStatus};
 use crate::topology::LinkSpec;
 
-/// Links that any machine fills, whatever else it has to do.
+/// Links slow enough that even a busy machine fills them.
 const LINKS: [LinkSpec; 2] = [LinkSpec::new("lte", 10, 40, 40), LinkSpec::new("wifi", 14, 16, 16)];
 /// Bytes that take a few seconds over both.
 const FILE_BYTES: u64 = 6_000_000;
-/// The least part of a download that counts as a share.
+/// The smallest part of a download that counts as a share.
 const SHARE_MIN: f64 = 0.2;
 
-/// Both links have carried their share since `before`, by the emulators' count and by the node's.
+/// Checks that both links have carried their share since `before`, by the emulators' and the node's
+/// counters.
 fn both_carried(
     site: &SteerSite,
     before: &[u64],

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::topology::{LinkSpec, Topology};
 use crate::verify::survive::hostile::{Generator, Hostility, captured_payloads};
 
-/// Longest standstill of a download that is no failure.
+/// Longest acceptable standstill of a download.
 const STANDSTILL_MAX: Duration = Duration::from_secs(5);
 /// Time in which the download gets going.
 const RAMP: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Tests of what a gateway does about its host, and of what it says beforehand.
+//! Tests of a gateway's changes to its host, and of `plait check`.
 
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddrV6};
@@ -23,13 +23,13 @@ const LIMIT: Duration = Duration::from_secs(15);
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const FORWARDING: &str = "all/forwarding";
 
-/// `plait check` finds what `plait up` fails at, and what makes a bond useless.
+/// `plait check` finds what makes `plait up` fail, and what makes a bond useless.
 pub(super) fn check_and_up_agree(_output: &Output) -> Result<()> {
     set_ups::test_some()
 }
 
-/// A gateway that forwards keeps what its links have by router advertisements, and takes new ones;
-/// on a link that comes later too. At its end all is as it was.
+/// A forwarding gateway keeps its links' routes from router advertisements, and accepts new ones,
+/// also on a link that comes later. At its end everything is restored.
 pub(super) fn forwarding_keeps_router_advertisements(_output: &Output) -> Result<()> {
     let (customer, router) = (new_netns("plait-customer")?, new_netns("plait-router")?);
     add_link(&customer, &router, 0)?;
@@ -41,7 +41,7 @@ pub(super) fn forwarding_keeps_router_advertisements(_output: &Output) -> Result
     ensure!(sysctl(&customer, FORWARDING)? == "1", "the host does not forward");
     ensure!(sysctl(&customer, "eth0/accept_ra")? == "2", "accept_ra is not 2");
     wait_for_default(&customer, true).context("with forwarding")?;
-    // A router that takes its leave is heard, and one that comes back.
+    // The host notices a router that resigns, and one that comes back.
     advertise(&router, 0, 0)?;
     wait_for_default(&customer, false).context("the router has taken its leave")?;
     advertise(&router, 0, 1800)?;
@@ -60,7 +60,7 @@ pub(super) fn forwarding_keeps_router_advertisements(_output: &Output) -> Result
     wait_for_default(&customer, true).context("after the gateway")
 }
 
-/// A wire from `eth{number}` to the router, which takes router advertisements as hosts do.
+/// A wire from `eth{number}`, which accepts router advertisements like a host, to the router.
 fn add_link(customer: &NetNs, router: &NetNs, number: u8) -> Result<()> {
     let (near, far) = (format!("eth{number}"), format!("router{number}"));
     let wire = format!("link add {near} type veth peer name {far} netns plait-router");
@@ -111,7 +111,7 @@ fn sysctl(netns: &NetNs, name: &str) -> Result<String> {
     Ok(netns.run_in(|| fs::read_to_string(file))??.trim().to_owned())
 }
 
-/// A gateway that forwards IPv6, with every `eth*` for a link.
+/// A gateway that forwards IPv6, with every `eth*` as a link.
 fn start(netns: &NetNs, folder: &Path) -> Result<Service> {
     make_key(&folder.join("gateway.key"))?;
     let peer_key = make_key(&folder.join("peer.key"))?;

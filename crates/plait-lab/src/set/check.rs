@@ -1,21 +1,21 @@
-//! What all scenarios of a set must show together.
+//! Checks over all scenarios of a set.
 
 use super::score::Rung;
 use crate::figure::Figure;
 use crate::record::{CellFigure, CheckFigure, Results, RunRecord};
 use crate::run::{Middle, Samples};
 
-/// A check over a metric of each scenario: its median over the seeds of the bond's runs.
+/// A check of a metric over scenarios; in each, the median over the seeds of the bond's runs.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SetCheck {
     pub(super) name: String,
     pub(super) metric: String,
     pub(super) reduce: Reduce,
-    /// Only scenarios in which the sum of the links is promised.
+    /// Only scenarios for which the sum of the links is promised.
     pub(super) steady_only: bool,
-    /// Only scenarios that a number drew, or only those that stand in a file.
+    /// Only drawn scenarios, or only those from a file.
     pub(super) drawn: Option<bool>,
-    /// Only scenarios in which the other links, each alone, add at least this share of the best.
+    /// Only scenarios whose other links, each alone, add at least this share of the best.
     pub(super) adds: Option<f64>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
@@ -23,7 +23,7 @@ pub(super) struct SetCheck {
 }
 
 impl SetCheck {
-    /// Whether it is about this scenario.
+    /// Whether it covers this scenario.
     fn is_of(&self, rung: &Rung, runs: &[RunRecord]) -> bool {
         let is_drawn = rung.rung.contains('@');
         let adds_enough = |least: f64| added(runs).is_some_and(|adds| adds >= least);
@@ -33,10 +33,10 @@ impl SetCheck {
     }
 }
 
-/// From the scenarios' figures to one.
+/// How the scenarios' figures become one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Reduce {
-    /// The share of scenarios in which it lies between these.
+    /// The share of scenarios in which the metric lies between these.
     Share {
         low: f64,
         high: f64,
@@ -47,7 +47,7 @@ pub(super) enum Reduce {
     TenthPercentile,
     Median,
     Mean,
-    /// How many have it.
+    /// How many scenarios have the metric.
     Count,
 }
 
@@ -78,7 +78,7 @@ impl Reduce {
     }
 }
 
-/// Each check as a figure; with several policies, over the scenarios under all of them.
+/// Each check as a figure; with several policies, over the scenarios with all of them.
 pub(super) fn figures(checks: &[SetCheck], rungs: &[Rung], results: &[Results]) -> Vec<Figure> {
     let runs = results.iter().map(|results| &*results.runs);
     let all: Vec<(&Rung, &[RunRecord])> = rungs.iter().cycle().zip(runs).collect();
@@ -113,7 +113,7 @@ fn figure(check: &SetCheck, all: &[(&Rung, &[RunRecord])]) -> Figure {
 }
 
 /// What the other links would add to the best one, as a share of it: the sum of all links alone
-/// over the best of them, less one.
+/// over the best of them, minus one.
 fn added(runs: &[RunRecord]) -> Option<f64> {
     let of_run = |run: &RunRecord| {
         let of = |metric: &str| run.metrics.get(metric).copied().filter(|share| *share > 0.0);
@@ -123,7 +123,7 @@ fn added(runs: &[RunRecord]) -> Option<f64> {
     Some(samples.middle(Middle::Median))
 }
 
-/// A scenario's checks: those that it requires as checks, the others as figures that inform.
+/// A scenario's checks: required ones as checks, the others as figures that only inform.
 pub(crate) fn of_checks(results: &Results) -> Vec<Figure> {
     let name = &results.summary.name;
     results.summary.checks.iter().map(|check| of_check(name, check)).collect()
@@ -131,7 +131,7 @@ pub(crate) fn of_checks(results: &Results) -> Vec<Figure> {
 
 fn of_check(scenario: &str, check: &CheckFigure) -> Figure {
     let name = format!("{scenario}: {}", check.name);
-    // A figure without a unit is a quotient; what a check counts has one.
+    // A figure without a unit is a quotient; counts have a unit.
     let unit = if check.unit.is_empty() { "ratio" } else { &check.unit };
     let figure = match check.value {
         Some(value) => Figure::number(name, value, unit.to_owned()),
@@ -143,12 +143,12 @@ fn of_check(scenario: &str, check: &CheckFigure) -> Figure {
     Figure { ok: check.ok, ..figure.within(check.low, check.high, check.source.clone()) }
 }
 
-/// A scenario's checks, and what each of its cells came to.
+/// A scenario's checks, and the figures of each of its cells.
 pub(crate) fn figures_of(results: &Results) -> Vec<Figure> {
     [of_checks(results), of_cells(results)].concat()
 }
 
-/// What each cell came to: medians, with the spread of several seeds.
+/// The figures of each cell: medians, with the spread of several seeds.
 fn of_cells(results: &Results) -> Vec<Figure> {
     let of_cell = |cell: &str, figure: &CellFigure| {
         let CellFigure { metric, unit, median, low, high, .. } = figure;

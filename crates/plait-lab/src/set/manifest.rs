@@ -19,27 +19,27 @@ pub(super) struct Manifest {
     /// Seeds of each run on the simulator, and on namespaces.
     seeds: u64,
     netns_seeds: u64,
-    /// A quick run takes every so manyth scenario.
+    /// A quick run takes every n-th scenario, for this n.
     pub(super) quick_every: usize,
     members: Vec<Member>,
     pub(super) checks: Vec<SetCheck>,
     file: PathBuf,
 }
 
-/// Scenarios that are run alike.
+/// Scenarios that are run in the same way.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// A scenario's name, or a folder's followed by `/*`; and where it stands.
+    /// A scenario's name, or a folder's followed by `/*`; and its place in the file.
     names: Vec<(String, Place)>,
-    /// The promise that they check and the back-end on which, for `plait-lab verify`.
+    /// The promise that they check, and on which back-end, for `plait-lab verify`.
     pub(super) promise: Option<String>,
     pub(super) on: On,
-    /// How many links each scenario draws; 0 for one that draws none.
+    /// How many times each scenario draws its links; 0: never.
     draws: u64,
     /// Seeds of a run, if not the set's, and of a quick one.
     seeds: Option<u64>,
     quick_seeds: u64,
-    /// Settings of every run, and more of a quick one.
+    /// Settings of every run, and additional ones of a quick run.
     settings: Vec<String>,
     quick: Vec<String>,
 }
@@ -50,7 +50,7 @@ impl Member {
         [&self.settings, quick].concat()
     }
 
-    /// What each run of a scenario sets to draw its links, counted on from a number.
+    /// The settings with which each run of a scenario draws its links, counting up from a number.
     pub(super) fn drawn_from(&self, number: u64) -> Vec<Vec<String>> {
         match self.draws {
             0 => vec![Vec::new()],
@@ -106,7 +106,7 @@ impl Manifest {
         problems.finish(read)
     }
 
-    /// How often each of some scenarios is run; without any, what the set says of all.
+    /// Seeds of a member's scenarios; without a member, those of the set.
     pub(super) fn seeds(&self, member: Option<&Member>, is_quick: bool, on: On) -> u64 {
         if is_quick {
             return member.map_or(1, |member| member.quick_seeds);
@@ -115,7 +115,7 @@ impl Manifest {
         member.and_then(|member| member.seeds).unwrap_or(own)
     }
 
-    /// Whether what is run depends on a number.
+    /// Whether the runs depend on a number.
     pub(super) fn draws(&self) -> bool {
         self.members.iter().any(|member| member.draws > 0)
     }
@@ -124,7 +124,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// A name that no file has, with its place.
+    /// A name without a file, with its place.
     pub(super) fn scenarios(&self, catalogue: &Catalogue) -> Result<Vec<(String, &Member)>> {
         let known = catalogue.names()?;
         let mut all: Vec<(String, &Member)> = Vec::new();
@@ -154,7 +154,7 @@ impl Manifest {
         Ok(all)
     }
 
-    /// Those for a promise.
+    /// The scenarios for a promise.
     pub(super) fn scenarios_of(
         &self,
         promise: &str,

@@ -1,4 +1,4 @@
-//! What a set came to, as the lead of a page like every other.
+//! The result of a set, as the lead of an ordinary page.
 
 use super::score::Score;
 use super::{More, broken, words};
@@ -12,7 +12,7 @@ const HEADS: [&str; 10] = [
     "A_r", "A_b", "of best", "Mbit/s", "seeds", "alone", "ping ms", "base ms", "gap ms", "shares %",
 ];
 
-/// What stands on a page.
+/// The content of a page.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
     pub(super) title: &'a str,
@@ -33,7 +33,7 @@ impl Page<'_> {
         page_led_by(&lead, &self.results())
     }
 
-    /// The set as an experiment without runs and cells of its own.
+    /// The set as an experiment without its own runs and cells.
     fn results(&self) -> Results {
         let More { on, machine, seeds, elapsed_s, .. } = &self.summary.more;
         let summary = SummaryRecord {
@@ -55,7 +55,7 @@ impl Page<'_> {
         Results { runs: Vec::new(), cells: Vec::new(), summary }
     }
 
-    /// What each policy comes to.
+    /// The result of each policy.
     fn promises(&self) -> String {
         let of = |(at, policy): (usize, &Policy)| {
             let own: Vec<&Score> = self.scores.iter().map(|scores| &scores[at]).collect();
@@ -73,7 +73,7 @@ impl Page<'_> {
         key(&Key { name: policy.name().to_owned(), colour: at, form: Form::Bar })
     }
 
-    /// A_r of every rung, those of a kind together.
+    /// A_r of every rung, grouped by kind.
     fn pictures(&self) -> String {
         let mut kinds: Vec<(&str, Vec<Bar>)> = Vec::new();
         for (colour, score) in self.scores.iter().flat_map(|scores| scores.iter().enumerate()) {
@@ -81,7 +81,7 @@ impl Page<'_> {
             let sum: f64 = score.alone_mbit.iter().sum();
             let share = |mbit: f64| if sum > 0.0 { mbit / sum } else { 0.0 };
             let bar = Bar {
-                // Under each other the policies of a rung need its name once.
+                // The policies of a rung are listed below each other and need its name only once.
                 name: if colour == 0 { name.to_owned() } else { String::new() },
                 value: score.ratio(),
                 low: share(score.mbit_range.0),

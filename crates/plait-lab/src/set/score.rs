@@ -1,4 +1,4 @@
-//! What a scenario with carriers came to: medians over the seeds.
+//! The result of a scenario with carriers: medians over the seeds.
 
 use plait_sim::link::Access;
 use plait_sim::ratio::Ratio;
@@ -11,17 +11,17 @@ use crate::measure::{aggregation_benefit, aggregation_ratio};
 use crate::record::RunRecord;
 use crate::run::{Middle, Samples};
 
-/// A scenario of a set: links, what is sent over them, and the real case that they stand for.
+/// A scenario of a set: links, their load, and the real case that they represent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Rung {
-    /// Without the set's folder: kind and own name, such as `rates/village`.
+    /// Its name without the set's folder: kind and own name, such as `rates/village`.
     pub(crate) rung: String,
     /// The real case behind it.
     pub(crate) stands_for: String,
     pub(crate) links: Vec<String>,
     pub(crate) load: String,
-    /// Whether the sum of the links is promised: nothing is lost and nothing changes, rates are up
-    /// to 1:5, round trips up to 100 ms and 1:3, and CUBIC or BBR sends.
+    /// Whether the sum of the links is promised: no loss, no changes, rates up to 1:5, round trips
+    /// up to 100 ms and 1:3, and a CUBIC or BBR sender.
     pub(crate) steady: bool,
     /// Whether it also runs in namespaces.
     pub(crate) on_netns: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Rung {
     /// Names of the links.
     #[serde(skip)]
     names: Vec<String>,
-    /// Names of the applications that are the load, and of those that measure beside it.
+    /// Names of the applications that are the load, and of the probes.
     #[serde(skip)]
     loads: Vec<String>,
     #[serde(skip)]
@@ -63,7 +63,7 @@ impl Rung {
     }
 }
 
-/// A link in words: Mbit/s down and up, round trip, and what is not calm.
+/// A link in words: Mbit/s down and up, round trip, and disturbances.
 fn told(name: &str, link: &LinkSpec) -> String {
     let mbit = |capacity: &Capacity| capacity.mean_rate().bits_per_second() as f64 / 1e6;
     let (down, up) = (mbit(&link.down.capacity), mbit(&link.up.capacity));
@@ -101,7 +101,7 @@ fn told(name: &str, link: &LinkSpec) -> String {
     words
 }
 
-/// What is sent, in words.
+/// The load in words.
 fn load(scenario: &Scenario) -> String {
     let of = |app: &AppSpec| match &app.traffic {
         Traffic::Tcp(tcp) => {
@@ -147,7 +147,7 @@ fn is_steady(scenario: &Scenario, links: &[&LinkSpec]) -> bool {
         && usual
 }
 
-/// What a scenario came to.
+/// The result of a scenario.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Score {
     pub(crate) rung: String,
@@ -155,7 +155,7 @@ pub(crate) struct Score {
     pub(crate) steady: bool,
     /// Runs of the bond that count.
     pub(crate) runs: usize,
-    /// Of the bond.
+    /// Goodput of the bond.
     pub(crate) mbit: f64,
     /// Slowest and fastest seed of the bond.
     pub(crate) mbit_range: (f64, f64),
@@ -163,26 +163,26 @@ pub(crate) struct Score {
     pub(crate) alone_mbit: Vec<f64>,
     /// Each link alone, bare.
     pub(crate) bare_mbit: Vec<Option<f64>>,
-    /// Median round trip of small packets beside the load.
+    /// Median round trip of small packets during the load.
     pub(crate) ping_ms: Option<f64>,
     /// The largest round trip without a queue.
     pub(crate) base_rtt_ms: u32,
     /// Longest time without a delivery.
     pub(crate) standstill_ms: f64,
-    /// Of the load's own TCP, if it has any.
+    /// Retransmissions of the load's own TCP, if it has any.
     pub(crate) resent_percent: Option<f64>,
-    /// At the egress, 95th percentile.
+    /// Wait at the egress, 95th percentile.
     pub(crate) wait_p95_ms: Option<f64>,
-    /// Per cent of the bond's bytes, by link.
+    /// Each link's percentage of the bond's bytes.
     pub(crate) shares: Vec<f64>,
-    /// Per cent of the packets given to it that a link lost or dropped.
+    /// Percentage of its packets that each link lost or dropped.
     pub(crate) lost: Vec<f64>,
     /// Mean queue of each link.
     pub(crate) queue_ms: Vec<f64>,
 }
 
 impl Score {
-    /// `None` without a run of the bond and of each link alone.
+    /// `None` without runs of the bond and of each link alone.
     pub(super) fn new(rung: &Rung, runs: &[RunRecord]) -> Option<Self> {
         let of = |carrier: &str| -> Vec<&RunRecord> {
             let is_its = |run: &&RunRecord| {
@@ -235,12 +235,12 @@ impl Score {
         })
     }
 
-    /// A_r as 003 has it, the links alone through plait.
+    /// A_r of 003, with the links alone through plait.
     pub(crate) fn ratio(&self) -> f64 {
         aggregation_ratio(bps(self.mbit), &self.alone_bps()) as f64 / 1000.0
     }
 
-    /// A_b as 003 has it.
+    /// A_b of 003.
     pub(crate) fn benefit(&self) -> f64 {
         aggregation_benefit(bps(self.mbit), &self.alone_bps()) as f64 / 1000.0
     }
@@ -251,7 +251,7 @@ impl Score {
         if best > 0.0 { self.mbit / best } else { 0.0 }
     }
 
-    /// What was measured on the way, to tell why a rung fails.
+    /// Other measurements, which show why a rung fails.
     pub(crate) fn reason(&self) -> String {
         let sum: f64 = self.alone_mbit.iter().sum();
         let due = self.alone_mbit.iter().map(|mbit| mbit * 100.0 / sum).collect::<Vec<_>>();
@@ -279,7 +279,7 @@ pub(crate) fn joined(values: &[f64], digits: usize) -> String {
     texts.join("/")
 }
 
-/// A number, or what stands for none.
+/// A number, or a placeholder for none.
 pub(crate) fn known(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
 }
@@ -292,7 +292,7 @@ fn metric(run: &RunRecord, name: &str) -> Option<f64> {
     run.metrics.get(name).copied()
 }
 
-/// The median of what is known.
+/// The median of the known values.
 fn median(runs: &[&RunRecord], value: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
     let all = Samples::new(runs.iter().filter_map(|run| value(run)).collect());
     all.map(|all| all.middle(Middle::Median))

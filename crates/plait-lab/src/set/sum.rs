@@ -1,16 +1,16 @@
-//! What all rungs come to under one policy, and which of them break the promise.
+//! The result of all rungs with one policy, and the rungs that break the promise.
 
 use serde::Serialize;
 
 use super::score::Score;
 use crate::run::{Middle, Samples};
 
-/// The bond must have this much of its best link's rate, links alone through plait.
+/// The bond must reach this share of its best link's rate, with links alone through plait.
 pub(crate) const AGAINST_BEST_MIN: f64 = 0.98;
-/// A_r of every steady rung.
+/// Least A_r of every steady rung.
 pub(crate) const STEADY_RATIO_MIN: f64 = 0.95;
 
-/// What some rungs come to.
+/// The result of several rungs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Sum {
     pub(crate) rungs: usize,
@@ -20,13 +20,13 @@ pub(crate) struct Sum {
     pub(crate) ratio_median: f64,
     pub(crate) ratio_mean: f64,
     pub(crate) against_best_min: f64,
-    /// Ping beyond the largest round trip without a queue: median and most.
+    /// Ping minus the largest round trip without a queue: median and maximum.
     pub(crate) ping_above_base_median_ms: Option<f64>,
     pub(crate) ping_above_base_max_ms: Option<f64>,
     pub(crate) standstill_max_ms: f64,
     pub(crate) steady: usize,
     pub(crate) steady_below: usize,
-    /// The lowest A_r of a steady rung, and which it is.
+    /// The lowest A_r of a steady rung, and its name.
     pub(crate) steady_lowest: Option<(f64, String)>,
 }
 
@@ -65,7 +65,7 @@ impl Sum {
     }
 }
 
-/// Rungs that break the promise, with what breaks.
+/// Rungs that break the promise, with the part that they break.
 pub(crate) fn broken<'a>(scores: &[&'a Score]) -> Vec<(&'a Score, String)> {
     let mut broken = Vec::new();
     for score in scores {

@@ -1,4 +1,4 @@
-//! Tables of rungs and of what they came to.
+//! Tables of rungs and their results.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::output::Align::{Left, Right};
 use crate::output::Table;
 use crate::policy::Policy;
 
-/// What kind of figures a back-end gives: which must not be taken for the other's.
+/// The kind of figures of a back-end, to distinguish them from the other's.
 pub(super) fn kind(on: On) -> &'static str {
     match on {
         On::Sim => "simulated, in virtual time",
@@ -20,7 +20,7 @@ pub(super) fn kind(on: On) -> &'static str {
     }
 }
 
-/// What the figures come from, as [`Machine::sentence`] has it.
+/// The source of the figures, like [`Machine::sentence`].
 pub(super) fn machine(on: On, machine: &Machine) -> String {
     let verb = match on {
         On::Sim => "Computed",
@@ -29,7 +29,7 @@ pub(super) fn machine(on: On, machine: &Machine) -> String {
     machine.sentence_of(verb)
 }
 
-/// The rungs, as they stand.
+/// The rungs without results.
 pub(super) fn list(rungs: &[Rung]) -> Vec<String> {
     let columns = ["rung", "stands for", "links: Mbit/s down/up, round trip", "load", "", ""];
     let mut table = Table::new(&columns.map(|column| (column, Left)));
@@ -48,7 +48,7 @@ pub(super) fn list(rungs: &[Rung]) -> Vec<String> {
     table.lines()
 }
 
-/// Every rung under one policy, in the order given.
+/// Every rung with one policy, in the given order.
 pub(super) fn scores(scores: &[&Score]) -> Vec<String> {
     let mut table = Table::of_numbers(&[
         "rung", "A_r", "A_b", "of best", "Mbit/s", "seeds", "alone", "ping", "base", "gap ms",
@@ -77,7 +77,7 @@ pub(super) fn figures(score: &Score) -> [String; 10] {
     ]
 }
 
-/// What was asked for and has no figures, and why.
+/// Requested scenarios without figures, and why.
 pub(super) fn missing(missing: &[Missing]) -> Vec<String> {
     missing.iter().map(|Missing { rung, why }| format!("{rung}: not run: {why}")).collect()
 }
@@ -107,7 +107,7 @@ pub(super) fn side_by_side(policies: &[Policy], rungs: &[Vec<Score>]) -> Vec<Str
     lines
 }
 
-/// What each kind of rungs comes to, and all together.
+/// The result of each kind of rungs, and of all together.
 pub(super) fn sums(scores: &[&Score]) -> Vec<String> {
     let ratios = ["kind", "rungs", "A_r lowest", "median", "mean", "of best lowest", "kept"];
     let times = ["ping above base, median", "most", "gap most"];
@@ -144,7 +144,7 @@ pub(super) fn sums(scores: &[&Score]) -> Vec<String> {
     table.lines()
 }
 
-/// The promise in words, with the rungs that break it and what was measured there.
+/// The promise in words, with the rungs that break it and their measurements.
 pub(super) fn promise(scores: &[&Score]) -> Vec<String> {
     let sum = Sum::of(scores);
     let mut lines = vec![format!(

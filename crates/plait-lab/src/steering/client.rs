@@ -1,4 +1,4 @@
-//! A client has nothing but the printed recipe: its lines are run as they are printed.
+//! A client runs only the lines of the recipe, exactly as printed.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -31,7 +31,7 @@ impl RecipeKind {
     }
 }
 
-/// Has `plait` print the recipe of a client.
+/// Makes `plait` print the recipe of a client.
 pub(crate) fn print_recipe(config: &Path, client: &str, kind: RecipeKind) -> Result<String> {
     let mut command = Command::new(plait_program()?);
     command.args(["steer", "--client-rules"]).arg(config);
@@ -39,7 +39,7 @@ pub(crate) fn print_recipe(config: &Path, client: &str, kind: RecipeKind) -> Res
     process::run(&mut command, "", LIMIT)
 }
 
-/// Runs lines of shell in a namespace; the first that fails ends it. `path` comes before the
+/// Runs shell lines in a namespace; the first that fails ends it. `path` is searched before the
 /// ordinary folders of programs.
 pub(crate) fn run_lines(netns: &NetNs, lines: &str, path: Option<&Path>) -> Result<()> {
     let mut command = netns.command("sh");

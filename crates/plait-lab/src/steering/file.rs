@@ -1,10 +1,10 @@
-//! What the lab's steering nodes are told.
+//! Configuration of the lab's steering nodes.
 
 use plait_proto::steer::Policy;
 use plait_toml::node::Node;
 
-/// A node that steers packet by packet. Its state file lies beside the configuration: no node of
-/// the lab finds what another left.
+/// A node that steers packet by packet. Its state file is beside the configuration, so that no node
+/// of the lab finds another's.
 pub(crate) fn node_with(policy: Policy) -> Node {
     Node { policy, state_file: Some("node.state".into()), ..Node::default() }
 }

@@ -20,7 +20,7 @@ const UP_LIMIT: Duration = Duration::from_secs(20);
 /// Lines of a node's log that an error shows.
 const LOG_TAIL_LINES: usize = 30;
 
-/// What a node says of itself.
+/// A node's status.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(crate) struct SteerStatus {
     #[serde(flatten)]
@@ -50,7 +50,7 @@ impl SteerStatus {
         up.map(|attachment| attachment.name.as_str()).collect()
     }
 
-    /// The way of an attachment.
+    /// How an attachment is reached.
     pub(crate) fn way(&self, name: &str) -> Result<&WayView> {
         let way = self.ways.iter().find(|way| way.attachment == name);
         way.with_context(|| format!("no attachment {name}"))
@@ -99,7 +99,7 @@ impl SteerNode {
         process::run(&mut command, "", COMMAND_LIMIT).map(drop)
     }
 
-    /// Whether the node has not ended by itself.
+    /// Checks that the node has not ended by itself.
     pub(crate) fn ensure_runs(&mut self) -> Result<()> {
         ensure!(self.service.runs(), "the node has ended; its log:\n{}", self.log_tail());
         Ok(())
@@ -110,7 +110,7 @@ impl SteerNode {
         process::cpu_time(&self.service.pid().to_string())
     }
 
-    /// What the node says of itself; `None` while it is not ready to say anything.
+    /// The node's status; `None` while it is not ready to answer.
     pub(crate) fn try_status(&mut self, netns: &NetNs) -> Result<Option<SteerStatus>> {
         self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
@@ -124,7 +124,7 @@ impl SteerNode {
         status.map(Some).with_context(|| format!("unknown form of status: {stdout}"))
     }
 
-    /// What the node says of itself; it must answer.
+    /// The node's status; it must answer.
     pub(crate) fn status(&mut self, netns: &NetNs) -> Result<SteerStatus> {
         self.try_status(netns)?.context("the node says nothing")
     }
@@ -134,7 +134,7 @@ impl SteerNode {
         self.wait_for(netns, &format!("attachments up: {names:?}"), |status| status.up() == names)
     }
 
-    /// Waits until the node says something that fits.
+    /// Waits until the node's status fits.
     pub(crate) fn wait_for(
         &mut self,
         netns: &NetNs,

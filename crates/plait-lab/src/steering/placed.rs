@@ -1,4 +1,4 @@
-//! A node in a network that was made for something else.
+//! A node in a network of another module.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::client::{RecipeKind, print_recipe, run_lines};
 use super::node::{SteerNode, SteerStatus};
 use crate::scratch::Scratch;
 
-/// A running node with the namespace that it is in.
+/// A running node and its namespace.
 #[derive(Debug)]
 pub(crate) struct PlacedNode<'a> {
     netns: &'a NetNs,
     node: SteerNode,
-    /// Configuration and log; kept as long as the node uses them.
+    /// Configuration and log; kept while the node uses them.
     _scratch: Scratch,
 }
 
@@ -34,12 +34,12 @@ impl<'a> PlacedNode<'a> {
         Ok(Self { netns, node, _scratch: scratch })
     }
 
-    /// What the node says of itself; it must answer.
+    /// The node's status; it must answer.
     pub(crate) fn status(&mut self) -> Result<SteerStatus> {
         self.node.status(self.netns)
     }
 
-    /// Whether the node has not ended by itself.
+    /// Checks that the node has not ended by itself.
     pub(crate) fn ensure_runs(&mut self) -> Result<()> {
         self.node.ensure_runs()
     }

@@ -6,8 +6,9 @@
 //!              └── access ═══ second link (beside) ══════╝
 //! ```
 //!
-//! The client is as its owner would find it: it prefers the second link's router, as phones prefer
-//! Wi-Fi, and lets nothing in over an interface that is not the way back. So does the node.
+//! The client behaves like an ordinary device: it prefers the second link's router, as phones
+//! prefer Wi-Fi, and accepts no packets over an interface that is not their return path. So does
+//! the node.
 
 use std::net::IpAddr;
 
@@ -39,15 +40,15 @@ pub(crate) enum Layout {
     Beside,
 }
 
-/// Such a network, with links and without a node.
+/// Such a network with links, but without a node.
 #[derive(Debug)]
 pub(crate) struct SteerSite {
     pub(crate) layout: Layout,
-    // Links stop before the namespaces of their devices go.
+    // Dropped first: links stop before the namespaces of their devices vanish.
     pub(crate) links: Vec<AttachedLink>,
     pub(crate) server: NetNs,
     pub(crate) node: NetNs,
-    /// The router beside the node, which goes with its links.
+    /// The router beside the node, kept with its links.
     _access: Option<NetNs>,
     pub(crate) client: NetNs,
     pub(crate) scratch: Scratch,
@@ -140,12 +141,12 @@ impl SteerSite {
         Ok(node)
     }
 
-    /// Runs what the program prints for the client.
+    /// Runs the recipe printed for the client.
     pub(crate) fn run_recipe(&self, node: &SteerNode, kind: RecipeKind) -> Result<()> {
         run_lines(&self.client, &print_recipe(node.config(), "phone", kind)?, None)
     }
 
-    /// The links' names, which are the attachments' too.
+    /// The names of the links, and of the attachments.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         self.links.iter().map(|link| link.spec.name).collect()
     }
@@ -167,7 +168,7 @@ impl SteerSite {
         self.links.iter().map(|link| link.emulator.delivered_bytes(Way::Down)).collect()
     }
 
-    /// Takes the node's interface of a link away, with its addresses and routes. The server's
+    /// Removes the node's interface of a link, with its addresses and routes. The server's
     /// namespace keeps it.
     pub(crate) fn remove_interface(&self, name: &str) -> Result<()> {
         ensure!(self.layout == Layout::Colocated, "the node has an interface of its own there");

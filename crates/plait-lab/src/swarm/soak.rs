@@ -13,7 +13,7 @@ use crate::cli::SwarmArgs;
 use crate::figure::Figure;
 use crate::output::{Meter, Output, Verdict};
 
-/// Both ways together.
+/// Both directions together.
 const LOAD: Rate = Rate::from_mbit(10);
 /// Real time for [`FULL_HOURS`].
 const TIME_MAX_S: f64 = 600.0;
@@ -21,7 +21,7 @@ const FULL_HOURS: u32 = 24;
 const SECONDS_PER_HOUR: u32 = 3600;
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// What a soak found.
+/// The result of a soak.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Soak {
     seed: u64,
@@ -69,7 +69,7 @@ pub(crate) fn figures(soak: &Soak) -> Vec<Figure> {
     }
     let share = f64::from(hours) / f64::from(FULL_HOURS);
     let time = Figure::number("time for the soak", soak.elapsed_s, "s");
-    // The time is promised of a release build.
+    // The time is promised for a release build.
     let is_promised = !cfg!(debug_assertions);
     figures.push(if is_promised {
         time.at_most(TIME_MAX_S * share.max(0.1), "24 hours in at most 10 minutes")

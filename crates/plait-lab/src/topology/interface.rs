@@ -1,14 +1,14 @@
-//! A customer's interface that goes, comes back, or gets another address.
+//! Removes a customer's interface, brings it back, or changes its address.
 //!
-//! A device that is moved into another namespace is gone for those who used it, just as one that is
-//! unplugged; the emulator keeps its end of it.
+//! A device moved into another namespace is gone for its users, like an unplugged one; the emulator
+//! keeps its own end.
 
 use anyhow::Result;
 use plait_net::netns::NetNs;
 
 use super::{TUN_QUEUE_PACKETS, ip_batch, link_v4};
 
-/// Namespace in which a removed interface waits.
+/// Namespace that holds a removed interface.
 const AWAY: &str = "plait-server";
 /// Host number of a link's other address at the customer: 10.N.0.5/30.
 const OTHER_HOST: u8 = 5;
@@ -19,13 +19,13 @@ pub(crate) struct Interface<'a> {
     pub(crate) device: &'a str,
     /// N of its network 10.N.0.0/30.
     pub(crate) number: u8,
-    /// Its place among the customer's links, from 0.
+    /// Its index among the customer's links, from 0.
     pub(crate) place: usize,
     pub(crate) mtu: u32,
 }
 
 impl Interface<'_> {
-    /// Takes it away, with its addresses and routes.
+    /// Removes it, with its addresses and routes.
     pub(crate) fn remove(&self, customer: &NetNs) -> Result<()> {
         ip_batch(customer, "", &[format!("link set dev {} netns {AWAY}", self.device)])
     }
@@ -43,7 +43,7 @@ impl Interface<'_> {
         ip_batch(customer, "", &lines)
     }
 
-    /// Gives it another IPv4 address in place of its own, as a provider does that renumbers.
+    /// Replaces its IPv4 address, like a provider that renumbers.
     pub(crate) fn readdress(&self, customer: &NetNs, provider: &NetNs) -> Result<()> {
         let Self { device, number, .. } = *self;
         let (old, new) = (link_v4(number, 1), link_v4(number, OTHER_HOST));

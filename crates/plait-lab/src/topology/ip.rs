@@ -1,4 +1,4 @@
-//! Setting addresses, routes and links by `ip -batch`, and asking for them.
+//! Sets addresses, routes and links with `ip -batch`, and reads them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use plait_net::netns::NetNs;
 
 use crate::process;
 
-/// Runs lines of `ip` in a namespace; the first that fails ends it. `family` is empty, `-4` or
+/// Runs `ip` commands in a namespace; the first that fails ends it. `family` is empty, `-4` or
 /// `-6`.
 pub(crate) fn ip_batch(netns: &NetNs, family: &str, lines: &[impl AsRef<str>]) -> Result<()> {
     let mut input = String::new();

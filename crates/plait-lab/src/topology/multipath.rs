@@ -1,4 +1,4 @@
-//! What the kernel's MPTCP needs to use every link of the first customer.
+//! Lets the kernel's MPTCP use every link of the first customer.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use plait_net::netns::NetNs;
 
 use super::{Topology, ip_batch};
 
-/// Subflows that a connection may have beside its first: more than any topology has links.
+/// Subflows that a connection may have besides its first: more than any topology has links.
 const SUBFLOWS_MAX: usize = 8;
 
 impl Topology {
@@ -21,8 +21,8 @@ impl Topology {
     }
 }
 
-/// Lets a customer's MPTCP connections take a subflow over each of `others`, address and device,
-/// beside that which routes prefer.
+/// Lets a customer's MPTCP connections open a subflow over each of `others`, address and device,
+/// besides the one over the preferred route.
 pub(crate) fn enable_mptcp(
     customer: &NetNs,
     server: &NetNs,
@@ -32,7 +32,7 @@ pub(crate) fn enable_mptcp(
         allow_mptcp(netns)?;
     }
     let endpoints = others.map(|(address, device)| {
-        // Announced, too, for connections that begin at the server.
+        // Also announced, for connections that begin at the server.
         format!("mptcp endpoint add {address} dev {device} subflow signal")
     });
     ip_batch(customer, "", &endpoints.collect::<Vec<_>>())

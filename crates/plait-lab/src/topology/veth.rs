@@ -1,4 +1,4 @@
-//! Namespaces and links without a limit: what the machine itself can carry.
+//! Namespaces and unlimited links: they carry what the machine can.
 
 use std::net::Ipv4Addr;
 
@@ -62,12 +62,12 @@ fn join(customer: &NetNs, provider: &NetNs) -> Result<()> {
     Ok(())
 }
 
-/// An address of the customer that no link has: what goes there is forwarded by the provider as by
-/// any router, whatever a steering node does with the others.
+/// An address of the customer that no link has: the provider forwards packets to it like any
+/// router, whatever a steering node does with the others.
 pub(crate) const PLAIN_V4: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 1);
 
 /// Customer, provider and server: the customer joined to the provider by two veth pairs, the server
-/// by one. A steering node has its place at the provider.
+/// by one. A steering node runs at the provider.
 #[derive(Debug)]
 pub(crate) struct VethChain {
     pub(crate) customer: NetNs,

@@ -1,4 +1,4 @@
-//! link.1, link.4: what holds on links that nobody tuned for.
+//! link.1, link.4: promises on links for which nothing was tuned.
 
 use anyhow::Result;
 
@@ -6,12 +6,12 @@ use super::{Effort, Figure};
 use crate::cli::On;
 use crate::set::Set;
 
-/// Numbers beside the day's own from which links are drawn.
+/// Further numbers, besides the day's, from which links are drawn.
 const DRAWN_AGAIN: u64 = 2;
-/// From one number to the next: more than a rung draws.
+/// Distance of these numbers: more than a rung draws.
 const APART: u64 = 50;
 
-/// link.1: the ladder of the world's links, and those that the day draws, three times.
+/// link.1: the ladder of the world's links, and drawn links, three times.
 pub(super) fn check_world(effort: Effort) -> Result<Vec<Figure>> {
     let is_quick = effort.is_quick();
     let mut figures = Set::figures("world", is_quick, On::Sim)?;

@@ -1,4 +1,4 @@
-//! sim.3 and sim.4: the simulator beside real processes and the kernel's TCP.
+//! sim.3 and sim.4: the simulator compared with real processes and the kernel's TCP.
 
 use anyhow::Result;
 
@@ -12,7 +12,7 @@ use crate::set::of_checks;
 /// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.
 const ALIKE: [(&str, &[&str]); 2] =
     [("002/table-loss", &["k=0.5", "t_dwd_ms=250"]), ("bond/tcp", &[])];
-/// Six links, each with a TCP flow of its own.
+/// Six links, each with its own TCP flow.
 const LINKS: &str = "tcp/links";
 const TCP_SHARE: f64 = 0.1;
 const LINKS_MIN: usize = 5;
@@ -49,7 +49,7 @@ pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
             .at_least(LINKS_MIN as f64, "of six; the sixth is explained"),
     ];
     figures.extend(told(&compared.summary.checks));
-    // One of them may be off, so no single one is a check.
+    // One of them may be off, so single ones are not checks.
     compared.summary.checks.iter_mut().for_each(|check| check.required = false);
     figures.extend(of_checks(&compared));
     Ok(figures)

@@ -1,4 +1,4 @@
-//! bond.5: what an eavesdropper on the links sees, and what a forger achieves.
+//! bond.5: what an eavesdropper on the links can see, and what a forger can do.
 
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -28,12 +28,12 @@ const MARKED: usize = 200;
 const CAPTURE_PACKETS_MAX: usize = 5_000;
 /// Time in which a few datagrams have left the transmitter of a link.
 const TRANSMISSION: Duration = Duration::from_millis(20);
-/// What the two steps take, for the progress shown.
+/// Durations of the two steps, for the progress display.
 const LISTENING: Duration = Duration::from_secs(5);
 const FORGING: Duration = Duration::from_secs(20);
 /// Time in which the last datagrams arrive.
 const SETTLE: Duration = Duration::from_secs(1);
-/// What links lost is sent again, and that may be lost as well; by then all of it has come.
+/// Lost packets are sent again, and may be lost again; after this time all have arrived.
 const REST_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
@@ -65,7 +65,7 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The host to which the inner packets of one direction go.
+/// The host that receives the inner packets of one direction.
 fn host_behind(topology: &Topology, way: Way) -> Result<Host> {
     match way {
         Way::Up => Host::new(&topology.server, SERVER_V4.into()),
@@ -73,8 +73,8 @@ fn host_behind(topology: &Topology, way: Way) -> Result<Host> {
     }
 }
 
-/// Captures datagrams that the links lose: the gateway has not seen their packet numbers, so that
-/// only their tags can tell a forgery of them.
+/// Captures datagrams that the links lose: the gateway has not seen their packet numbers, so only
+/// their tags can reveal a forgery.
 fn capture_lost(topology: &Topology, host: &mut Host) -> Result<Seen> {
     let customer = topology.customer();
     let sender = customer.netns.run_in(|| UdpSocket::bind((inner_v4(2), 0)))??;
@@ -90,8 +90,8 @@ fn capture_lost(topology: &Topology, host: &mut Host) -> Result<Seen> {
     Ok(Seen::on(topology))
 }
 
-/// Waits until the provider takes no inner packet for a while: the customer sends again what its
-/// links lost, and that must not be taken for what is forged.
+/// Waits until the provider receives no inner packet for a while: the customer retransmits what its
+/// links lost, which must not be mistaken for forgeries.
 fn wait_until_at_rest(bond: &mut Bond<'_>) -> Result<()> {
     let deadline = Instant::now() + REST_WITHIN;
     let mut before = bond.provider_status()?.opened_packets()?;
@@ -138,7 +138,7 @@ fn send_marked(from: &NetNs, source: IpAddr, to: &NetNs, destination: IpAddr) ->
     Ok(arrived)
 }
 
-/// The counter-check: without plait the capture does show the marker.
+/// The cross-check: without plait the capture does show the marker.
 fn marker_is_seen_without_plait(topology: &Topology) -> Result<Figure> {
     let customer = topology.customer();
     let link = customer.links.first().context("a topology has links")?;

@@ -10,12 +10,12 @@ pub(super) fn check_bond(effort: Effort) -> Result<Vec<Figure>> {
     Ok(rows.iter().flat_map(BenchRow::figures).collect())
 }
 
-/// How much faster than real time the simulator is.
+/// Checks how much faster than real time the simulator is.
 pub(super) fn check_simulator(effort: Effort) -> Result<Vec<Figure>> {
     Ok(sim::figures(&sim::measure_all(sim::SimPlan::of(effort.is_quick()))?))
 }
 
-/// What steering costs.
+/// Checks the cost of steering.
 pub(super) fn check_steering(effort: Effort) -> Result<Vec<Figure>> {
     Ok(node::measure_all(node::NodePlan::of(effort.is_quick()))?.figures())
 }

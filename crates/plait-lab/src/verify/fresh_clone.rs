@@ -1,5 +1,5 @@
-//! bond.6: `make test` in a fresh clone. The lab's namespaces have no way out, so it also shows
-//! that the tests need no network once the libraries are there.
+//! bond.6: `make test` in a fresh clone. The lab's namespaces have no Internet access, so it also
+//! shows that the tests need no network once the libraries are there.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -9,8 +9,8 @@ use crate::gateway::LISTEN_PORT;
 pub(super) enum Captured<'a> {
     /// A UDP datagram to or from the gateway's port whose first byte names version 1 and a kind.
     Plait { kind: u8, to: SocketAddr, payload: &'a [u8] },
-    /// What the kernel tells its neighbours on a link (IPv6 multicast groups): never forwarded, and
-    /// nothing that passes through a gateway.
+    /// The kernel's own announcements on a link (IPv6 multicast groups): never forwarded, and not
+    /// passed through a gateway.
     Neighbourhood,
     /// Anything else.
     Foreign,

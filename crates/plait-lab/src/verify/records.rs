@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::table;
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::record::Origin;
@@ -40,6 +41,9 @@ pub(super) struct Checked {
     /// The day, in UTC.
     pub(super) date: String,
     pub(super) machine: Machine,
+    /// Of the bond's defaults, as in [`table::defaults`].
+    #[serde(default)]
+    pub(super) defaults: String,
     pub(super) figures: Vec<Figure>,
     /// Why it could not be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +59,7 @@ impl Checked {
             effort,
             date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
             machine: Machine::detect(),
+            defaults: table::defaults(),
             figures: Vec::new(),
             error: None,
         }

@@ -1,5 +1,5 @@
-//! scenes.4: the link model's limits on the simulator beside the emulator and the kernel's own; and
-//! what is promised of the lab itself.
+//! scenes.4: compares the link model's limits on the simulator with the emulator and with the
+//! kernel's own; and the promises about the lab itself.
 
 pub(super) mod checks;
 mod circles;
@@ -60,7 +60,8 @@ fn rule(metric: &str, _: &Results) -> Option<Rule> {
 /// Puts a bucket of the kernel in place; false where there is none.
 type Attach = fn(&Scenario, &VethTopology) -> Result<bool>;
 
-/// The simulated goodput behind a bucket beside that behind the kernel's, with the same load.
+/// Compares the simulated goodput behind a bucket with that behind the kernel's, with the same
+/// load.
 fn check_kernel(effort: Effort) -> Result<Vec<Figure>> {
     let scenario = Catalogue::find(None)?.load(BUCKETS, &[])?.experiment.scenario;
     let simulated = simulate(BUCKETS, 1)?;
@@ -134,7 +135,7 @@ fn police(scenario: &Scenario, topology: &VethTopology) -> Result<bool> {
     tc(&topology.customer, &[format!("qdisc add dev {device} ingress"), filter])
 }
 
-/// Runs lines of `tc`; false when it refuses one, with its words on standard error.
+/// Runs lines of `tc`; false when it refuses one, with its message on standard error.
 fn tc(netns: &NetNs, lines: &[String]) -> Result<bool> {
     for line in lines {
         let finished =

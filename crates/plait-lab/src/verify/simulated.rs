@@ -11,7 +11,7 @@ use crate::set::of_checks;
 /// A whole table of losses, one seed, in seconds.
 const TABLE_TIME_MAX_S: f64 = 60.0;
 
-/// A scenario with the seeds 1, 2, ….
+/// Runs a scenario with the seeds 1, 2, ….
 pub(super) fn simulate(name: &str, seeds: u64) -> Result<Results> {
     results(&RunArgs { seeds: Some(seeds), ..RunArgs::of(name, On::Sim) })
 }

@@ -21,7 +21,7 @@ pub(super) fn check_idle(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How many connections live; why the others do not is printed.
+/// How many connections are alive; prints why the others are not.
 fn count_alive(streams: &[Stream]) -> u64 {
     let deaths: Vec<_> = streams.iter().filter_map(Stream::death).collect();
     deaths.iter().for_each(|why| crate::output::note(format!("a connection died: {why}")));

@@ -1,8 +1,8 @@
-//! What routers and hosts say of datagrams that they could not deliver (destination unreachable:
-//! RFC 792; RFC 4443 section 3.1).
+//! Errors of routers and hosts about datagrams that they could not deliver (destination
+//! unreachable: RFC 792; RFC 4443 section 3.1).
 //!
-//! A socket could be told of such errors itself, but then each makes a send fail, and anybody can
-//! forge them. A raw socket learns the same and disturbs nothing.
+//! A UDP socket can report such errors itself, but then each makes a send fail, and anybody can
+//! forge them. A raw socket receives the same errors and disturbs nothing.
 
 use std::fmt;
 use std::io;
@@ -60,7 +60,7 @@ pub struct IcmpError {
 /// A socket for the errors of one address family, about datagrams of UDP.
 #[derive(Debug)]
 pub struct ErrorSocket {
-    /// The standard library has no raw socket; receiving is the same.
+    /// The standard library has no raw socket; this type receives the same way.
     socket: UdpSocket,
     is_v6: bool,
 }
@@ -97,11 +97,11 @@ impl ErrorSocket {
     }
 }
 
-/// Over IPv4 a raw socket gives the IP header before the message.
+/// Over IPv4 a raw socket's packet begins with the IP header.
 fn parse_v4(packet: &[u8]) -> Option<(SocketAddr, Unreachable)> {
     let message = packet.get(v4_header_bytes(packet)?..)?;
     let (header, inner) = message.split_first_chunk::<HEADER_BYTES>()?;
-    // RFC 792, RFC 1812 section 5.2.7.1. 4 says that the datagram is too long: that is no news.
+    // RFC 792, RFC 1812 section 5.2.7.1. Code 4 says that the datagram is too long: it is ignored.
     let why = match (header[0], header[1]) {
         (V4_UNREACHABLE, 0 | 5 | 6 | 8 | 11) => Unreachable::Network,
         (V4_UNREACHABLE, 1 | 7 | 12) => Unreachable::Host,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::batch::PacketBatch;
 use crate::tun::TunPort;
 
-/// Packets that wait in one direction at most, as many as a TUN device's default queue twice.
+/// Packets that wait in one direction at most: twice a TUN device's default queue.
 const QUEUE_PACKETS_MAX: usize = 1000;
 /// Bytes that one read brings at most, as with offload.
 const READ_BYTES_MAX: usize = 65_535;

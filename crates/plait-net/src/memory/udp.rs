@@ -55,7 +55,7 @@ impl MemoryNetwork {
     }
 
     /// Cuts the port at `address` off, or plugs it in again. While it is cut, what it sends and
-    /// what is sent to it is lost in silence.
+    /// what is sent to it is silently lost.
     pub fn set_cut(&self, address: SocketAddr, cut: bool) {
         if let Some(port) = self.lock().ports.get_mut(&address) {
             port.cut = cut;

@@ -1,4 +1,4 @@
-//! What the routing tables say, without changing them.
+//! Looks routes up, without changing them.
 
 use std::net::IpAddr;
 
@@ -10,13 +10,13 @@ use netlink_packet_route::route::{
 
 use super::{Netlink, NetlinkError, RouteInfo, family, link_message, route_info};
 
-/// The kernel's answers that mean "there is no way": a blackhole's, a prohibition's, and two for
-/// want of a route (ip-route(8)).
+/// The kernel's errors that mean "no route": for a blackhole, a prohibition, and two for a missing
+/// route (ip-route(8)).
 const NO_WAY: [i32; 4] = [libc::EINVAL, libc::EACCES, libc::ENETUNREACH, libc::EHOSTUNREACH];
 /// An index that no interface has.
 const NO_INTERFACE: u32 = i32::MAX as u32;
 
-/// A packet whose way is asked for.
+/// A packet whose route is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// Where it goes.
@@ -40,8 +40,8 @@ pub struct Way {
 
 impl Netlink {
     /// The route that a packet of this machine would take now, by all rules and tables; `None` when
-    /// there is none. A destination that the kernel would merely try on the wire, because a socket
-    /// is bound to the interface, has none either.
+    /// there is none. Nor has a destination that the kernel would try on the wire only because a
+    /// socket is bound to the interface.
     ///
     /// # Errors
     /// [`NetlinkError`]
@@ -72,7 +72,7 @@ impl Netlink {
     }
 
     /// All routes of the table `main`, also those that lead nowhere, such as `unreachable` ones:
-    /// what is in the way of a new route. Routes for one type of service alone are left out.
+    /// what is in the way of a new route. Routes for a single type of service are left out.
     ///
     /// # Errors
     /// [`NetlinkError`]
@@ -93,11 +93,11 @@ impl Netlink {
         Ok(defaults.filter_map(|route| route.index).collect())
     }
 
-    /// Whether this program may change anything in this network namespace. It asks for a change
-    /// that cannot be made; the right is looked at first.
+    /// Whether this program may change anything in this network namespace. It requests a change
+    /// that cannot succeed; the kernel checks the right first.
     ///
     /// # Errors
-    /// None that is known.
+    /// None known.
     pub fn may_change(&mut self) -> Result<bool, NetlinkError> {
         let mut link = link_message(NO_INTERFACE);
         link.header.flags = LinkFlags::Up;

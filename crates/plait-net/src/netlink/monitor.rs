@@ -1,9 +1,9 @@
-//! Tells that interfaces or addresses have changed; what they are now is read anew
+//! Reports that interfaces or addresses have changed; callers then read them again
 //! ([`Netlink::interfaces`](super::Netlink::interfaces)).
 //!
-//! News that is not looked at cannot be trusted to be complete: the kernel drops what does not fit
-//! the socket's buffer and says so once (ENOBUFS). So the monitor says only that there was news,
-//! and an overflow is news too.
+//! Notifications may be missing: the kernel drops what does not fit the socket's buffer and says so
+//! once (ENOBUFS). So the monitor says only that something changed, and an overflow counts as a
+//! change.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -17,14 +17,15 @@ use super::NetlinkError;
 const RTNLGRP_LINK: u32 = 1;
 const RTNLGRP_IPV4_IFADDR: u32 = 5;
 const RTNLGRP_IPV6_IFADDR: u32 = 9;
-/// No buffer space available: news was lost.
+/// No buffer space available: notifications were lost.
 const ENOBUFS: i32 = 105;
-/// The news is only counted: a short buffer cuts it, which does no harm.
+/// Notifications are only counted: a short buffer cuts them, which does no harm.
 const BUFFER_BYTES: usize = 32;
 /// Reads in one go. What is left makes the file readable again.
 const READS_MAX: usize = 1024;
 
-/// A watch on the interfaces and addresses of a network namespace. Readable when there is news.
+/// A watch on the interfaces and addresses of a network namespace. Readable when something has
+/// changed.
 #[derive(Debug)]
 pub struct Monitor {
     socket: Socket,
@@ -49,7 +50,7 @@ impl Monitor {
         open().map_err(|source| NetlinkError { action, source })
     }
 
-    /// Takes all news, and says whether there was any.
+    /// Reads all notifications, and says whether there were any.
     ///
     /// # Errors
     /// The watch does not work any more.

@@ -1,7 +1,7 @@
-//! Policy routing: rules and routes in tables of one's own.
+//! Policy routing: rules, and routes in the program's own tables.
 //!
 //! Both carry the number of the program that made them (`protocol` of rtnetlink(7)), so that a
-//! program finds its own again and nobody else's, after a crash too.
+//! program finds its own again, and only those, even after a crash.
 
 use std::net::IpAddr;
 
@@ -58,14 +58,14 @@ pub enum Action {
     Table(u32),
     /// Goes on with the rule of this priority.
     Goto(u32),
-    /// Nothing: a mark to go to.
+    /// Does nothing: a target for [`Self::Goto`].
     Nop,
 }
 
 /// A rule of policy routing (ip-rule(8)).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rule {
-    /// Its place: less comes first.
+    /// Its place: lower comes first.
     pub priority: u32,
     /// The address family.
     pub family: Family,
@@ -75,7 +75,7 @@ pub struct Rule {
     pub action: Action,
 }
 
-/// A route in a table of one's own.
+/// A route in one of the program's own tables.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TableRoute {
     /// The table.
@@ -91,8 +91,8 @@ pub struct TableRoute {
 }
 
 impl Netlink {
-    /// The rules of both families that `protocol` made; those of a form that [`Rule`] does not have
-    /// are left out.
+    /// The rules of both families that `protocol` made; those that [`Rule`] cannot express are left
+    /// out.
     ///
     /// # Errors
     /// [`NetlinkError`], as all methods.
@@ -219,7 +219,7 @@ fn rule_message(rule: &Rule, protocol: u8) -> RuleMessage {
     message
 }
 
-/// `None` for a rule that looks at more than [`Rule`] has.
+/// `None` for a rule that [`Rule`] cannot express.
 fn rule_info(family: Family, message: &RuleMessage) -> Option<Rule> {
     let (mut priority, mut table, mut goto) = (0, u32::from(message.header.table), 0);
     let mut selector = Selector::All;

@@ -13,7 +13,7 @@ use netlink_sys::{Socket, SocketAddr};
 const HEADER_BYTES: usize = 16;
 /// The first message type that is not netlink's own (linux/netlink.h).
 const NLMSG_MIN_TYPE: u16 = 0x10;
-/// How often a dump is begun anew because a table changed meanwhile.
+/// How often a dump is restarted because a table changed meanwhile.
 const DUMP_ATTEMPTS: usize = 5;
 /// NLM_F_DUMP_INTR of linux/netlink.h: the table changed during the dump.
 const DUMP_INTERRUPTED: u16 = 0x10;
@@ -25,7 +25,7 @@ pub(super) struct Connection {
 }
 
 /// What the answers to one request amounted to.
-enum Answer {
+enum Reply {
     Done(Vec<RouteNetlinkMessage>),
     Interrupted,
 }
@@ -45,22 +45,22 @@ impl Connection {
     ) -> io::Result<Vec<RouteNetlinkMessage>> {
         for _ in 0..DUMP_ATTEMPTS {
             self.send(request.clone(), NLM_F_REQUEST | NLM_F_DUMP)?;
-            if let Answer::Done(messages) = self.receive()? {
+            if let Reply::Done(messages) = self.receive()? {
                 return Ok(messages);
             }
         }
         Err(io::Error::other("the table kept changing while it was read: try again"))
     }
 
-    /// Asks for something that is no table.
+    /// Asks for something that is not a table.
     pub(super) fn ask(
         &mut self,
         request: RouteNetlinkMessage,
     ) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.send(request, NLM_F_REQUEST | NLM_F_ACK)?;
         match self.receive()? {
-            Answer::Done(messages) => Ok(messages),
-            Answer::Interrupted => unreachable!("invariant: only a dump can be interrupted"),
+            Reply::Done(messages) => Ok(messages),
+            Reply::Interrupted => unreachable!("invariant: only a dump can be interrupted"),
         }
     }
 
@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// Reads until the answers to the last request end.
-    fn receive(&mut self) -> io::Result<Answer> {
+    fn receive(&mut self) -> io::Result<Reply> {
         let mut messages = Vec::new();
         let mut interrupted = false;
         loop {
@@ -112,11 +112,11 @@ impl Connection {
                     NetlinkPayload::Done(done) if done.code < 0 => {
                         return Err(io::Error::from_raw_os_error(-done.code));
                     }
-                    NetlinkPayload::Done(_) if interrupted => return Ok(Answer::Interrupted),
-                    NetlinkPayload::Done(_) => return Ok(Answer::Done(messages)),
+                    NetlinkPayload::Done(_) if interrupted => return Ok(Reply::Interrupted),
+                    NetlinkPayload::Done(_) => return Ok(Reply::Done(messages)),
                     NetlinkPayload::Error(error) => {
                         return match error.code {
-                            None => Ok(Answer::Done(messages)),
+                            None => Ok(Reply::Done(messages)),
                             Some(_) => Err(error.to_io()),
                         };
                     }

@@ -1,4 +1,4 @@
-//! What this process may do, without doing it.
+//! Tells what this process may do, without doing it.
 
 use std::ffi::CString;
 use std::fs;
@@ -20,7 +20,7 @@ pub enum CannotBecome {
     /// A right is missing.
     #[error("CAP_SETUID and CAP_SETGID are needed to become another user")]
     Denied,
-    /// The user namespace, as that of a container, does not have the user or its group.
+    /// The user namespace, such as a container's, does not have the user or its group.
     #[error("user {uid} or group {gid} does not exist in this user namespace")]
     NotMapped {
         /// The user.
@@ -61,8 +61,8 @@ fn is_mapped(map: &str, id: u32) -> bool {
     })
 }
 
-/// Whether this process may write `path`, be it a file or a folder in which to make one. What
-/// stands against it may also be a file system that is read-only.
+/// Whether this process may write `path`: a file, or a folder in which to make one. On a read-only
+/// file system it may not.
 pub fn may_write(path: &Path) -> bool {
     CString::new(path.as_os_str().as_bytes()).is_ok_and(|path| sys::may_write(&path))
 }

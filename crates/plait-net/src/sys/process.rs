@@ -21,7 +21,7 @@ pub(crate) fn set_timer_slack(nanos: u64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Puts the calling thread before all ordinary ones.
+/// Runs the calling thread before all ordinary ones.
 pub(crate) fn set_realtime_priority() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameters live until the call returns; 0 names the calling thread.

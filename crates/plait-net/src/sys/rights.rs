@@ -1,4 +1,4 @@
-//! Calls that give rights up for good.
+//! Calls that give up rights permanently.
 
 use std::ffi::CStr;
 use std::io;
@@ -52,7 +52,7 @@ fn prctl(option: c_int, first: c_ulong, second: c_ulong) -> io::Result<()> {
     check(unsafe { libc::prctl(option, first, second, zero, zero) }.into())
 }
 
-/// Takes a capability out of what programs started from here could ever gain.
+/// Drops a capability from the bounding set: programs started from here can never gain it.
 pub(crate) fn drop_from_bounding_set(capability: u32) -> io::Result<()> {
     prctl(libc::PR_CAPBSET_DROP, capability.into(), 0)
 }
@@ -62,19 +62,19 @@ pub(crate) fn raise_ambient(capability: u32) -> io::Result<()> {
     prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as c_ulong, capability.into())
 }
 
-/// No core is dumped, and only root reads this process's memory or follows its calls.
+/// Forbids core dumps; only root can then read this process's memory or trace its calls.
 pub(crate) fn set_not_dumpable() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 0, 0)
 }
 
-/// Cores of this process, and of programs started from here, may have no bytes.
+/// Limits core dumps of this process, and of programs started from here, to zero bytes.
 pub(crate) fn forbid_cores() -> io::Result<()> {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit lives until the call returns.
     check(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }.into())
 }
 
-/// No program started from here gains rights by its file.
+/// Programs started from here gain no rights from their files (setuid, file capabilities).
 pub(crate) fn set_no_new_privileges() -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)
 }

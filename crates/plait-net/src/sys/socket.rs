@@ -20,12 +20,12 @@ pub(crate) fn disable_timestamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)
 }
 
-/// Bounds the window that a TCP socket offers.
+/// Limits the window that a TCP socket offers.
 pub(crate) fn set_window_clamp(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     set_int(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes as c_int)
 }
 
-/// Types of ICMP messages are bits of a filter's words (linux/icmp.h, RFC 3542 section 3.2).
+/// A filter has one bit for each type of ICMP message (linux/icmp.h, RFC 3542 section 3.2).
 const ICMP_FILTER: c_int = 1;
 const ICMP6_FILTER: c_int = 1;
 const SOL_RAW: c_int = 255;
@@ -52,10 +52,10 @@ pub(crate) fn pass_icmp6_only(socket: BorrowedFd<'_>, kind: u8) -> io::Result<()
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Longest `tcp_info` that is asked for; kernels write what they know of it.
+/// Longest `tcp_info` that is asked for; kernels write the part that they know.
 pub(crate) const TCP_INFO_BYTES_MAX: usize = 256;
 
-/// Reads TCP_INFO and gives its length.
+/// Reads TCP_INFO and returns its length.
 pub(crate) fn tcp_info(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8; TCP_INFO_BYTES_MAX],

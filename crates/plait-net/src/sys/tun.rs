@@ -12,15 +12,15 @@ const TUN_F_USO6: u32 = 0x40;
 
 /// Checksums and nothing else.
 pub(crate) const OFFLOAD_CHECKSUM: u32 = libc::TUN_F_CSUM;
-/// TCP segmentation besides.
+/// TCP segmentation too.
 pub(crate) const OFFLOAD_TCP: u32 = OFFLOAD_CHECKSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
-/// UDP segmentation besides.
+/// UDP segmentation too.
 pub(crate) const OFFLOAD_UDP: u32 = OFFLOAD_TCP | TUN_F_USO4 | TUN_F_USO6;
 
 /// Bytes of the longest interface name.
 pub(crate) const NAME_LEN_MAX: usize = libc::IFNAMSIZ - 1;
 
-/// Makes `device` a TUN interface `name` and returns the name that it got.
+/// Makes `device` a TUN interface `name` and returns the name that the kernel gave it.
 pub(crate) fn set_interface(
     device: BorrowedFd<'_>,
     name: &str,

@@ -1,9 +1,10 @@
-//! Joins packets of one flow into a super-packet, after the rules of the kernel's own receive
-//! offload, so that one write carries up to 64 KB.
+//! Joins packets of one flow into a super-packet, by the rules of the kernel's own receive offload,
+//! so that one write carries up to 64 KB.
 //!
-//! One aggregate is open at a time, which is enough after in-order delivery. What is joined can be
-//! split again bit for bit; therefore a packet with a wrong checksum never joins (the aggregate's
-//! checksum would repair it), nor one that differs in any header field that a split copies.
+//! One aggregate is open at a time, which is enough after in-order delivery. Splitting an aggregate
+//! must restore its packets bit for bit. So a packet with a wrong checksum is never joined (the
+//! aggregate's checksum would repair it), nor one that differs in any header field that a split
+//! copies.
 
 use super::headers::{
     CWR, FIN, IPV4_HEADER_LEN, IPV6_HEADER_LEN, IpVersion, Layout, PSH, RST, SYN, TCP,
@@ -14,7 +15,7 @@ use super::segment::Identification;
 use super::vnet::{Gso, VnetHeader};
 use crate::checksum::Sum;
 
-/// Bytes of the largest aggregate, IP header included: what the IPv4 length field can say.
+/// Bytes of the largest aggregate, IP header included: the limit of the IPv4 length field.
 pub const AGGREGATE_BYTES_MAX: usize = 65_535;
 /// Datagrams of the largest UDP aggregate: the kernel's UDP_GRO_CNT_MAX, for which receivers
 /// that read with UDP_GRO size their buffers.
@@ -122,7 +123,7 @@ impl Default for Coalescer {
 }
 
 impl Coalescer {
-    /// A coalescer with nothing open; takes its 64 KB at once.
+    /// A coalescer with nothing open; allocates its 64 KB at once.
     pub fn new() -> Self {
         Self { bytes: Vec::with_capacity(AGGREGATE_BYTES_MAX), open: None }
     }

@@ -1,4 +1,4 @@
-//! Where the headers of an IP packet are. Reads only; refuses what it cannot follow.
+//! Finds the headers of an IP packet. Only reads; refuses what it cannot parse.
 
 use crate::checksum::Sum;
 

@@ -1,7 +1,7 @@
 //! Splits a super-packet from an offloading TUN into the IP packets it stands for.
 //!
-//! Given the vnet header and the packet; decides nothing. The headers are parsed again, because
-//! the header length in the vnet header is wrong on forwarded packets.
+//! Works only from the vnet header and the packet. The headers are parsed again, because the header
+//! length in the vnet header is wrong on forwarded packets.
 
 use super::headers::{
     CWR, FIN, IPV6_HEADER_LEN, IpVersion, Layout, PSH, TCP, TCP_FLAGS, UDP, finish_checksum,
@@ -11,7 +11,7 @@ use super::vnet::{Gso, VnetHeader};
 use crate::batch::PacketBatch;
 use crate::checksum::Sum;
 
-/// A packet that does not hold together: a counted drop.
+/// A packet whose headers are inconsistent: a counted drop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
@@ -79,7 +79,7 @@ pub(crate) fn split_super_packet(
     if !kind_matches || vnet.gso_size == 0 || payload.is_empty() {
         return Err(Malformed);
     }
-    // The partial sum is right even where a routing header makes the addresses a poor guide.
+    // The partial sum is right even where a routing header makes the addresses misleading.
     let pseudo_header = if vnet.needs_checksum {
         let transport_len = (packet.len() - layout.transport) as u16;
         let partial = read_u16(headers, layout.transport + layout.checksum_offset());

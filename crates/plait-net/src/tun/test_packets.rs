@@ -1,8 +1,8 @@
-//! Builds packets for tests, with their checksums computed by a path of its own.
+//! Builds packets for tests, with checksums computed by separate code.
 
 use super::headers::{IpVersion, TCP, UDP, write_u16, write_u32};
 
-/// A TCP or UDP packet in words.
+/// A description of a TCP or UDP packet.
 #[derive(Clone, Debug)]
 pub(crate) struct TestPacket {
     pub(crate) version: IpVersion,

@@ -1,4 +1,4 @@
-//! Splitting and joining against each other and against packets built another way.
+//! Compares splitting and joining with each other and with packets built another way.
 
 use std::cell::{Cell, RefCell};
 use std::io;

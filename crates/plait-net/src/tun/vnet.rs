@@ -1,4 +1,4 @@
-//! The header that stands before every packet of an offloading TUN (virtio 1.2 section 5.1.6).
+//! The header before every packet of an offloading TUN (virtio 1.2 section 5.1.6).
 
 /// Bytes of the header, with the `num_buffers` field that TUN ignores.
 pub const VNET_HEADER_LEN: usize = 12;

@@ -1,5 +1,5 @@
-//! The way of packets into an offloading device: coalesce, write, and fall back when the device
-//! refuses what it promised.
+//! Writes packets to an offloading device: coalesce, write, and fall back when the device refuses
+//! what it agreed to.
 
 use std::io;
 
@@ -30,7 +30,7 @@ impl AggregateWriter {
         Self { coalescer, joins_tcp, joins_udp, segments: PacketBatch::new() }
     }
 
-    /// Takes over a copy of `packet` or writes it, never before what was sent earlier.
+    /// Keeps a copy of `packet` or writes it, never before packets sent earlier.
     pub(crate) fn send(
         &mut self,
         device: &impl RawDevice,
@@ -106,7 +106,7 @@ fn write_single(
     }
 }
 
-/// A full device and a packet that is no IP packet are drops; all else is the caller's to know.
+/// A full device and a packet that is not IP count as drops; all other errors go to the caller.
 pub(crate) fn count_drop(
     error: io::Error,
     packets: u64,

@@ -15,11 +15,11 @@ const KERNEL_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// Where a socket listens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BindTo {
-    /// The only interface to send and receive on; any without.
+    /// The only interface to send and receive on; `None`: any.
     pub interface: Option<String>,
-    /// The local address; every address of both families without.
+    /// The local address; `None`: every address of both families.
     pub address: Option<IpAddr>,
-    /// The local port; one that is free for zero.
+    /// The local port; zero: any free port.
     pub port: u16,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn open(to: &BindTo) -> Result<std::net::UdpSocket, BindError> {
     Ok(result?.into())
 }
 
-/// Whether a socket of both families failed for want of IPv6.
+/// Whether a socket of both families failed because IPv6 is off.
 fn is_ipv6_off(error: &BindError) -> bool {
     match error {
         BindError::AddressUnavailable { .. } => true,
@@ -144,7 +144,7 @@ fn open_at(to: &BindTo, address: IpAddr, both_families: bool) -> Result<Socket, 
     Ok(socket)
 }
 
-/// Best effort: without the right to force it the kernel grants what net.core.rmem_max and
+/// Best effort: without the right to force sizes the kernel grants what net.core.rmem_max and
 /// wmem_max allow.
 fn enlarge_buffers(socket: &Socket) {
     if sys::socket::force_recv_buffer(socket.as_fd(), KERNEL_BUFFER_BYTES).is_err() {

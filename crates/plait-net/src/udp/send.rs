@@ -4,8 +4,8 @@ use std::io;
 
 use super::{Transmit, UdpCounters};
 
-/// Payload bytes of the longest datagram, and of all datagrams of one call together: what the
-/// IPv4 length field leaves.
+/// Payload bytes of the longest datagram, and of all datagrams of one call together: the limit of
+/// the IPv4 length field.
 const CALL_BYTES_MAX: usize = 65_507;
 
 /// How many datagrams a call may carry, learned from the kernel's refusals.
@@ -68,7 +68,7 @@ impl Sender {
                     }
                 }
                 Err(error) if is_too_long(&error) => {
-                    // The last one may be shorter, and pass.
+                    // The last datagram may be short enough to pass.
                     let full = call.len() / segment_size * segment_size;
                     counters.too_long_datagrams += (full / segment_size) as u64;
                     if several && full < call.len() {

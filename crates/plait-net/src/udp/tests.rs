@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// What one buffer brought: its meta data and the datagrams in it.
+/// The content of one buffer: its metadata and the datagrams in it.
 type Received = (ReceivedMeta, Vec<Vec<u8>>);
 
 /// Receives until `count` datagrams are there; loopback delivers at once, so the wait is short.
@@ -172,7 +172,7 @@ fn a_socket_on_an_interface_has_large_buffers() {
     let (recv, send) = socket.buffer_sizes().unwrap();
     let machine = crate::machine::Machine::inspect();
     let granted = |limit: Option<u64>| if machine.net_admin { 4 << 20 } else { limit.unwrap_or(0) };
-    // CAP_NET_ADMIN inside a user namespace does not count, so only the allowed part is sure.
+    // CAP_NET_ADMIN inside a user namespace does not count, so only the allowed part is certain.
     let sure = |limit: Option<u64>| granted(limit).min(limit.unwrap_or(0)) as usize;
     assert!(recv >= sure(machine.rmem_max) && send >= sure(machine.wmem_max), "{recv} {send}");
 }

@@ -1,8 +1,9 @@
 //! A bond that the side without links began: it calls over a route on which the peer was reached
 //! before, and the peer, whose link that is, describes the path (spec P-11).
 
-use super::{Bond, PATHS_MAX, PathControl};
-use crate::path::Route;
+use super::{Bond, PATHS_MAX};
+use crate::path::control::PathControl;
+use crate::path::{Route, SendPath};
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::Instant;
@@ -14,16 +15,14 @@ impl Bond {
         if self.path_over(&route).is_some() {
             return;
         }
-        if self.paths.len() >= PATHS_MAX {
+        if self.ingress.path_count() >= PATHS_MAX {
             return;
         }
         let Some(id) = self.ids.allocate() else { return };
         self.notices.forget(id);
-        self.ingress.add_path(id, route, PathInfo::default());
         let control = PathControl::new(now, None, self.rng.u64());
         let challenge = Frame::PathChallenge(control.token());
-        self.paths.insert(id, control);
-        self.control_due.set(None);
+        self.ingress.add_path(id, route, PathInfo::default(), control);
         self.ingress.send_control(now, id, &[challenge]);
     }
 
@@ -31,19 +30,17 @@ impl Bond {
     /// description, this side gives one, with a challenge of its own: it is repeated, description
     /// and all, until the peer has answered.
     pub(super) fn describe_called_path(&mut self, now: Instant, id: PathId, link: PathInfo) {
-        let undescribed =
-            self.ingress.path(id).is_some_and(|path| path.info == PathInfo::default());
-        let open = self.paths.get(id).is_some_and(|path| !path.validated);
-        if self.is_own(id) || !undescribed || !open {
+        let waits_for_words =
+            |path: &SendPath| path.info == PathInfo::default() && !path.control.validated;
+        if self.is_own(id) || !self.ingress.path(id).is_some_and(waits_for_words) {
             return;
         }
-        if let Some(path) = self.ingress.path_mut(id) {
-            path.info = link.clone();
-        }
         let control = PathControl::new(now, Some(link.clone()), self.rng.u64());
-        let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link)];
-        self.paths.insert(id, control);
-        self.control_due.set(None);
+        let frames = [Frame::PathChallenge(control.token()), Frame::PathInfo(link.clone())];
+        if let Some(path) = self.ingress.path_mut(id) {
+            path.info = link;
+            path.control = control;
+        }
         self.ingress.send_control(now, id, &frames);
     }
 

@@ -1,9 +1,10 @@
 //! What the peer's control frames do.
 
-use super::{Bond, BondEvent, PATHS_MAX, PathControl, PathIdParity};
+use super::{Bond, BondEvent, PATHS_MAX, PathIdParity};
 use crate::drop_reason::DropReason;
 use crate::feedback::Feedback;
 use crate::path::Route;
+use crate::path::control::PathControl;
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
@@ -31,7 +32,7 @@ impl Bond {
         let id = header.path;
         let asked = frames.iter().filter(|frame| frame.asks()).count();
         let mut replies = Vec::with_capacity(asked);
-        if !self.paths.contains(id) {
+        if self.ingress.path(id).is_none() {
             let joined = self.join(now, header, route);
             // What is refused leaves nothing behind.
             replies.push(joined.inspect_err(|_| self.egress.remove_path(id))?);
@@ -55,7 +56,8 @@ impl Bond {
                     self.egress.set_live(now, id, true);
                 }
                 Frame::ProbeEcho(probe) => {
-                    let rtt = self.paths.get_mut(id).and_then(|path| path.echo(now, probe));
+                    let path = self.ingress.path_for_control(id);
+                    let rtt = path.and_then(|path| path.control.echo(now, probe));
                     self.handle_echo(now, id, rtt);
                 }
                 Frame::PathDead(dead) => self.handle_path_dead(now, dead),
@@ -90,7 +92,7 @@ impl Bond {
             self.refuse_closed_path(now, id);
             return Err(DropReason::ClosedPath);
         }
-        if self.paths.len() >= PATHS_MAX && !self.make_room(now) {
+        if self.ingress.path_count() >= PATHS_MAX && !self.make_room(now) {
             return Err(DropReason::TooManyPaths);
         }
         if let Some(own) = self.path_over(&route).filter(|own| self.is_own(*own)) {
@@ -104,20 +106,20 @@ impl Bond {
         let challenge = Frame::PathChallenge(control.token());
         self.ids.note(id);
         self.notices.forget(id);
-        self.paths.insert(id, control);
-        self.ingress.add_path(id, route, PathInfo::default());
+        self.ingress.add_path(id, route, PathInfo::default(), control);
         Ok(challenge)
     }
 
     pub(super) fn is_own(&self, id: PathId) -> bool {
-        self.paths.get(id).is_some_and(|path| path.own_link.is_some())
+        self.ingress.path(id).is_some_and(|path| path.control.own_link.is_some())
     }
 
     fn handle_response(&mut self, now: Instant, id: PathId, route: Route, token: u64) {
         if self.confirm_route(now, id, token, &route) {
             return;
         }
-        let rtt = self.paths.get_mut(id).and_then(|path| path.validate(now, token));
+        let path = self.ingress.path_for_control(id);
+        let rtt = path.and_then(|path| path.control.validate(now, token));
         if rtt.is_some() {
             self.take_rtt(now, id, rtt);
             self.settle(id);
@@ -142,10 +144,10 @@ impl Bond {
             path.answered(now);
         }
         self.egress.set_rtt(id, &path.rtt);
-        let Some(control) = self.paths.get_mut(id) else { return };
-        control.loss.record(now, &path.rtt, &outcome);
-        path.loss_permille = (control.loss.ratio() * 1000.0) as u16;
-        let is_lossy = control.loss.is_lossy(path.congestion.is_some());
+        let loss = &mut path.control.loss;
+        loss.record(now, &path.rtt, &outcome);
+        path.loss_permille = (loss.ratio() * 1000.0) as u16;
+        let is_lossy = loss.is_lossy(path.congestion.is_some());
         if is_lossy && path.state == PathState::Up && self.leaves_out_lossy && self.others_up(id) {
             self.set_state(now, id, PathState::Lossy);
         }
@@ -157,8 +159,8 @@ impl Bond {
         }
         self.take_rtt(now, id, rtt);
         self.settle(id);
-        if let Some(control) = self.paths.get_mut(id) {
-            control.loss_check.answered();
+        if let Some(path) = self.ingress.path_for_control(id) {
+            path.control.loss_check.answered();
         }
         self.path_answered(now, id);
     }

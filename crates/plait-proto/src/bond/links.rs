@@ -1,10 +1,10 @@
 //! Paths as links come and go, and as the peer changes its address.
 
 use super::notices::Notice;
-use super::route_check::RouteChecks;
 use super::{Bond, BondEvent};
 use crate::config::SocketId;
 use crate::path::Route;
+use crate::path::route_check::RouteCheck;
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::Instant;
@@ -23,12 +23,12 @@ impl Bond {
     /// Describes the link below a socket anew, and tells the peer.
     pub fn update_link(&mut self, now: Instant, socket: SocketId, link: &PathInfo) {
         for id in self.paths_over(socket) {
-            let Some(control) = self.paths.get_mut(id) else { continue };
-            let Some(known) = control.own_link.as_mut().filter(|known| *known != link) else {
+            let known = self.ingress.path(id).and_then(|path| path.control.own_link.as_ref());
+            if known.is_none_or(|known| known == link) {
                 continue;
-            };
-            *known = link.clone();
+            }
             if let Some(path) = self.ingress.path_mut(id) {
+                path.control.own_link = Some(link.clone());
                 path.info = link.clone();
             }
             self.notices.add(now, Notice::Changed(id));
@@ -62,10 +62,7 @@ impl Bond {
 
     /// The one place where a path leaves the bond. What is on its way on it goes over another.
     pub(super) fn remove_path(&mut self, now: Instant, id: PathId) {
-        self.paths.remove(id);
-        self.route_checks.forget(id);
         self.notices.forget(id);
-        self.control_due.set(None);
         self.ingress.remove_path(now, id);
         self.egress.remove_path(id);
     }
@@ -74,7 +71,7 @@ impl Bond {
     /// opens nothing any more.
     pub(super) fn handle_path_close(&mut self, now: Instant, id: PathId) {
         self.ids.note(id);
-        if self.paths.contains(id) {
+        if self.ingress.path(id).is_some() {
             self.remove_path(now, id);
             self.events.push_back(BondEvent::PathClosed(id));
         }
@@ -90,7 +87,7 @@ impl Bond {
     /// A path of the peer that does not work makes room for one that may.
     pub(super) fn make_room(&mut self, now: Instant) -> bool {
         let idle = |id: &PathId| !self.is_own(*id) && self.state(*id) != Some(PathState::Up);
-        let Some(id) = self.paths.ids().find(idle) else { return false };
+        let Some(id) = self.ingress.path_ids().into_iter().find(idle) else { return false };
         self.remove_path(now, id);
         self.notices.add(now, Notice::Closed(id));
         true
@@ -101,10 +98,11 @@ impl Bond {
     pub(super) fn check_route(&mut self, now: Instant, header: &Header, seen: Route) {
         let id = header.path;
         let Some(path) = self.ingress.path(id) else { return };
-        let other = RouteChecks::other_route(&path.route, &seen, self.is_own(id));
+        let other = RouteCheck::other_route(&path.route, &seen, self.is_own(id));
         let Some(route) = other.filter(|_| self.egress.is_newest(now, header)) else { return };
         let rtt = path.rtt.smoothed();
-        let token = self.route_checks.note(now, id, route, rtt, || self.rng.u64());
+        let Some(path) = self.ingress.path_for_control(id) else { return };
+        let token = path.route_check.note(now, route, rtt, || self.rng.u64());
         if let Some(token) = token {
             self.ingress.send_control_to(now, id, route, &[Frame::PathChallenge(token)]);
         }
@@ -119,11 +117,12 @@ impl Bond {
         token: Token,
         seen: &Route,
     ) -> bool {
-        let Some(route) = self.route_checks.confirm(id, token, seen) else { return false };
-        if self.ingress.path(id).is_some() {
-            self.ingress.move_path(now, id, route);
-            self.events.push_back(BondEvent::PathMoved(id, route.remote));
-        }
+        let path = self.ingress.path_for_control(id);
+        let Some(route) = path.and_then(|path| path.route_check.confirm(token, seen)) else {
+            return false;
+        };
+        self.ingress.move_path(now, id, route);
+        self.events.push_back(BondEvent::PathMoved(id, route.remote));
         true
     }
 
@@ -142,7 +141,7 @@ impl Bond {
             match notice {
                 Notice::Closed(id) => closed.push(Frame::PathClose(id)),
                 Notice::Changed(id) => {
-                    let link = self.paths.get(id).and_then(|path| path.own_link.clone());
+                    let link = self.ingress.path(id).and_then(|path| path.control.own_link.clone());
                     let frames: Vec<Frame> = link.map(Frame::PathInfo).into_iter().collect();
                     self.ingress.send_control(now, id, &frames);
                 }

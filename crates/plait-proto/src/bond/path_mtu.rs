@@ -85,8 +85,7 @@ impl Bond {
         if self.mtu_due(now).is_none_or(|due| due > now) {
             return;
         }
-        let ids: Vec<PathId> = self.paths.ids().collect();
-        for id in ids {
+        for id in self.ingress.path_ids() {
             let Some(path) = self.ingress.path(id) else { continue };
             let with = circumstances(path);
             if path.mtu.poll_timeout(now, with).is_none_or(|due| due > now) {

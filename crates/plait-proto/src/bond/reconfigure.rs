@@ -44,7 +44,7 @@ impl Bond {
     /// Idle paths send a datagram this often from now on.
     pub fn set_keepalive(&mut self, keepalive: Duration) {
         self.keepalive = keepalive;
-        self.control_due.set(None);
+        self.ingress.forget_control_due();
     }
 
     /// This side's paths over a link.
@@ -60,7 +60,7 @@ impl Bond {
             self.is_own(*id)
                 && self.ingress.path(*id).is_some_and(|p| !endpoints.contains(&p.route.remote))
         };
-        let ids: Vec<PathId> = self.paths.ids().filter(astray).collect();
+        let ids: Vec<PathId> = self.ingress.path_ids().into_iter().filter(astray).collect();
         for id in &ids {
             self.remove_path(now, *id);
             self.notices.add(now, Notice::Closed(*id));

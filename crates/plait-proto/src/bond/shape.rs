@@ -2,7 +2,8 @@
 
 use core::net::SocketAddr;
 
-use super::{Bond, PathControl};
+use super::Bond;
+use crate::path::SendPath;
 use crate::seq::{BondSeq, PathId};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
@@ -52,12 +53,12 @@ impl Bond {
     /// What the search sees.
     pub fn shape(&self, now: Instant) -> BondShape {
         let (floor, expected_seq) = self.egress.position();
-        let path = |(path, control): (&crate::path::SendPath, &PathControl)| PathShape {
+        let path = |path: &SendPath| PathShape {
             id: path.id,
             remote: path.route.remote,
             state: path.state,
-            validated: control.validated,
-            ignored: control.is_ignored(),
+            validated: path.control.validated,
+            ignored: path.control.is_ignored(),
             awaits: path.awaiting_since.is_some(),
         };
         BondShape {
@@ -69,7 +70,7 @@ impl Bond {
             expected_seq,
             idle_for: now.since(self.last_data_at),
             told_silent: self.all_silent_told_at.is_some(),
-            paths: self.ingress.paths().zip(self.paths.values()).map(path).collect(),
+            paths: self.ingress.paths().map(path).collect(),
         }
     }
 }

@@ -51,7 +51,7 @@ impl Bond {
                     min_rtt_us: micros(path.rtt.min()),
                     jitter_us: micros(path.rtt.variation()),
                     delay_excess_us: micros(self.egress.delay_excess(now, path.id)),
-                    loss_ratio: self.paths.get(path.id).map_or(0.0, |control| control.loss.ratio()),
+                    loss_ratio: path.control.loss.ratio(),
                     mtu_bytes: path.mtu.known(),
                     standby: path.info.standby,
                     metered: path.info.metered,

@@ -1,7 +1,8 @@
 //! What falls due, and when.
 
-use super::{ACTIVE_TIME, Bond, BondEvent, Due, PathControl, Situation};
+use super::{ACTIVE_TIME, Bond, BondEvent};
 use crate::faults::Fault;
+use crate::path::control::{Due, Situation};
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
@@ -24,8 +25,8 @@ impl Bond {
     /// answer is a later one.
     pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         debug_assert!(
-            self.control_due
-                .get()
+            self.ingress
+                .known_control_due()
                 .zip(self.find_control_due(now))
                 .is_none_or(|(known, found)| known <= found),
             "whatever brings a path's timer forward brings the bond's forward"
@@ -37,23 +38,15 @@ impl Bond {
         earlier(earlier(egress, control), earlier(earlier(ingress, self.notices_due()), sessions))
     }
 
-    /// When a path may have something due. Looked for when somebody asks, not after each of the
-    /// datagrams that change it.
+    /// When a path may have something due.
     fn control_due(&self, now: Instant) -> Option<Instant> {
-        if self.control_due.get().is_none_or(|due| due <= now) {
-            self.control_due.set(self.find_control_due(now));
-        }
-        self.control_due.get()
+        self.ingress.control_due(now, || self.find_control_due(now))
     }
 
     /// When the first of the paths has something due.
     pub(super) fn find_control_due(&self, now: Instant) -> Option<Instant> {
-        // Both maps have the same paths.
-        let paths = self.paths.iter().zip(self.ingress.paths());
-        let dues = paths.filter_map(|((id, control), path)| {
-            debug_assert_eq!(id, path.id, "a path is added to and removed from both maps at once");
-            control.poll_timeout(path, &self.situation(now, id))
-        });
+        let paths = self.ingress.paths();
+        let dues = paths.filter_map(|path| path.poll_control(&self.situation(now, path.id)));
         earlier(dues.min(), self.mtu_due(now))
     }
 
@@ -69,20 +62,19 @@ impl Bond {
         self.notice_silence(now);
         self.ingress.handle_timeout(now);
         if self.ingress.paths().any(|path| path.last_data_at == Some(now)) {
-            self.data_may_leave(now);
+            self.ingress.data_may_leave(now);
         }
     }
 
     /// Does what the paths have due.
     fn control_paths(&mut self, now: Instant) {
-        let ids: Vec<PathId> = self.paths.ids().collect();
-        for id in ids {
+        for id in self.ingress.path_ids() {
             while let Some(due) = self.path_due(now, id) {
                 self.act(now, id, due);
             }
         }
         self.mind_mtu(now);
-        self.control_due.set(None);
+        self.ingress.forget_control_due();
     }
 
     /// Keys that nothing may be opened or sealed with any more are wiped, also while the bond
@@ -132,20 +124,19 @@ impl Bond {
 
     fn path_due(&mut self, now: Instant, id: PathId) -> Option<Due> {
         let situation = self.situation(now, id);
-        let path = self.ingress.path(id)?;
         let rng = &mut self.rng;
-        self.paths.get_mut(id)?.due(now, path, &situation, || rng.u64())
+        self.ingress.path_for_control(id)?.control_due(now, &situation, || rng.u64())
     }
 
     fn act(&mut self, now: Instant, id: PathId, due: Due) {
         match due {
             Due::Challenge(token) => {
-                let link = self.paths.get(id).and_then(|path| path.own_link.clone());
+                let link = self.ingress.path(id).and_then(|path| path.control.own_link.clone());
                 let mut frames = vec![Frame::PathChallenge(token)];
                 frames.extend(link.map(Frame::PathInfo));
                 self.ingress.send_control(now, id, &frames);
-                let metered = self.ingress.path(id).is_some_and(|path| path.info.metered);
-                if metered && self.paths.get(id).is_some_and(PathControl::is_ignored) {
+                let path = self.ingress.path(id);
+                if path.is_some_and(|path| path.info.metered && path.control.is_ignored()) {
                     self.tell_dead(now, id);
                 }
             }
@@ -162,7 +153,7 @@ impl Bond {
     fn notice_silence(&mut self, now: Instant) {
         let any_up = self.ingress.paths().any(|path| path.state == PathState::Up);
         let any_silent = self.ingress.paths().any(|path| path.state == PathState::Silent)
-            || (self.paths.values().any(PathControl::is_ignored)
+            || (self.ingress.paths().any(|path| path.control.is_ignored())
                 && !self.faults.has(Fault::UnvalidatedIsNotSilent));
         let heard_at = self.ingress.paths().map(|path| path.heard_at).max();
         let last = self.all_silent_told_at.map(|told_at| told_at.max(heard_at.unwrap_or(told_at)));

@@ -62,7 +62,7 @@ impl Endpoint {
     }
 
     fn peer(&self, key: &PublicKey) -> Option<&Peer> {
-        self.peers.iter().find(|peer| peer.config.public_key == *key)
+        self.places.get(key).map(|at| &self.peers[*at])
     }
 
     pub(super) fn attempts_of(&self, now: Instant, peer: &Peer) -> Option<AttemptsStatus> {

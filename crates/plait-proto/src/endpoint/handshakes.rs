@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use super::cookies::AskedRoutes;
-use super::peer::{Answer, Ends, NamedBond};
+use super::peer::{Ends, NamedBond, SentResponse};
 use crate::bond::Bond;
 use crate::drop_reason::DropReason;
 use crate::path::Route;
@@ -129,7 +129,7 @@ impl Endpoint {
         peer.initiation_accepted_at = Some(now);
         let mut asked = AskedRoutes::default();
         asked.add(route);
-        peer.answer = Some(Answer { timestamp, response, local, asked });
+        peer.answer = Some(SentResponse { timestamp, response, local, asked });
         self.handshakes.push_single(route, &response);
         self.sessions.insert(local, at);
         if let Some(named) = peer.bond_with(peer_end) {
@@ -139,7 +139,7 @@ impl Endpoint {
         }
         let setup = self.bond_setup(at);
         let bond = Bond::new(now, setup, established);
-        self.peers[at].next_bond = Some(NamedBond { bond, ends });
+        self.peers[at].next_bond = Some(Box::new(NamedBond { bond, ends }));
         Ok(())
     }
 

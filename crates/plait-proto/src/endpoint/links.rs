@@ -46,7 +46,7 @@ impl Endpoint {
     pub fn remove_link(&mut self, now: Instant, socket: SocketId) {
         self.config.links.retain(|link| link.socket != socket);
         self.standby_reasons.remove(&socket);
-        for peer in &mut self.peers {
+        for peer in self.peers.iter_mut() {
             let bonds = [&mut peer.bond, &mut peer.next_bond];
             for named in bonds.into_iter().flatten() {
                 named.bond.remove_paths_over(now, socket);

@@ -50,7 +50,7 @@ pub(super) struct NamedBond {
 
 /// The answer to the newest initiation, for copies of it that arrive over other paths.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct SentResponse {
     pub(super) timestamp: Timestamp,
     pub(super) response: [u8; RESPONSE_BYTES],
     /// The index this side chose.
@@ -96,16 +96,17 @@ impl Attempts {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) config: PeerConfig,
-    pub(super) bond: Option<NamedBond>,
+    /// In a box, as the next: most of a provider's peers have none.
+    pub(super) bond: Option<Box<NamedBond>>,
     /// A bond that the peer asked for and has not used yet.
-    pub(super) next_bond: Option<NamedBond>,
+    pub(super) next_bond: Option<Box<NamedBond>>,
     /// The names of the bond that this side gave up last.
     pub(super) gone: Option<Ends>,
     /// This side's end of the next bond that begins.
     pub(super) own_end: BondIncarnation,
     pub(super) session: Option<SessionAge>,
     pub(super) attempts: Attempts,
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<SentResponse>,
     pub(super) reached: Reached,
     pub(super) newest_timestamp: Timestamp,
     pub(super) initiation_accepted_at: Option<Instant>,
@@ -165,6 +166,7 @@ impl Peer {
         [&mut self.bond, &mut self.next_bond]
             .into_iter()
             .flatten()
+            .map(|named| &mut **named)
             .find(|named| named.ends.peer == peer_end)
     }
 

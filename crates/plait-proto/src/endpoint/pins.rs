@@ -29,6 +29,6 @@ impl Endpoint {
     }
 
     fn peer_behind(&mut self, flow: &Inner) -> Option<&mut Peer> {
-        self.peers.get_mut(self.routes.peer_of(flow.destination)?)
+        self.routes.peer_of(flow.destination).map(|at| &mut self.peers[at])
     }
 }

@@ -34,7 +34,7 @@ impl Endpoint {
     /// Tells over which route a peer was once reached, as [`Self::known_routes`] gave it; before
     /// [`Self::start`], which calls the peer there. A key that is no peer's is passed over.
     pub fn remember(&mut self, peer: &PublicKey, route: Route) {
-        let known = self.peers.iter_mut().find(|known| known.config.public_key == *peer);
+        let known = self.places.get(peer).map(|at| &mut self.peers[*at]);
         if let Some(peer) = known
             && peer.remembered.len() < REMEMBERED_MAX
             && !peer.remembered.contains(&route)
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 
     /// There is traffic for a peer that is being sought: the next attempt comes soon.
-    pub(super) fn hasten(&mut self, now: Instant, at: usize) {
+    pub(super) fn ask_at_once(&mut self, now: Instant, at: usize) {
         let peer = &mut self.peers[at];
         if let (Some(next), Some(last)) = (peer.attempts.next_at, peer.initiated_at) {
             peer.attempts.next_at = Some(next.min((last + RETRY_UNDER_TRAFFIC).max(now)));

@@ -4,7 +4,8 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::peer::{NamedBond, Peer};
+use super::peer::Peer;
+use super::peers::Peers;
 use super::{Endpoint, Event, endpoint_for};
 use crate::allowed_ips::Sources;
 use crate::bond::Bond;
@@ -31,10 +32,11 @@ impl Endpoint {
         self.reconfigure_bonds(&bond);
         self.config.bond = bond;
         let mut old: BTreeMap<PublicKey, Peer> = core::mem::take(&mut self.peers)
+            .into_all()
             .into_iter()
             .map(|peer| (peer.config.public_key, peer))
             .collect();
-        let mut changes = Vec::new();
+        let (mut all, mut changes) = (Vec::new(), Vec::new());
         for config in peers {
             let (peer, before) = match old.remove(&config.public_key) {
                 Some(mut peer) => {
@@ -43,15 +45,15 @@ impl Endpoint {
                 }
                 None => (Peer::new(config, BondIncarnation(self.rng.u64())), None),
             };
-            self.peers.push(peer);
+            all.push(peer);
             changes.push(before);
         }
         for peer in old.into_values() {
             self.dismiss(now, peer);
         }
+        self.peers = Peers::new(all);
         self.index_peers();
         self.index_sessions();
-        (self.polled_transmit, self.polled_deliver) = (0, 0);
         for (at, before) in changes.into_iter().enumerate() {
             match before {
                 Some(before) => self.change_peer(now, at, &before),
@@ -68,7 +70,7 @@ impl Endpoint {
 
     fn reconfigure_bonds(&mut self, new: &BondConfig) {
         let old = &self.config.bond;
-        for peer in &mut self.peers {
+        for peer in self.peers.iter_mut() {
             for named in peer.bond.iter_mut().chain(&mut peer.next_bond) {
                 named.bond.reconfigure(old, new);
             }
@@ -79,7 +81,7 @@ impl Endpoint {
     /// handshakes.
     fn dismiss(&mut self, now: Instant, peer: Peer) {
         self.guard.forget_reached(&peer.reached);
-        let Some(NamedBond { mut bond, .. }) = peer.bond else { return };
+        let Some(mut bond) = peer.bond.map(|named| named.bond) else { return };
         bond.close(now);
         let farewells: Vec<_> = bond.routes().collect();
         while let Some(transmit) = bond.poll_transmit() {

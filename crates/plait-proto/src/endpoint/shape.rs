@@ -58,7 +58,7 @@ impl Endpoint {
     }
 
     fn peer_shape(&self, now: Instant, peer: &Peer) -> PeerShape {
-        let bond = |named: &Option<NamedBond>| {
+        let bond = |named: &Option<Box<NamedBond>>| {
             let named = named.as_ref()?;
             let (own, peer) = (named.ends.own, named.ends.peer);
             Some(NamedBondShape { own, peer, bond: named.bond.shape(now) })

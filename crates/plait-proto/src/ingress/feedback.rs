@@ -1,10 +1,11 @@
 //! What the peer says about this side's packets.
 
-use super::{Ingress, Reported};
+use super::Ingress;
 use crate::drop_reason::DropReason;
 use crate::feedback::Feedback;
+use crate::path::Reported;
 use crate::path::sent::{AckOutcome, NumberRange};
-use crate::scheduler::{PathReport, View};
+use crate::scheduler::PathReport;
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
 use crate::wire::control::{Ack, LossReport};
@@ -27,7 +28,7 @@ impl Ingress {
     /// Sends what acknowledgements made room for, and again what they showed to be overdue: once
     /// for all of a datagram.
     pub fn after_feedback(&mut self, now: Instant) {
-        if self.closed.is_some() {
+        if self.paths.is_closed_loop() {
             self.repair_overdue(now);
             self.drain(now);
         }
@@ -36,7 +37,7 @@ impl Ingress {
     fn handle_ack(&mut self, now: Instant, ack: &Ack) -> Option<AckOutcome> {
         let id = PathId((ack.index & 0xff) as u8);
         let session = SessionIndex::from_receiver_index(ack.index);
-        let path = self.paths.get_mut(id)?;
+        let path = self.paths.get(id)?;
         let (base, next) = path.epoch_of(session)?;
         let largest = ack.largest.expand(next);
         if largest >= next {
@@ -54,6 +55,7 @@ impl Ingress {
             self.drops.count(DropReason::ForgedAck);
             return None;
         }
+        let path = self.paths.get_mut(id)?;
         let mut late_by = Duration::ZERO;
         if let Some(elapsed) = path.sent.elapsed_of(now, base + largest.0) {
             late_by = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
@@ -63,10 +65,9 @@ impl Ingress {
         late_by += path.rtt.way_back_excess();
         let outcome = path.sent.acked(now, late_by, ranges);
         path.mtu.on_large_loss(now, path.sent.large_lost());
-        self.view_is_stale = true;
         if let Some(congestion) = &mut path.congestion {
             congestion.on_ack(now, &outcome, &path.sent, &path.rtt);
-            self.rescue.add(now, path.sent.take_lost());
+            self.queue.repairs.add(now, path.sent.take_lost());
         }
         Some(outcome)
     }
@@ -74,8 +75,8 @@ impl Ingress {
     fn handle_reports(&mut self, now: Instant, reports: &[LossReport]) {
         let mut news = Vec::with_capacity(reports.len());
         for report in reports {
-            let Some(path) = self.paths.get_mut(report.path) else { continue };
-            let last = self.reported.get_or_insert_with(report.path, Reported::default);
+            let Some(path) = self.paths.get_unseen(report.path) else { continue };
+            let last = path.reported;
             if report.received < last.received {
                 continue; // An older report that was overtaken.
             }
@@ -85,7 +86,7 @@ impl Ingress {
                 lost_packets: net_lost.saturating_sub(last.net_lost),
                 sent_packets: path.sent_packets - last.sent_packets,
             });
-            *last = Reported {
+            path.reported = Reported {
                 received: report.received,
                 net_lost: net_lost.max(last.net_lost),
                 sent_packets: path.sent_packets,
@@ -93,8 +94,8 @@ impl Ingress {
             path.reported_lost_packets = net_lost;
         }
         self.refresh_view();
-        if !news.is_empty() && !self.view.is_empty() {
-            self.scheduler.on_report(&View { now, paths: &self.view }, &news);
+        if !news.is_empty() && !self.paths.view().is_empty() {
+            self.picker.on_report(now, &self.paths, &news);
         }
     }
 }

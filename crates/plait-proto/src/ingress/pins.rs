@@ -3,7 +3,7 @@
 //!
 //! In an open loop the egress does not put a pinned flow in order: its path does, and what the path
 //! lost must not wait until the other paths have passed it. In a closed one it is queued, repaired
-//! and put in order like others, over its path alone (`pinned_queues`). So the flow fares as over a
+//! and put in order like others, over its path alone (`queue/pinned`). So the flow fares as over a
 //! bond of this path alone.
 //!
 //! A pin ends by itself, so that no owner who goes away leaves one behind. While its path cannot

@@ -50,7 +50,7 @@ fn sent_meanwhile(fast: &PathView, slow: &PathView, segment_bytes: u64) -> f64 {
 }
 
 impl Scheduler for Blest {
-    fn minds_windows(&self) -> bool {
+    fn respects_windows(&self) -> bool {
         true
     }
 

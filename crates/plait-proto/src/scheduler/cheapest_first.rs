@@ -59,7 +59,7 @@ impl CheapestFirst {
 }
 
 impl Scheduler for CheapestFirst {
-    fn minds_windows(&self) -> bool {
+    fn respects_windows(&self) -> bool {
         true
     }
 

@@ -57,7 +57,7 @@ impl Default for EarliestDeliveryConfig {
 
 /// What is known of one path beyond its view.
 #[derive(Clone, Copy, Debug, Default)]
-struct PathState {
+struct PathMemory {
     health: Health,
     standing: Standing,
     trial: Trial,
@@ -75,7 +75,7 @@ struct PathState {
 /// Sends each packet so that it, or what waits with it, arrives first.
 #[derive(Debug)]
 pub struct EarliestDelivery {
-    paths: ByPath<PathState>,
+    paths: ByPath<PathMemory>,
     stalls: Stalls,
     members: Members,
     overflow: Overflow,
@@ -94,7 +94,7 @@ impl EarliestDelivery {
         }
     }
 
-    fn state(&self, path: &PathView) -> PathState {
+    fn state(&self, path: &PathView) -> PathMemory {
         self.paths.get(path.id).copied().unwrap_or_default()
     }
 
@@ -356,7 +356,7 @@ fn wait_for_briefly(path: &PathView, view: &View<'_>, bytes: u64) -> Decision {
 }
 
 impl Scheduler for EarliestDelivery {
-    fn minds_windows(&self) -> bool {
+    fn respects_windows(&self) -> bool {
         true
     }
 

@@ -77,7 +77,7 @@ fn deviation(path: &PathView) -> Duration {
 }
 
 impl Scheduler for Ecf {
-    fn minds_windows(&self) -> bool {
+    fn respects_windows(&self) -> bool {
         true
     }
 

@@ -55,7 +55,7 @@ fn lowest_srtt_with_room(view: &View<'_>, bytes: u64) -> Decision {
 }
 
 impl Scheduler for MinRtt {
-    fn minds_windows(&self) -> bool {
+    fn respects_windows(&self) -> bool {
         true
     }
 

@@ -143,7 +143,7 @@ proptest! {
 #[test]
 fn who_minds_windows_says_so() {
     for algorithm in Algorithm::ALL {
-        let minds = SchedulerConfig::from(algorithm).build().minds_windows();
+        let minds = SchedulerConfig::from(algorithm).build().respects_windows();
         assert_eq!(minds, MINDING_WINDOWS.contains(&algorithm), "{algorithm}");
     }
 }

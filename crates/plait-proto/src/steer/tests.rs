@@ -80,10 +80,10 @@ impl World {
                 self.answers.push((self.now + Duration::from_millis(rtt), probe));
             }
         }
-        let (ripe, rest) = self.answers.drain(..).partition(|(at, _)| *at <= self.now);
+        let (due, rest) = self.answers.drain(..).partition(|(at, _)| *at <= self.now);
         self.answers = rest;
-        let ripe: Vec<_> = ripe;
-        for (_, probe) in ripe {
+        let due: Vec<_> = due;
+        for (_, probe) in due {
             self.node.handle_probe_reply(self.now, probe.attachment, probe.number);
         }
     }

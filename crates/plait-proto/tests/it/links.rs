@@ -123,14 +123,14 @@ fn links_that_come_and_go_for_a_year_never_run_out_of_path_ids() {
     assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::Replayed), 0);
 }
 
-/// Spec C-3: again when the first telling was lost.
+/// Spec C-3: again when the first notice was lost.
 #[test]
 fn a_changed_link_is_told() {
     let mut pair = Pair::connected(Setup::default());
     let changed = LinkConfig { price: 9, weight: 3, standby: true, ..link_config(1) };
     let now = pair.now;
     pair.sides[CUSTOMER].update_link(now, changed);
-    // The first telling is lost.
+    // The first notice is lost.
     pair.links[1].up = false;
     pair.run_for(Duration::from_millis(1));
     pair.links[1].up = true;

@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::scenario::app::TcpSpec;
 use crate::tcp::{Segment, Source, TcpSender};
 
-/// Some connections, all alike, that begin together.
+/// Identical connections that begin together.
 #[derive(Debug)]
 pub(super) struct Bulk {
     place: Place,

@@ -1,4 +1,4 @@
-//! UDP packets of one size at a given load, with or without pauses.
+//! UDP packets of constant size at a given load, with or without pauses.
 
 use plait_proto::time::{Duration, Instant};
 
@@ -85,7 +85,7 @@ impl App for Cbr {
     }
 }
 
-/// A UDP packet of a place's only stream.
+/// A UDP packet of an application's only stream.
 pub(super) fn udp_packet(place: &Place, number: u32, payload_bytes: u32, now: Instant) -> Packet {
     let bytes = u16::try_from(payload_bytes + HEADERS_BYTES);
     Packet {
@@ -109,8 +109,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Counts a packet; `false` for one that had arrived before. Only a packet that none of its
-    /// successors preceded counts as goodput.
+    /// Counts a packet; `false` for one that had arrived before. A packet overtaken by a later one
+    /// is not goodput.
     pub(super) fn take(&mut self, now: Instant, packet: &Packet, tally: &mut Tally) -> bool {
         let (word, bit) = (packet.number as usize / 64, packet.number % 64);
         if self.seen.len() <= word {
@@ -132,14 +132,14 @@ impl Arrivals {
     }
 }
 
-/// Times on and off, one after the other, on first.
+/// Alternating on and off times, on first.
 #[derive(Debug)]
 struct Pauses {
     on: Duration,
     off: Duration,
     exponential: bool,
     prng: Prng,
-    /// The time on that began last ends here, and the pause after it there.
+    /// The current on time ends at `off_at`, the pause after it at `on_at`.
     off_at: Instant,
     on_at: Instant,
 }
@@ -153,7 +153,7 @@ impl Pauses {
         pauses
     }
 
-    /// The moment at or after `at` at which it is on. Asked with times that do not decrease.
+    /// The first moment from `at` on at which it is on. Times given must not decrease.
     fn on_again(&mut self, at: Instant) -> Instant {
         while at >= self.on_at {
             self.draw();

@@ -20,14 +20,14 @@ const HEADERS_BYTES: u64 = 52;
 /// Segments that did not arrive are forgotten after this time: longer than any queue holds them.
 const SEGMENT_LIFE: Duration = Duration::from_secs(120);
 
-/// What the two ends of a connection are like.
+/// Configuration of a connection's two ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) sender: SenderConfig,
     receiver: ReceiverConfig,
 }
 
-/// What a scenario's words mean for both ends; `source` is what there is to send.
+/// Converts a scenario's settings for both ends; `source` is the data to send.
 pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends, WorldError> {
     let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
     let algorithm = match kind.controller.as_str() {
@@ -76,7 +76,7 @@ pub(super) struct Connection {
     data_to: End,
     sender: TcpSender,
     receiver: TcpReceiver,
-    /// Data segments and acknowledgements on their way.
+    /// Data segments and acknowledgements in flight.
     on_the_way: [OnTheWay; 2],
 }
 
@@ -127,18 +127,18 @@ impl Connection {
         }
     }
 
-    /// What a packet on its way stands for.
+    /// The segment that a packet in flight carries.
     pub(super) fn segment(&self, packet: &Packet) -> Option<Segment> {
         let on_the_way = &self.on_the_way[usize::from(packet.stream != self.stream)];
         on_the_way.segments.get(&packet.number).map(|(_, segment)| *segment)
     }
 
-    /// Puts a segment on its way that was read from bytes between the ends.
+    /// Sends a segment that was read from bytes between the ends.
     pub(super) fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Packet {
         self.packet(now, segment, stream != self.stream)
     }
 
-    /// Takes out what both ends have to send, and gives the bytes that came into order.
+    /// Takes out what both ends have to send, and returns the bytes that came into order.
     pub(super) fn drain(&mut self, now: Instant, tally: &mut Tally, out: &mut Outbox) -> u64 {
         while let Some(segment) = self.sender.poll_transmit(now) {
             let packet = self.packet(now, segment, false);
@@ -164,7 +164,7 @@ impl Connection {
             number: self.on_the_way[usize::from(acknowledgement)].put(now, segment),
             sent_at: now,
             bytes: bytes.expect("a segment fits the MTU"),
-            // QUIC's acknowledgements look like all that is encrypted.
+            // QUIC's acknowledgements are encrypted and look like data.
             protocol: match only_acknowledges && !self.sender.is_quic() {
                 true => Protocol::TcpAck,
                 false => Protocol::Tcp,
@@ -174,12 +174,13 @@ impl Connection {
     }
 }
 
-/// Whether a packet counts as sent and received: it goes the way of the data and carries its time.
+/// Whether a packet counts as sent and received: it travels in the direction of the data and
+/// carries its sending time.
 pub(super) fn is_tallied(packet: &Packet) -> bool {
     packet.stream.is_multiple_of(2) && packet.bytes >= Packet::TIMED_TCP_BYTES_MIN
 }
 
-/// Segments on their way, by number: packets carry the number alone.
+/// Segments in flight, by number: packets carry only the number.
 #[derive(Debug, Default)]
 struct OnTheWay {
     segments: BTreeMap<u32, (Instant, Segment)>,

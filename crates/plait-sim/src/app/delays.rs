@@ -5,8 +5,8 @@ use plait_proto::time::Duration;
 /// Buckets for each power of two.
 const STEPS_BITS: u32 = 6;
 
-/// A histogram of delays in microseconds whose buckets are a sixty-fourth of their own size wide at
-/// most, and a microsecond at least.
+/// A histogram of delays in microseconds. Buckets are at most a sixty-fourth of their value wide,
+/// and at least a microsecond.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
     buckets: Vec<u64>,
@@ -14,12 +14,12 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Takes a delay in.
+    /// Records a delay.
     pub fn record(&mut self, delay: Duration) {
         self.record_us(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// Takes a delay of so many microseconds in.
+    /// Records a delay in microseconds.
     pub fn record_us(&mut self, delay_us: u64) {
         let bucket = bucket_of(delay_us);
         if self.buckets.len() <= bucket {
@@ -29,7 +29,7 @@ impl Delays {
         self.count += 1;
     }
 
-    /// How many were taken in.
+    /// How many were recorded.
     pub fn count(&self) -> u64 {
         self.count
     }

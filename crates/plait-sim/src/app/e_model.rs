@@ -1,4 +1,4 @@
-//! The E-model (ITU-T G.107) as far as a network decides: delay and loss. See
+//! The network's part of the E-model (ITU-T G.107): delay and loss. See
 //! `docs/algorithms/e-model.md`.
 
 use crate::scenario::app::Codec;
@@ -6,8 +6,8 @@ use crate::scenario::app::Codec;
 /// Rating with every network-independent parameter at its default (G.107, clause 7.7).
 const R_DEFAULT: f64 = 93.2;
 
-/// What a codec suffers, from G.113 appendix I: its impairment without loss, and its robustness to
-/// packets lost at random.
+/// Parameters of a codec from G.113 appendix I: its impairment without loss, and its robustness to
+/// random packet loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Robustness {
     ie: f64,
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn delay_and_loss_cost_what_they_should() {
         assert_eq!(rating(Codec::G711, 0.0, 0.0), R_DEFAULT);
-        // As much loss as the codec's robustness costs half of what is left to 95.
+        // Loss equal to the codec's robustness costs half of the distance to 95.
         assert!((rating(Codec::G711, 0.0, 0.251) - (R_DEFAULT - 47.5)).abs() < 1e-9);
         assert!((rating(Codec::G729, 0.0, 0.19) - (R_DEFAULT - 53.0)).abs() < 1e-9);
         assert!((rating(Codec::G711, 100.0, 0.0) - (R_DEFAULT - 2.4)).abs() < 1e-9);

@@ -1,11 +1,11 @@
-//! When packets of one size leave so that their payload follows a load over time.
+//! Schedules packets of one size so that their payload follows a load over time.
 
 use plait_proto::time::{Duration, Instant};
 
 use crate::scenario::rate::{Ramp, Shape};
 
 /// Paces packets after a shape. The load is integrated over its steps, so that a change of rate
-/// counts from its moment on, even between two packets.
+/// takes effect at once, even between two packets.
 #[derive(Debug)]
 pub(super) struct Pacer {
     shape: Shape,
@@ -63,7 +63,7 @@ impl Pacer {
     }
 }
 
-/// When the load next changes after this time since its start.
+/// The next change of the load after this time since its start.
 fn next_change(shape: &Shape, since_start: Duration) -> Option<Duration> {
     match shape {
         Shape::Constant(_) => None,

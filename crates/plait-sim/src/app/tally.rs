@@ -24,7 +24,7 @@ impl Span {
         self.end.since(self.start)
     }
 
-    /// What it has in common with another.
+    /// Its overlap with another.
     #[must_use]
     pub fn overlap(self, other: Self) -> Self {
         let start = self.start.max(other.start);
@@ -32,14 +32,14 @@ impl Span {
     }
 }
 
-/// What an application sent and got. Counts named `measured` are those of the span: of packets that
-/// were sent within it whenever they arrive, of goodput that arrived within it.
+/// What an application sent and received. Counts named `measured` cover the span: packets sent
+/// within it whenever they arrive, and goodput that arrived within it.
 #[derive(Clone, Debug)]
 pub struct Tally {
     span: Span,
     /// Payload that was offered since the start, in bytes. A TCP sender offers what it sends.
     pub offered_bytes: u64,
-    /// Payload that the receiver got in order since the start, in bytes.
+    /// Payload that the receiver received in order since the start, in bytes.
     pub goodput_bytes: u64,
     /// Packets with data sent since the start.
     pub sent_packets: u64,
@@ -61,13 +61,13 @@ pub struct Tally {
     pub delays: Delays,
     /// Sum of all one-way delays since the start, in microseconds.
     pub delay_total_us: u64,
-    /// When payload last came into order within the span; the span's start before that.
+    /// When payload last came into order within the span; initially the span's start.
     goodput_at: Instant,
     gap_max: Duration,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Empty counts.
     pub fn new(span: Span) -> Self {
         Self {
             span,

@@ -34,8 +34,7 @@ impl Voip {
         }
     }
 
-    /// What was lost or came too late, and how long the receiver must wait for all but the latest
-    /// twentieth of the rest.
+    /// Computed from the share lost or too late, and from the 95th percentile of the others' delay.
     fn mos(&self) -> Option<f64> {
         let sent = self.tally.measured_sent_packets;
         let late = self.tally.delays.above(self.spec.playout);

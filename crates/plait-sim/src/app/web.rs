@@ -1,5 +1,5 @@
-//! Pages over TCP: each has a number of objects that a few connections fetch one after another,
-//! every object after a request of its own. Connections are new for each page.
+//! Pages over TCP: a few connections fetch each page's objects one after another, with a request
+//! for each object. Each page has new connections.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ const REQUEST_BYTES: u64 = WebSpec::REQUEST_BYTES as u64;
 struct Fetcher {
     requests: Connection,
     responses: Connection,
-    /// The object asked for.
+    /// The requested object.
     object_bytes: u64,
     /// Bytes of the request that the server does not have yet.
     request_left: u64,
@@ -49,7 +49,7 @@ pub(super) struct Web {
     next_stream: u32,
     counted: Observation,
     tally: Tally,
-    /// Of requests, which are no goodput.
+    /// Counts of requests, which are not goodput.
     requests_tally: Tally,
 }
 
@@ -77,7 +77,7 @@ impl Web {
         for _ in 0..self.spec.connections {
             let Some(object_bytes) = page.objects.pop_front() else { break };
             let stream = self.next_stream;
-            // Streams of pages long gone are used again.
+            // Streams of pages long finished are reused.
             self.next_stream = (stream + 4) % Packet::STREAMS_MAX;
             let mut fetcher = Fetcher {
                 requests: Connection::new(app, stream, data_to.other(), self.ends),

@@ -1,4 +1,4 @@
-//! What a hostile peer seals: one kind alone, or all of them mixed.
+//! Chooses what a hostile peer seals: one kind alone, or all of them mixed.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ use super::{Heard, HostilePeer};
 
 /// A control datagram's bytes beside its frames.
 const CONTROL_OVERHEAD_BYTES: usize = HEADER_BYTES + 5 + 16;
-/// One less than half of what 24 bits tell apart: the farthest number ahead.
+/// One less than half of the 24-bit range: the farthest number ahead.
 const FARTHEST: u64 = (1 << 23) - 1;
-/// Bond sequence numbers that one jump passes over: about as many as a resequencer spans.
+/// Bond sequence numbers that one jump skips: about a resequencer's span.
 const JUMP: u64 = 65_000;
-/// Largest step of packet numbers: beyond the widest replay window.
+/// Largest gap in packet numbers: beyond the widest replay window.
 const SKIP_MAX: u64 = 70_000;
 /// Addresses and ports that a moving peer sends from.
 const SOURCES: u64 = 64;
@@ -51,20 +51,20 @@ macro_rules! kinds {
 }
 
 impl Kind {
-    /// Whether it consists of handshakes, or makes them necessary.
+    /// Whether it consists of handshakes, or requires them.
     pub const fn shakes_hands(self) -> bool {
         matches!(self, Self::Handshakes | Self::Farewells)
     }
 }
 
 kinds! {
-    /// Data in order, as anybody sends it.
+    /// Data in order, like any peer's.
     Ordinary => "data in order",
     /// Each bond sequence number lies a resequencer's span beyond the one before.
     Jumps => "jumps of 65,000",
-    /// The same, and each packet waits for one that never comes.
+    /// The same, and each packet waits for one that never arrives.
     WaitingJumps => "jumps that wait",
-    /// Jumps as far as a truncated number reaches.
+    /// Jumps as far as a truncated number allows.
     FarJumps => "farthest jumps",
     /// Ever lower bond sequence numbers.
     Backward => "backward jumps",
@@ -74,7 +74,7 @@ kinds! {
     Holes => "holes",
     /// Packets all over the resequencer's span that wait for missing ones.
     Scattered => "scattered over the span",
-    /// Ahead, then what was given up for it.
+    /// A number far ahead, then those that were given up because of it.
     Late => "late",
     /// Marks that name a far next bond sequence number.
     FarMarks => "marks far ahead",
@@ -82,11 +82,11 @@ kinds! {
     NumberGaps => "gaps in packet numbers",
     /// Packet numbers that were used or lie below the window.
     OldNumbers => "old packet numbers",
-    /// As many acknowledgements as fit, each of all but the first that is on its way.
+    /// As many acknowledgements as fit, each of everything in flight but the first.
     Acks => "acknowledgements of all",
-    /// As many acknowledgements as fit, each of as many ranges as it can have.
+    /// As many acknowledgements as fit, each with as many ranges as allowed.
     AckRanges => "acknowledgements in ranges",
-    /// Acknowledgements of what was never sent, and of nothing that exists.
+    /// Acknowledgements of packets never sent, and of things that do not exist.
     FalseAcks => "false acknowledgements",
     /// As many loss reports as fit.
     LossReports => "loss reports",
@@ -106,30 +106,30 @@ kinds! {
     ClosedPaths => "closed paths",
     /// Openings of one path after the other.
     Openings => "path opens",
-    /// Data from ever other addresses.
+    /// Data from ever-changing addresses.
     Moves => "moves",
-    /// Inner sources that are somebody else's.
+    /// Inner source addresses of other peers.
     Spoofed => "spoofed sources",
     /// SYNs that announce odd segment sizes.
     Syns => "SYNs with odd MSS",
-    /// Marked datagrams around packets that do not understand marks.
+    /// ECN-marked datagrams around inner packets that are not ECN-capable.
     Marked => "marked, not ECT",
     /// Frames that do not parse.
     BadFrames => "bad frames",
-    /// Inner packets that are none.
+    /// Inner packets that are not IP packets.
     BadPackets => "bad packets",
     /// Handshakes, with cookies when asked.
     Handshakes => "handshakes",
-    /// The farewell, and the handshake for the next bond.
+    /// A farewell, and the handshake for the next bond.
     Farewells => "farewells",
 }
 
-/// Whose addresses are whose inside the bond.
+/// Who owns which addresses inside the bond.
 #[derive(Clone, Debug)]
 pub struct Addresses {
-    /// The hostile peer's own: allowed.
+    /// The hostile peer's own, which are allowed.
     pub own: Vec<IpAddr>,
-    /// Of other customers, and of nobody.
+    /// Other customers' addresses, and nobody's.
     pub foreign: Vec<IpAddr>,
     /// Behind the victim, one of each family that the peer has.
     pub beyond: Vec<IpAddr>,
@@ -153,7 +153,7 @@ impl Made {
     }
 }
 
-/// A number from 0 to the one given, both included: random, or a fuzzer's.
+/// Chooses a number from 0 to the one given, both included: at random, or as a fuzzer says.
 pub type Choose<'a> = &'a mut dyn FnMut(u64) -> u64;
 
 /// Chooses what to seal.
@@ -166,7 +166,7 @@ pub struct Content {
     next: u64,
     /// What the victim sent on each path since the last call of [`Self::forget_heard`].
     heard: BTreeMap<PathId, (PacketNumber, PacketNumber)>,
-    /// The path for what needs one.
+    /// The main path.
     path: u8,
     /// The path that is opened next.
     opened: u8,
@@ -180,8 +180,8 @@ impl Content {
         Self { addresses, bytes_max, next: 0, heard, path: 0, opened: 1, made: 0 }
     }
 
-    /// Takes note of what the victim sent, which acknowledgements will name; and of new sessions,
-    /// in which all numbers start again.
+    /// Notes what the victim sent, for later acknowledgements; and new sessions, in which all
+    /// numbers start again.
     pub fn note(&mut self, heard: &Heard) {
         match heard {
             Heard::Data(path, number) => {
@@ -193,7 +193,7 @@ impl Content {
         }
     }
 
-    /// The victim's datagrams so far are of no interest any more.
+    /// Forgets the victim's datagrams so far.
     pub fn forget_heard(&mut self) {
         self.heard.clear();
     }
@@ -205,7 +205,7 @@ impl Content {
         self.heard.clear();
     }
 
-    /// The path that carries everything that needs no other one.
+    /// The path that carries everything that needs no particular path.
     pub fn main_path(&self, peer: &HostilePeer) -> PathId {
         peer.own_path(self.path)
     }
@@ -217,7 +217,7 @@ impl Content {
         peer.control(self.main_path(peer), ControlPrefix::new(now, BondSeq(0)), &text)
     }
 
-    /// The next datagram of a kind; `None` when that takes a session and there is none.
+    /// The next datagram of a kind; `None` when it needs a session and there is none.
     pub fn make(
         &mut self,
         kind: Kind,
@@ -249,7 +249,7 @@ impl Content {
         Some(made)
     }
 
-    /// A number that was used, or lies below the replay window; now and then a new one far ahead.
+    /// A number that was used, or is below the replay window; sometimes a new one far ahead.
     fn old_number(
         &mut self,
         peer: &mut HostilePeer,
@@ -279,7 +279,7 @@ impl Content {
         self.make(kind, peer, now, wall_clock, choose)
     }
 
-    /// A datagram of any kind that is sealed and needs no handshake.
+    /// A datagram of any sealed kind that needs no handshake.
     pub fn make_any_sealed(
         &mut self,
         peer: &mut HostilePeer,
@@ -323,7 +323,7 @@ impl Content {
         udp(source, beyond.unwrap_or(source), choose(7) as u16 + 1, bytes)
     }
 
-    /// The bond sequence number of the next data datagram, and how far back it waits.
+    /// The bond sequence number and `prev` of the next data datagram.
     fn place(&mut self, kind: Kind, choose: Choose<'_>) -> (u64, u16) {
         let at = self.next;
         let turn = self.made;
@@ -341,7 +341,7 @@ impl Content {
         };
         match kind {
             Kind::Backward => self.next = seq,
-            // The span moves on, so that what was scattered over it leaves it.
+            // The span moves on, so that scattered packets leave it.
             Kind::Scattered => self.next += 8,
             Kind::Duplicates | Kind::Late if seq < at => {}
             _ => self.next = seq + 1,
@@ -397,7 +397,7 @@ impl Content {
         peer.control(path, ControlPrefix::new(now, BondSeq(self.next)), frames)
     }
 
-    /// The frames of a kind that has some, and the path they go over.
+    /// The frames of a kind that consists of frames, and the path they go over.
     fn frames(
         &mut self,
         kind: Kind,
@@ -426,7 +426,8 @@ impl Content {
             Kind::PathInfos => fill(room, || Frame::PathInfo(link(choose))),
             Kind::DeadPaths => fill(room, || Frame::PathDead(any_path(path, choose))),
             Kind::ClosedPaths => fill(room, || {
-                // Its own path stays: what is sealed on a closed one only repeats that it is.
+                // Its own path stays open: sealing on a closed one would only repeat that it is
+                // closed.
                 let closed = any_path(path, choose);
                 Frame::PathClose(if closed == path { PathId(path.0 ^ 1) } else { closed })
             }),
@@ -465,7 +466,7 @@ impl Content {
             largest: TruncatedPacketNumber(high as u32),
             delay: choose(100) as u16,
             transit: choose(u64::from(u16::MAX)) as u16,
-            // All but the lowest, which so stays on its way.
+            // All but the lowest, which so stays in flight.
             ranges: vec![AckRange { gap: 0, length: (high - low).max(1) as u32 }],
         };
         match kind {

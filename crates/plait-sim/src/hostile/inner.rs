@@ -1,4 +1,4 @@
-//! Inner packets: what a customer's host could send, and what it should not.
+//! Inner packets: those that a customer's host could send, and some that it should not.
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -9,10 +9,10 @@ const UDP: u8 = 17;
 const TCP: u8 = 6;
 /// Least bytes of [`udp`] over IPv4.
 pub(super) const UDP_V4_BYTES_MIN: usize = IPV4_BYTES + UDP_BYTES;
-/// Discard (RFC 863): whoever hears it answers nothing.
+/// Discard (RFC 863): a receiver sends no answer.
 const PORT: u16 = 9;
 
-/// An IP header before `payload`, of which both addresses are of one family.
+/// An IP header before `payload`; both addresses are of one family.
 fn ip(source: IpAddr, destination: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -49,8 +49,8 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((folded + (folded >> 16)) as u16)
 }
 
-/// An empty UDP packet of `bytes` in all, or as few as its headers have. Its checksum is left out,
-/// which IPv4 allows.
+/// An empty UDP packet of `bytes` in all, but at least its headers. Its checksum is left out, which
+/// IPv4 allows.
 pub(super) fn udp(source: IpAddr, destination: IpAddr, source_port: u16, bytes: usize) -> Vec<u8> {
     let header = if source.is_ipv4() { IPV4_BYTES } else { IPV6_BYTES };
     let length = bytes.saturating_sub(header).max(UDP_BYTES);

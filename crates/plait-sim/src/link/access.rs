@@ -5,7 +5,7 @@ use plait_proto::units::Rate;
 use super::aggregation::Aggregation;
 use super::grants::Grants;
 
-/// When a transmitter may send. A trace tells by itself: while one is in force, this says nothing.
+/// When a transmitter may send. A trace contains this already: with one, this has no effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// At any time.
@@ -13,12 +13,12 @@ pub enum Access {
     Always,
     /// In grants, with gaps between them.
     Granted(Grants),
-    /// When it has won the air; then what waits goes back to back.
+    /// When it has won the medium; then waiting packets go back to back.
     Contended(Aggregation),
 }
 
 impl Access {
-    /// What full packets get in the long run on a link of this rate.
+    /// The long-run rate for full packets on a link of this rate.
     pub fn mean_rate(self, rate: Rate) -> Rate {
         match self {
             Self::Always | Self::Granted(_) => rate,

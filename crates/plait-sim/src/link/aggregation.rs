@@ -1,17 +1,19 @@
-//! Aggregation: what waits while the air is contended for goes as one frame, as in Wi-Fi (A-MPDU).
+//! Aggregation: packets that wait during contention for the medium go as one frame, as in Wi-Fi
+//! (A-MPDU).
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
 
 use crate::prng::Prng;
 
-/// Before each frame the air must be won; then up to `packets_max` packets or `air_max` of air time
-/// go back to back at the link's rate, and arrive together when the last one has been sent.
+/// Before each frame the transmitter must win the medium; then up to `packets_max` packets or
+/// `air_max` of air time go back to back at the link's rate, and arrive together when the last one
+/// has been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Aggregation {
-    /// The most packets of a frame; one at least goes.
+    /// The most packets of a frame; at least one goes.
     pub packets_max: u32,
-    /// The longest frame; one packet at least goes.
+    /// The longest frame; at least one packet goes.
     pub air_max: Duration,
     /// The shortest time before a frame: contention, preamble, acknowledgement.
     pub access_min: Duration,
@@ -27,7 +29,7 @@ impl Aggregation {
         self.access_min + Duration::from_nanos(prng.up_to(spread))
     }
 
-    /// What packets of 1500 bytes get, when there are always enough, on a link of this rate.
+    /// The rate of packets of 1500 bytes, when enough always wait, on a link of this rate.
     pub(super) fn mean_rate(&self, rate: Rate) -> Rate {
         let fitting = (rate.bytes_in(self.air_max) / FULL_PACKET_BYTES).max(1);
         let frame_bytes = fitting.min(self.packets_max.into()) * FULL_PACKET_BYTES;

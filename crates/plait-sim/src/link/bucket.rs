@@ -1,4 +1,4 @@
-//! Token buckets: what may pass is a rate and, on top of it, what was saved while less came.
+//! Token buckets: a rate, plus a burst of what was not used before.
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
@@ -19,7 +19,7 @@ const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
 /// What a bucket holds. It is full at first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tokens {
-    /// `u64::MAX` stands for two gigabytes, and for any larger bucket.
+    /// `u64::MAX` is about two gigabytes, and caps any larger bucket.
     nanobits: u64,
     at: Instant,
 }
@@ -30,7 +30,7 @@ impl Tokens {
         Self { nanobits: u64::MAX, at: now }
     }
 
-    /// Takes tokens for `bytes`; false when there are too few, and then none are taken.
+    /// Takes tokens for `bytes`; false, without taking any, when there are too few.
     pub(super) fn take(&mut self, now: Instant, bucket: Bucket, bytes: u64) -> bool {
         self.fill(now, bucket);
         let left = self.nanobits.checked_sub(nanobits(bytes));
@@ -38,8 +38,8 @@ impl Tokens {
         left.is_some()
     }
 
-    /// Takes tokens for `bytes` as soon as there are enough and tells when that is; `None` when it
-    /// never is, and then none are taken. What is longer than the bucket waits until it is full.
+    /// Takes tokens for `bytes` as soon as there are enough and returns that time; `None`, without
+    /// taking any, when there never are. A packet longer than the bucket waits until it is full.
     pub(super) fn take_when_ready(
         &mut self,
         now: Instant,

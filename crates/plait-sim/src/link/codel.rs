@@ -1,5 +1,5 @@
 //! Controlled delay (RFC 8289): drops at the head of the queue when packets have waited longer than
-//! the target for a whole interval, and then ever more often until they no longer do.
+//! the target for a whole interval, and then more and more often until they no longer do.
 
 use plait_proto::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use super::queue::{Packet, Queue};
 
 /// Acceptable standing delay of the queue (RFC 8289 section 4).
 pub const CODEL_TARGET: Duration = Duration::from_millis(5);
-/// Time in which a queue that is merely a burst has drained (RFC 8289 section 4).
+/// Time in which a mere burst drains from the queue (RFC 8289 section 4).
 pub const CODEL_INTERVAL: Duration = Duration::from_millis(100);
-/// A dropping state that begins sooner after the one before takes its drop rate up again (RFC 8289
-/// section 5.5).
+/// A dropping state that begins within this many intervals of the last one resumes its drop rate
+/// (RFC 8289 section 5.5).
 const RESUME_INTERVALS: u32 = 16;
 
 /// The state of the pseudocode in RFC 8289 section 5.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codel {
-    /// When the delay will have been above the target for an interval; `None` while it is below.
+    /// When the delay has been above the target for an interval; `None` while it is below.
     first_above: Option<Instant>,
     dropping: bool,
     /// When the next packet is dropped, or would have been when the dropping state ended.
     drop_next: Instant,
-    /// Packets dropped in this dropping state, those it took over from the last included.
+    /// Packets dropped in this dropping state, including those carried over from the last.
     count: u32,
     /// `count` at the start of the dropping state.
     count_first: u32,
@@ -35,13 +35,13 @@ impl Codel {
         Self { largest_bytes: self.largest_bytes, ..Self::default() }
     }
 
-    /// Takes note of a packet that enters the queue.
+    /// Notes a packet that enters the queue.
     pub(super) fn on_enqueue(&mut self, bytes: u64) {
         self.largest_bytes = self.largest_bytes.max(bytes);
     }
 
-    /// Takes the next packet to send out of the queue; what is dropped on the way goes to `drop`
-    /// (RFC 8289 section 5.5).
+    /// Takes the next packet to send out of the queue; packets dropped before it go to `drop` (RFC
+    /// 8289 section 5.5).
     pub(super) fn dequeue<P>(
         &mut self,
         now: Instant,
@@ -85,7 +85,7 @@ impl Codel {
             self.first_above = None;
             return (None, false);
         };
-        // Less than one packet behind it is no standing queue, however slow the link.
+        // With less than one packet behind it there is no standing queue, however slow the link.
         if now.since(came) < CODEL_TARGET || queue.bytes() <= self.largest_bytes {
             self.first_above = None;
             return (Some(packet), false);
@@ -112,7 +112,7 @@ mod tests {
 
     const PACKET_BYTES: u64 = 1000;
 
-    /// A queue, and what became of its packets: (when, the millisecond at which it came).
+    /// A queue, and its packets' outcomes: (when, the millisecond at which it came).
     struct Bench {
         codel: Codel,
         queue: Queue<u64>,

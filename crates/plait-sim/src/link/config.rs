@@ -1,4 +1,4 @@
-//! What a link is like.
+//! A link's configuration.
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
@@ -11,8 +11,8 @@ use super::queue::{Discipline, Room};
 /// Time that the default queue holds at the link's rate.
 pub const DEFAULT_QUEUE_TIME: Duration = Duration::from_millis(50);
 
-/// One direction of a link, as far as it does not follow a course of time: a trace, steps of the
-/// rate and outages are set on the link itself ([`Link::set_service`], [`Link::set_outages`]).
+/// One direction of a link, without what changes over time: a trace, rate steps and outages are set
+/// on the link itself ([`Link::set_service`], [`Link::set_outages`]).
 ///
 /// [`Link::set_service`]: super::Link::set_service
 /// [`Link::set_outages`]: super::Link::set_outages
@@ -24,16 +24,16 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Largest extra delay.
     pub jitter: Duration,
-    /// How the extra delay varies: if false, slowly, so that packets never change places; if true,
+    /// How the extra delay varies: if false, slowly, so that packets are never reordered; if true,
     /// each packet has its own, uniform from zero to `jitter`, and may overtake others.
     pub reorder: bool,
     /// Packets lost at random, after the transmitter.
     pub loss: Loss,
-    /// Which of the packets that wait are dropped.
+    /// Which waiting packets are dropped.
     pub discipline: Discipline,
     /// How much may wait for the transmitter. A packet that does not fit any more is dropped.
     pub queue: Room,
-    /// A bucket at the door: a packet that finds too few tokens is dropped.
+    /// A bucket at the entrance: a packet that finds too few tokens is dropped.
     pub policer: Option<Bucket>,
     /// A bucket behind the queue: a packet waits for its tokens before it is sent.
     pub shaper: Option<Bucket>,

@@ -1,4 +1,4 @@
-//! What a link has done.
+//! A link's counters.
 
 /// Counts since the link was made. In packets and in bytes, `in` = `dropped` + `out` + what is
 /// still inside.
@@ -8,7 +8,7 @@ pub struct LinkCounters {
     pub in_packets: u64,
     /// Their bytes.
     pub in_bytes: u64,
-    /// Packets that found too few tokens at the door, or are longer than a bucket.
+    /// Packets that found too few tokens at the entrance, or are longer than a bucket.
     pub dropped_policer_packets: u64,
     /// Packets dropped because the queue was full.
     pub dropped_queue_packets: u64,

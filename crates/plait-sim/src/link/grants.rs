@@ -1,12 +1,12 @@
-//! Grants: a medium that is given in turns, as a cellular or cable uplink is.
+//! Grants: a medium that is assigned in turns, like a cellular or cable uplink.
 
 use plait_proto::time::{Duration, Instant};
 
 use crate::prng::Prng;
 
-/// Gaps between turns, and how fast the link sends in a turn. A turn after a gap g is as long as it
-/// takes to send what the link's rate gives in both together: with p = peak / rate, g / (p - 1). So
-/// the mean rate is the link's.
+/// Gaps between turns, and the rate in a turn. A turn after a gap g lasts until it has sent what
+/// the link's rate gives over gap and turn: with p = peak / rate, g / (p - 1). So the mean rate is
+/// the link's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grants {
     /// The shortest gap.
@@ -19,7 +19,7 @@ pub struct Grants {
 
 /// A shorter gap counts as this long, so that a turn takes some time.
 const GAP_LEAST: Duration = Duration::from_micros(100);
-/// After a silence of so many cycles the next one begins anywhere, so that the work is bounded.
+/// After a silence of so many cycles the next one begins at a random point, to bound the work.
 const CYCLES_BEHIND_MAX: u64 = 64;
 
 impl Grants {
@@ -49,7 +49,7 @@ impl Grants {
     }
 }
 
-/// A gap and the turn after it. Asked with times that do not decrease.
+/// A gap and the turn after it. Times given must not decrease.
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
     gap_end: Instant,
@@ -58,7 +58,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// A cycle that `now` lies anywhere in.
+    /// A cycle with `now` at a random point in it.
     pub(super) fn new(now: Instant, grants: &Grants, mut prng: Prng) -> Self {
         let gap = grants.gap(&mut prng);
         let (turn, whole) = (grants.turn_after(gap), gap + grants.turn_after(gap));
@@ -66,7 +66,7 @@ impl Cycle {
         Self { gap_end: end.saturating_sub(turn), turn_end: end, prng }
     }
 
-    /// Whether the link may send at `now`, and until when that stays so.
+    /// Whether the link may send at `now`, and until when that holds.
     pub(super) fn at(&mut self, now: Instant, grants: &Grants) -> (bool, Instant) {
         if now.since(self.turn_end) > grants.cycle_max() * CYCLES_BEHIND_MAX as u32 {
             *self = Self::new(now, grants, self.prng.clone());

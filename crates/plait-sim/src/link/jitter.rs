@@ -2,10 +2,10 @@
 //!
 //! Without reordering: every period a new target is drawn uniformly from 0 to the maximum, and the
 //! extra delay moves to it in a straight line. The period is 100 ms, and longer for a maximum above
-//! 10 ms, so that the delay never changes by more than a tenth of the time that passes: two packets
-//! cannot change places, and what arrives is at most a ninth faster than what was sent, for as long
-//! as the delay falls. A draw per packet would either reorder or, with the order forced, hold a
-//! whole train back behind its slowest packet.
+//! 10 ms, so that the delay never changes by more than a tenth of the elapsed time: packets are not
+//! reordered, and while the delay falls the arrival rate is at most a ninth above the sending rate.
+//! A draw per packet would either reorder or, with the order enforced, hold a whole train back
+//! behind its slowest packet.
 //!
 //! With reordering: a draw per packet.
 
@@ -17,7 +17,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(100);
 /// Period over maximum: the reciprocal of the steepest slope.
 const PERIOD_PER_MAX: u32 = 10;
 
-/// The process behind the extra delay. Asked with times that do not decrease.
+/// The process behind the extra delay. Times given must not decrease.
 #[derive(Debug)]
 pub(super) struct Jitter {
     max: Duration,
@@ -68,7 +68,7 @@ impl Jitter {
     }
 
     /// Draws the targets up to the period that `now` lies in. After a long silence only the last
-    /// two matter, so that the work is bounded.
+    /// two matter, which bounds the work.
     fn enter_period_of(&mut self, now: Instant, prng: &mut Prng) {
         // A smaller maximum makes the next period shorter, and `now` may lie beyond that one too;
         // from then on periods have one length.
@@ -83,7 +83,7 @@ impl Jitter {
     }
 }
 
-/// The extra delay of a packet that has its own: uniform from 0 to `max`, whatever others have.
+/// An extra delay for one packet: uniform from 0 to `max`, independent of others.
 pub(super) fn independent(max: Duration, prng: &mut Prng) -> Duration {
     if max.is_zero() { Duration::ZERO } else { draw(max, prng) }
 }
@@ -148,7 +148,7 @@ mod tests {
         let mut prng = Prng::new(3);
         let mut jitter = Jitter::new(Duration::from_millis(60), &mut prng);
         jitter.set_max(Instant::from_millis(100), Duration::from_millis(5), &mut prng);
-        // The period under way lasts 600 ms, those after it 100 ms.
+        // The current period lasts 600 ms, later ones 100 ms.
         let extra = jitter.at(Instant::from_millis(1_250), &mut prng);
         assert!(extra <= Duration::from_millis(5), "{extra:?}");
     }

@@ -1,4 +1,4 @@
-//! Packets lost at random on the way.
+//! Random packet loss.
 
 use crate::prng::Prng;
 use crate::ratio::Ratio;
@@ -6,12 +6,12 @@ use crate::ratio::Ratio;
 /// How packets are lost, after the transmitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// Each on its own, with this probability.
+    /// Each independently, with this probability.
     Bernoulli(Ratio),
-    /// A chain of two states, good at first. Each packet meets its state's loss, then the chain
-    /// moves (Gilbert, "Capacity of a burst-noise channel", BSTJ 39, 1960; Elliott, "Estimates of
-    /// error rates for codes on burst-noise channels", BSTJ 42, 1963). Visits to the bad state last
-    /// 1 / `bad_to_good` packets on average.
+    /// A chain of two states, good at first. The state's loss applies to each packet, then the
+    /// chain moves (Gilbert, "Capacity of a burst-noise channel", BSTJ 39, 1960; Elliott,
+    /// "Estimates of error rates for codes on burst-noise channels", BSTJ 42, 1963). Visits to the
+    /// bad state last 1 / `bad_to_good` packets on average.
     GilbertElliott {
         /// Probability of leaving the good state, per packet.
         good_to_bad: Ratio,
@@ -116,7 +116,7 @@ mod tests {
         let after_loss = course.windows(2).filter(|pair| pair[0]);
         let (pairs, lost) =
             after_loss.fold((0, 0), |(pairs, lost), pair| (pairs + 1, lost + u32::from(pair[1])));
-        // After a loss the chain was bad and stayed so with 0.8, then loses half; 0.2 · 0 else.
+        // At a loss the chain was bad; it stays bad with 0.8 and then loses half; else 0.2 · 0.
         assert!((pairs * 38 / 100..pairs * 42 / 100).contains(&lost), "{lost} of {pairs}");
     }
 

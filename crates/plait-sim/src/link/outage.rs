@@ -2,13 +2,13 @@
 
 use plait_proto::time::Instant;
 
-/// A list of outages: each from its first instant on, up to its second without it.
+/// A list of outages: each from its first instant up to, not including, its second.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outages {
     spans: Vec<(Instant, Instant)>,
 }
 
-/// Why a list of spans is no list of outages.
+/// Why a list of spans is not a list of outages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OutageError {
     /// It ends when or before it begins.

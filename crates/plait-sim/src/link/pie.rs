@@ -5,20 +5,21 @@ use plait_proto::time::{Duration, Instant};
 
 use crate::prng::Prng;
 
-/// The delay that the controller steers to (RFC 8033, section 4: `QDELAY_REF`).
+/// The controller's target delay (RFC 8033, section 4: `QDELAY_REF`).
 pub const PIE_TARGET: Duration = Duration::from_millis(15);
 /// How often the probability is computed (`T_UPDATE`).
 const UPDATE: Duration = Duration::from_millis(15);
 /// How long a queue may grow before anything is dropped (`MAX_BURST`).
 const BURST_MAX: Duration = Duration::from_millis(150);
 
-/// Probabilities are integers, of a million millions.
+/// Probability 1: probabilities are integers in units of 10^-12.
 const ONE: i64 = 1_000_000_000_000;
-/// 1/8 per second of distance from the target, for each nanosecond.
+/// 1/8 per second of distance from the target, per nanosecond.
 const ALPHA_PER_NANO: i64 = 125;
-/// 5/4 per second of change, for each nanosecond.
+/// 5/4 per second of change, per nanosecond.
 const BETA_PER_NANO: i64 = 1250;
-/// A small probability moves in smaller steps (section 4.2): below the first number, by the second.
+/// A small probability moves in smaller steps (section 4.2): below the first number, steps are
+/// divided by the second.
 const SLOWER: [(i64, i64); 6] = [
     (ONE / 1_000_000, 2048),
     (ONE / 100_000, 512),
@@ -29,7 +30,7 @@ const SLOWER: [(i64, i64); 6] = [
 ];
 /// Below this probability nothing is dropped while the delay is small.
 const SPARED: i64 = ONE / 5;
-/// So few packets are no queue.
+/// With so few packets nothing is dropped.
 const SPARED_PACKETS: usize = 2;
 
 #[derive(Clone, Debug)]
@@ -60,8 +61,8 @@ impl Pie {
         Self { update_next: now + UPDATE, ..Self::new(self.prng.clone()) }
     }
 
-    /// Brings the probability to `now`; `oldest` is when the packet at the head of the queue came,
-    /// and has been at the head since the last call.
+    /// Updates the probability to `now`; `oldest` is when the packet came that has been at the head
+    /// of the queue since the last call.
     pub(super) fn update_until(&mut self, now: Instant, oldest: Option<Instant>) {
         while self.update_next <= now {
             if oldest.is_none() && self.is_at_rest() {
@@ -77,7 +78,7 @@ impl Pie {
         }
     }
 
-    /// Whether a packet that finds so many others waiting is dropped.
+    /// Whether a packet that finds so many packets waiting is dropped.
     pub(super) fn drops(&mut self, waiting_packets: usize) -> bool {
         let is_short = self.delay_before < PIE_TARGET / 2 && self.probability < SPARED;
         if is_short || waiting_packets <= SPARED_PACKETS || !self.burst_left.is_zero() {
@@ -86,7 +87,7 @@ impl Pie {
         (self.prng.up_to(ONE.unsigned_abs() - 1)) < self.probability.unsigned_abs()
     }
 
-    /// Nothing would change at an update with an empty queue.
+    /// Whether an update with an empty queue would change nothing.
     fn is_at_rest(&self) -> bool {
         let quiet = self.delay.is_zero() && self.delay_before.is_zero();
         quiet && self.probability == 0 && self.burst_left == BURST_MAX

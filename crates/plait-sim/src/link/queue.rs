@@ -1,11 +1,11 @@
-//! Packets that wait for the transmitter, first in, first out.
+//! The queue before the transmitter, first in, first out.
 
 use std::collections::VecDeque;
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-/// Which of the packets that wait are dropped.
+/// Which waiting packets are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Discipline {
     /// Those that do not fit.
@@ -14,19 +14,19 @@ pub enum Discipline {
     /// Those that do not fit, and those that CoDel picks when they leave the queue (RFC 8289), with
     /// its target of 5 ms and its interval of 100 ms.
     CoDel,
-    /// Those that do not fit, and those that PIE picks when they come (RFC 8033), with its target
+    /// Those that do not fit, and those that PIE picks when they arrive (RFC 8033), with its target
     /// of 15 ms.
     Pie,
 }
 
-/// How much may wait, the packet in the transmitter not counted.
+/// How much may wait, not counting the packet in the transmitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
     /// So many bytes, whatever the rate.
     Bytes(u64),
     /// So many packets, however long.
     Packets(u64),
-    /// What the link sends in this time at the rate that it has just then.
+    /// What the link sends in this time at its current rate.
     Time(Duration),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Packet<P> {
 
 #[derive(Debug)]
 pub(super) struct Queue<P> {
-    /// With the time at which each came.
+    /// Each with its arrival time.
     waiting: VecDeque<(Instant, Packet<P>)>,
     bytes: u64,
 }
@@ -64,14 +64,14 @@ impl<P> Queue<P> {
         self.waiting.push_back((now, packet));
     }
 
-    /// The oldest packet, with the time at which it came.
+    /// The oldest packet, with its arrival time.
     pub(super) fn pop(&mut self) -> Option<(Instant, Packet<P>)> {
         let (came, packet) = self.waiting.pop_front()?;
         self.bytes -= packet.bytes;
         Some((came, packet))
     }
 
-    /// Whether a packet of `bytes` still fits; `rate` gives the link's of the moment.
+    /// Whether a packet of `bytes` still fits; `rate` gives the link's current rate.
     pub(super) fn fits(&self, bytes: u64, room: Room, rate: impl FnOnce() -> Rate) -> bool {
         match room {
             Room::Bytes(most) => self.bytes + bytes <= most,
@@ -80,7 +80,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// When the packet at the head came, and its length.
+    /// When the packet at the head arrived, and its length.
     pub(super) fn head(&self) -> Option<(Instant, u64)> {
         self.waiting.front().map(|(came, packet)| (*came, packet.bytes))
     }

@@ -3,8 +3,7 @@
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-/// A rate over time: one rate at first, then others, each from its time on; once or again and
-/// again.
+/// A rate over time: an initial rate, then others, each from its time on; once or repeating.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RateSteps {
     zero: Instant,
@@ -13,7 +12,7 @@ pub struct RateSteps {
     period: Option<Duration>,
 }
 
-/// Why a list is no course of rates.
+/// Why a list of steps is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RateStepsError {
     /// A step is not later than the one before it.
@@ -28,19 +27,18 @@ pub enum RateStepsError {
         /// The step, counted from 0.
         index: usize,
     },
-    /// A course that repeats has no rate above zero.
+    /// Repeating steps have no rate above zero.
     #[error("the rate is zero for ever; let some step have a rate above zero")]
     NeverSends,
 }
 
 impl RateSteps {
     /// `base` until the first step; each step's rate from its time after `zero` on. With a `period`
-    /// the course begins again whenever it has passed, with `base` again until the first step.
+    /// all of it repeats, with `base` again until the first step.
     ///
     /// # Errors
     ///
-    /// The steps are out of order, one lies outside of the period, or a course that repeats is zero
-    /// throughout.
+    /// The steps are out of order, one lies outside of the period, or repeating steps are all zero.
     pub fn new(
         zero: Instant,
         base: Rate,
@@ -65,7 +63,7 @@ impl RateSteps {
         Ok(Self { zero, base, steps, period })
     }
 
-    /// The same course from another instant on.
+    /// The same steps from another instant on.
     pub fn starting_at(&self, zero: Instant) -> Self {
         Self { zero, ..self.clone() }
     }
@@ -75,12 +73,12 @@ impl RateSteps {
         self.base
     }
 
-    /// Each later rate with its time after the course's start.
+    /// Each later rate with its time after the start.
     pub fn steps(&self) -> &[(Duration, Rate)] {
         &self.steps
     }
 
-    /// After what time the course begins again; `None` for never.
+    /// The period after which the steps repeat; `None`: never.
     pub fn period(&self) -> Option<Duration> {
         self.period
     }
@@ -105,7 +103,7 @@ impl RateSteps {
         (rate, next.or(self.period.map(|period| begin + period)))
     }
 
-    /// The mean rate over this time after the course's start.
+    /// The mean rate over this time after the start.
     pub fn mean_over(&self, length: Duration) -> Rate {
         let end = self.zero + length;
         let (mut at, mut nanobits) = (self.zero, 0_u128);

@@ -1,4 +1,4 @@
-//! What a transmitter can send when.
+//! The rate of a transmitter over time.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use plait_proto::units::Rate;
 use super::rate_steps::RateSteps;
 use super::trace::{OPPORTUNITY_BYTES, Trace};
 
-/// What a transmitter can send when.
+/// The rate of a transmitter over time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Service {
     /// This rate at the IP layer. At rate zero nothing leaves.
     Fixed(Rate),
-    /// A rate at the IP layer that changes at given times. What has left of a packet by then stays
+    /// A rate at the IP layer that changes at given times. The part of a packet sent by then stays
     /// sent.
     Steps(Arc<RateSteps>),
-    /// What waits leaves at the trace's opportunities. A packet longer than one opportunity needs
-    /// several; what it leaves of one serves the packet that waits behind it and is lost when none
-    /// does. An opportunity serves what came before it, not what comes at the same instant.
+    /// Waiting packets leave at the trace's opportunities. A packet longer than one opportunity
+    /// needs several; the rest of its last one serves the packet waiting behind it, and is lost
+    /// when none waits. An opportunity serves packets that came before it, not at the same instant.
     Trace(Arc<Trace>),
 }
 
@@ -33,17 +33,17 @@ impl Service {
     }
 }
 
-/// Where a transmitter stands in its trace.
+/// A transmitter's position in its trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TraceCursor {
-    /// What is left of the opportunity before `next`.
+    /// Unused bytes of the opportunity before `next`.
     spare_bytes: u64,
     /// The first opportunity that has not been used.
     next: u64,
 }
 
 impl TraceCursor {
-    /// Where a transmitter begins that was idle until `now`.
+    /// The position of a transmitter that was idle until `now`.
     pub(super) fn at(service: &Service, now: Instant) -> Self {
         match service {
             Service::Fixed(_) | Service::Steps(_) => Self::default(),
@@ -57,7 +57,7 @@ impl TraceCursor {
         self.spare_bytes.saturating_add(used.saturating_mul(OPPORTUNITY_BYTES))
     }
 
-    /// When `bytes` that begin at `now` have left; then it stands there.
+    /// When `bytes` that begin at `now` have left; moves to that position.
     pub(super) fn send(&mut self, trace: &Trace, now: Instant, bytes: u64) -> Instant {
         if bytes <= self.spare_bytes {
             self.spare_bytes -= bytes;

@@ -1,19 +1,19 @@
-//! Recorded capacity in the manner of mahimahi: a list of delivery opportunities.
+//! Recorded capacity as in mahimahi: a list of delivery opportunities.
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-/// Bytes that one delivery opportunity carries, [`FRAMING_BYTES`] of each packet included
+/// Bytes that one delivery opportunity carries, including each packet's [`FRAMING_BYTES`]
 /// (mahimahi's packet size).
 pub const OPPORTUNITY_BYTES: u64 = 1504;
-/// Bytes that a packet costs beyond its bytes at the IP layer: the header of a TUN device, which
+/// Bytes that a packet uses beyond its bytes at the IP layer: the TUN device's header, which
 /// mahimahi counts. So one opportunity is one packet of 1500 bytes.
 pub const FRAMING_BYTES: u64 = 4;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// Delivery opportunities in milliseconds since the owner's start. After its last time the trace
-/// begins again (Netravali et al., "Mahimahi", USENIX ATC 2015, section 3).
+/// repeats (Netravali et al., "Mahimahi", USENIX ATC 2015, section 3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
     opportunities_ms: Vec<u32>,
@@ -41,7 +41,7 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// A trace of these times; equal ones are as many opportunities at once.
+    /// A trace of these times; equal times are several opportunities at once.
     ///
     /// # Errors
     ///
@@ -64,12 +64,12 @@ impl Trace {
         &self.opportunities_ms
     }
 
-    /// After this time the trace begins again.
+    /// The time after which the trace repeats.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_nanos())
     }
 
-    /// What packets of 1500 bytes get on average, at the IP layer.
+    /// The mean rate of packets of 1500 bytes, at the IP layer.
     pub fn mean_rate(&self) -> Rate {
         let bytes = OPPORTUNITY_BYTES - FRAMING_BYTES;
         Rate::from_bytes_over(self.count().saturating_mul(bytes), self.period())
@@ -90,7 +90,7 @@ impl Trace {
             (now.as_nanos() / self.period_nanos(), now.as_nanos() % self.period_nanos());
         let passed = |time_ms: &u32| u64::from(*time_ms) * NANOS_PER_MILLI <= offset;
         let index = self.opportunities_ms.partition_point(passed);
-        // The last time is the period, so later than any offset: there is such an index.
+        // The last time is the period, which exceeds any offset: so there is such an index.
         repetition * self.count() + index as u64
     }
 

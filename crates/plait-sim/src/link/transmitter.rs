@@ -1,6 +1,6 @@
-//! The transmitter: one packet at a time, or one frame of several, as service, shaper and access to
-//! the medium allow. When it has left is known when it begins, so that nothing depends on how often
-//! the link is asked.
+//! The transmitter: sends one packet at a time, or one frame of several, as service, shaper and
+//! access to the medium allow. The end of a transmission is known when it begins, so nothing
+//! depends on how often the link is polled.
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
@@ -16,7 +16,7 @@ use crate::prng::Prng;
 
 const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
 
-/// What holds for a transmitter.
+/// The rules of a transmitter.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Rules {
     pub(super) service: Service,
@@ -24,7 +24,7 @@ pub(super) struct Rules {
     pub(super) access: Access,
 }
 
-/// How far a transmitter has used what it may send.
+/// How much of its allowance a transmitter has used.
 #[derive(Clone, Debug)]
 struct Cursor {
     trace: TraceCursor,
@@ -37,19 +37,19 @@ struct Cursor {
 #[derive(Debug)]
 struct Sending<P> {
     packet: Packet<P>,
-    /// Those that go with it in one frame.
+    /// The other packets of its frame.
     others: Vec<Packet<P>>,
-    /// What was still to be sent at `begin`, framing included.
+    /// Bytes still to be sent at `begin`, including framing.
     bytes_left: u64,
-    /// Until then the air is contended for, and packets may join.
+    /// Until then it contends for the medium, and packets may join the frame.
     gathers_until: Option<Instant>,
     /// When the first byte leaves; `None` if never, or not known while packets may join.
     begin: Option<Instant>,
-    /// Where it stood in a trace then.
+    /// Its position in a trace at `begin`.
     trace: TraceCursor,
     /// When the last byte leaves; `None` as above.
     sent: Option<Instant>,
-    /// Where the transmitter stands then.
+    /// The transmitter's position at `sent`.
     cursor_after: Cursor,
 }
 
@@ -85,7 +85,7 @@ impl<P> Transmitter<P> {
         packets.flat_map(|one| [&one.packet].into_iter().chain(&one.others)).map(|one| one.bytes)
     }
 
-    /// When it needs to be looked after: a frame is closed, or has left. `None` when there is no
+    /// When it next needs attention: a frame is closed, or has left. `None` when there is no
     /// packet, or it never leaves.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let sending = self.sending.as_ref()?;
@@ -97,18 +97,18 @@ impl<P> Transmitter<P> {
         self.sending.as_ref()?.sent
     }
 
-    /// When a frame is closed that gathers packets.
+    /// When the frame that gathers packets is closed.
     pub(super) fn gathers_until(&self) -> Option<Instant> {
         self.sending.as_ref()?.gathers_until
     }
 
-    /// Begins with a packet that found the transmitter idle at `now`.
+    /// Begins sending a packet that found the transmitter idle at `now`.
     pub(super) fn start(&mut self, now: Instant, packet: Packet<P>) {
         self.cursor.trace = TraceCursor::at(&self.rules.service, now);
         self.follow(now, packet);
     }
 
-    /// Begins with a packet that waited until the one before had left, which was at `now`.
+    /// Begins sending a packet that waited until the one before had left, at `now`.
     pub(super) fn follow(&mut self, now: Instant, packet: Packet<P>) {
         assert!(self.sending.is_none(), "the transmitter has one packet at a time");
         let framing = match self.rules.service {
@@ -160,8 +160,7 @@ impl<P> Transmitter<P> {
         self.sending = Some(sending);
     }
 
-    /// Takes out what has left by `now`, with the time at which it did: a packet, and those that
-    /// went with it.
+    /// Takes out what has left by `now`, with its time: a packet, and the others of its frame.
     pub(super) fn take_sent(
         &mut self,
         now: Instant,
@@ -172,8 +171,8 @@ impl<P> Transmitter<P> {
         Some((sent, sending.packet, sending.others))
     }
 
-    /// Goes on under other rules. What has left of the packet by `now` stays sent, and the tokens
-    /// that it took stay taken.
+    /// Applies other rules. The part of the packet sent by `now` stays sent, and its tokens stay
+    /// taken.
     pub(super) fn change(&mut self, now: Instant, rules: Rules) {
         if rules == self.rules {
             return;
@@ -224,8 +223,8 @@ impl<P> Transmitter<P> {
         };
     }
 
-    /// Finds out when what is left of a packet will have left, from `now` on. `takes_tokens`: a
-    /// packet that is under way already has them.
+    /// Computes when the rest of a packet will have left, from `now` on. `takes_tokens` is false
+    /// for a packet in transmission, which has its tokens already.
     fn plan(&self, now: Instant, sending: &mut Sending<P>, takes_tokens: bool) {
         let mut cursor = self.cursor.clone();
         let bytes = sending.bytes_left;
@@ -292,7 +291,7 @@ impl<P> Transmitter<P> {
         Some(at)
     }
 
-    /// What leaves at `at` in bits per second, and until when that stays so.
+    /// The rate at `at` in bits per second, and until when it holds.
     fn speed_at(&self, cycle: &mut Option<Cycle>, at: Instant) -> (u64, Option<Instant>) {
         let (rate, change) = match &self.rules.service {
             Service::Steps(steps) => steps.at(at),

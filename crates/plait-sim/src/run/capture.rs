@@ -1,4 +1,4 @@
-//! Series: one sample per interval of what changed since the one before.
+//! Series: one sample per interval, of the changes since the one before.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,15 @@ struct Totals {
     apps: Vec<[u64; 5]>,
     /// For each link: bytes that came out, packets dropped.
     links: Vec<[u64; 2]>,
-    /// Packets that the receiving gateway counted lost, and those of them that came after all.
+    /// Packets that the receiving gateway counted as lost, and those of them that arrived after
+    /// all.
     lost_packets: u64,
     late_packets: u64,
     /// Packets that wait in the resequencer; `None` without a bond.
     waiting_packets: Option<u64>,
 }
 
-/// The series of a run under way.
+/// The series of a run in progress.
 #[derive(Debug)]
 pub(super) struct Captures {
     way: Way,
@@ -53,7 +54,7 @@ impl Captures {
         let last = core::mem::replace(&mut self.last, totals);
         self.sample_apps(scenario, testbed, &last);
         self.sample_links(scenario, testbed, &last);
-        // A packet may come after all in a later interval than that in which it counted as lost.
+        // A packet counted as lost in one interval may still arrive in a later one.
         let lost = self.last.lost_packets.saturating_sub(last.lost_packets) as f64;
         let late = self.last.late_packets.saturating_sub(last.late_packets) as f64;
         self.put("losses", None, lost - late);
@@ -102,7 +103,7 @@ impl Captures {
         }
     }
 
-    /// A path that is away has no weight, round-trip time and capacity: they are zero then.
+    /// A path that does not exist has zero weight, round-trip time and capacity.
     fn sample_paths(&mut self, scenario: &Scenario, status: &PeerStatus) {
         let names = scenario.bond.iter().flat_map(|bond| &bond.links);
         for name in names {
@@ -128,7 +129,7 @@ impl Captures {
         self.kinds.iter().any(|known| kinds.contains(&known.as_str()))
     }
 
-    /// The gateways are asked only for what is captured: asking a real one costs.
+    /// Asks the gateways only for what is captured: asking a real one costs time.
     fn totals(&self, scenario: &Scenario, testbed: &mut impl Testbed) -> Totals {
         let counts = self.holds_any(&["duplicate_acks"]);
         let apps = (0..scenario.apps.len()).map(|at| {

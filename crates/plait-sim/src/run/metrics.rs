@@ -26,7 +26,7 @@ pub(super) struct Snapshot {
     spent: Spent,
 }
 
-/// What the bond spent this way, and what came of it, by the names of its links.
+/// Bytes that the bond sent in this direction, and what was delivered, by link name.
 #[derive(Clone, Debug, Default)]
 struct Spent {
     /// Bytes at the IP layer that were sent.
@@ -125,7 +125,7 @@ fn of_app(
     }
 }
 
-/// The median delays of probes, of one each way, together.
+/// The sum of the median delays of two probes, one in each direction.
 fn probe_rtt_ms(scenario: &Scenario, tallies: &[Cow<'_, Tally>]) -> Option<f64> {
     let one_way = |direction: Direction| -> Option<f64> {
         let apps = scenario.apps.iter().zip(tallies);
@@ -135,8 +135,8 @@ fn probe_rtt_ms(scenario: &Scenario, tallies: &[Cow<'_, Tally>]) -> Option<f64> 
     Some(one_way(Direction::Down)? + one_way(Direction::Up)?)
 }
 
-/// The round-trip time of the first probe's way without a load, jitter at its mean: of a bond that
-/// of its quickest link, of MPTCP that of the first, over which datagrams go.
+/// The round-trip time of the first probe's route without load, with mean jitter: for a bond that
+/// of its quickest link, for MPTCP that of the first link, which carries datagrams.
 fn idle_rtt_ms(scenario: &Scenario) -> Option<f64> {
     let probe = scenario.apps.iter().find(|spec| spec.probe)?;
     let idle_ms = |link: &LinkSpec| {
@@ -154,7 +154,7 @@ fn idle_rtt_ms(scenario: &Scenario) -> Option<f64> {
     }
 }
 
-/// What became of each packet.
+/// Metrics of packet arrivals.
 fn of_arrivals(metrics: &mut Metrics, name: &str, tally: &Tally) {
     let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
     let (sent, received) = (tally.measured_sent_packets, tally.measured_received_packets);
@@ -222,7 +222,7 @@ fn by_link(status: Option<&PeerStatus>, count: fn(&PathStatus) -> u64) -> BTreeM
     links
 }
 
-/// Bytes at the IP layer that the bond sent for each inner byte that was delivered.
+/// Bytes at the IP layer that the bond sent per inner byte delivered.
 fn of_overhead(metrics: &mut Metrics, before: &Spent, after: &Spent) {
     let grown = |after: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, link: &str| {
         let count = |counts: &BTreeMap<String, u64>| counts.get(link).copied().unwrap_or(0);
@@ -291,7 +291,7 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
     }
 }
 
-/// What became of duplicate acknowledgements, over the whole run.
+/// Counts of duplicate acknowledgements, over the whole run.
 fn of_dida(metrics: &mut Metrics, stats: &DidaStats) {
     let ends = &stats.held_ends;
     let ended = stats.gaps_filled + stats.gaps_expired + stats.gaps_given_up;
@@ -308,7 +308,7 @@ fn of_dida(metrics: &mut Metrics, stats: &DidaStats) {
     }
 }
 
-/// 003's A_r and A_b of the applications that send the main way through the bond.
+/// 003's A_r and A_b of the applications that send in the main direction through the bond.
 fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, testbed: &impl Testbed) {
     let main = if way == Way::Down { Direction::Down } else { Direction::Up };
     let (mut payload, mut wire, mut goodput) = (0, 0, 0);
@@ -349,7 +349,7 @@ fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, testbed:
     }
 }
 
-/// Counts beside the metrics.
+/// Counts besides the metrics.
 pub(super) fn counters(scenario: &Scenario, world: &World) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (at, spec) in scenario.apps.iter().enumerate() {
@@ -389,7 +389,7 @@ fn median(values: &[f64]) -> Option<f64> {
     Some(if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + high) / 2.0 } else { high })
 }
 
-/// Of a hundred values, 95 are no more than this.
+/// The 95th percentile.
 fn p95(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

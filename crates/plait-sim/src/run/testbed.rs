@@ -1,4 +1,4 @@
-//! What a run asks of what runs it: the simulated world, or real processes in real time.
+//! The interface of a run to its back-end: the simulated world, or real processes in real time.
 
 use std::borrow::Cow;
 
@@ -13,23 +13,23 @@ use crate::world::{LinkView, Way, World};
 /// A scenario's topology with its applications, at the start of the scenario. Applications and
 /// links are counted in the scenario's order.
 pub trait Testbed {
-    /// What may go wrong on the way.
+    /// Errors of the testbed.
     type Error;
 
     /// When the scenario started.
     fn zero(&self) -> Instant;
 
-    /// Lets everything happen that happens until `end`.
+    /// Runs everything that happens until `end`.
     ///
     /// # Errors
     ///
     /// The testbed broke.
     fn run_until(&mut self, end: Instant) -> Result<(), Self::Error>;
 
-    /// What an application sent and got.
+    /// What an application sent and received.
     fn tally(&self, app: usize) -> Cow<'_, Tally>;
 
-    /// What else there is to know of an application.
+    /// Other figures of an application.
     fn observe(&self, app: usize) -> Observation;
 
     /// Whether an application's tally tells which of its packets arrived, and when.
@@ -38,13 +38,13 @@ pub trait Testbed {
     /// One direction of a link.
     fn link(&self, link: usize, way: Way) -> LinkView;
 
-    /// What the gateway that sends this way says; `None` without a bond.
+    /// Status of the gateway that sends in this direction; `None` without a bond.
     fn bond_sender(&mut self, way: Way) -> Option<PeerStatus>;
 
     /// Counters of DIDA at a steering node or beside a bond's egress; `None` without one.
     fn dida(&mut self) -> Option<DidaStats>;
 
-    /// What the gateway that receives this way says; `None` without a bond.
+    /// Status of the gateway that receives in this direction; `None` without a bond.
     fn bond_receiver(&mut self, way: Way) -> Option<PeerStatus> {
         self.bond_sender(if way == Way::Down { Way::Up } else { Way::Down })
     }

@@ -16,26 +16,26 @@ pub struct AppSpec {
     pub name: String,
     /// Which end sends.
     pub direction: Direction,
-    /// What its packets travel over.
+    /// The carrier of its packets.
     pub via: Via,
     /// The steering node's client that it belongs to, from 0.
     pub client: u16,
-    /// When it starts, since the run began; at the earliest, where each seed draws its own time.
+    /// When it starts, since the run began; the earliest time where each seed draws its own.
     pub start: Duration,
-    /// When it starts at the latest; as `start` where nothing is drawn.
+    /// The latest start; equal to `start` where nothing is drawn.
     pub start_latest: Duration,
-    /// Where this is not zero, each seed starts it so much later than the one before; up to
-    /// `start_latest`, and then from `start` on again.
+    /// If not zero, each seed starts it this much later than the one before, up to `start_latest`,
+    /// and then from `start` on again.
     pub start_step: Duration,
-    /// When it stops to send, since the run began.
+    /// When it stops sending, since the run began.
     pub stop: Duration,
-    /// Whether it only measures, and is no part of the load.
+    /// Whether it only measures, and is not part of the load.
     pub probe: bool,
     /// What it sends.
     pub traffic: Traffic,
 }
 
-/// Which way the data flows.
+/// Direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
     /// Server to customer.
@@ -45,7 +45,7 @@ pub enum Direction {
     Up,
 }
 
-/// What an application's packets travel over.
+/// The carrier of an application's packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Via {
     /// The bond.
@@ -80,14 +80,14 @@ pub struct UdpSpec {
     pub payload_bytes: u32,
     /// Offered load since the application's start.
     pub shape: Shape,
-    /// The layer at which the scenario tells the load, for reports.
+    /// The layer at which the scenario gives the load, for reports.
     pub told_at: Layer,
 }
 
 /// Packets of one size at a given load, with pauses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OnOffSpec {
-    /// What is sent while on; its time runs on during the pauses.
+    /// The load while on; its time runs on during the pauses.
     pub udp: UdpSpec,
     /// Time on: fixed, or the mean.
     pub on: Duration,
@@ -130,7 +130,7 @@ impl Codec {
 pub struct WebSpec {
     /// Objects of a page.
     pub objects: u32,
-    /// Smallest and largest object in bytes; sizes are spread evenly on a logarithmic scale.
+    /// Smallest and largest object in bytes; sizes are uniform on a logarithmic scale.
     pub object_bytes: (u64, u64),
     /// Connections that fetch a page.
     pub connections: u32,
@@ -141,10 +141,10 @@ pub struct WebSpec {
 }
 
 impl WebSpec {
-    /// What a browser asks for an object with: a request line and its headers.
+    /// A browser's request for an object: a request line and its headers.
     pub const REQUEST_BYTES: usize = 400;
 
-    /// The size of an object: its logarithm is spread evenly between those of the bounds.
+    /// The size of an object: its logarithm is uniform between those of the bounds.
     pub fn draw_object(&self, prng: &mut Prng) -> u64 {
         let (low, high) = self.object_bytes;
         let share = (prng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -155,7 +155,7 @@ impl WebSpec {
 /// A bulk transfer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TcpSpec {
-    /// Connections, all alike.
+    /// Number of identical connections.
     pub flows: u32,
     /// What each connection sends before it ends; `None` for as much as it can until it stops.
     pub transfer_bytes: Option<u64>,
@@ -163,7 +163,7 @@ pub struct TcpSpec {
     pub tcp: TcpKind,
 }
 
-/// How a TCP sender behaves, by names that the TCP model knows.
+/// A TCP sender's behaviour, by names that the TCP model knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TcpKind {
     /// Congestion controller.
@@ -175,9 +175,9 @@ pub struct TcpKind {
     /// Whether both ends use selective acknowledgements; without them the loss recovery is
     /// NewReno's (RFC 6582), called `rfc6675` here for its three duplicates.
     pub sack: bool,
-    /// Whether a reduction that proves needless is taken back.
+    /// Whether a reduction that proves spurious is undone.
     pub undo: bool,
-    /// Whether segments leave at a rate even where the controller names none.
+    /// Whether segments are paced even if the controller sets no rate.
     pub paced: bool,
 }
 
@@ -192,7 +192,7 @@ impl TcpKind {
 /// threshold that adapts to reordering, as Linux had it; RACK-TLP (RFC 8985); QUIC's (RFC 9002).
 pub const RECOVERIES: [&str; 4] = ["rfc6675", "rfc6675-adaptive", "rack-tlp", "quic"];
 
-/// What an application is read beside.
+/// The context for reading an application.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub(super) duration: Duration,
@@ -203,8 +203,8 @@ pub(super) struct Around<'a> {
     pub(super) links: &'a [(&'a str, Option<u16>)],
 }
 
-/// Reads every application; those that are wrong are left out. Gives the names of all of them too,
-/// so that what speaks of a wrong one is not wrong as well.
+/// Reads every application; wrong ones are left out. Also returns the names of all, so that
+/// references to a wrong one are not errors too.
 pub(super) fn read_all(
     sections: Vec<Section<'_>>,
     around: Around<'_>,
@@ -272,7 +272,7 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     section.finish();
     let (name, mut via, traffic) = (name?, via?, traffic?);
     if via == Via::Mptcp && !matches!(traffic, Traffic::Tcp(_)) {
-        // What is no TCP goes where an ordinary program would send it: over the first link.
+        // Other traffic than TCP takes the route of an ordinary program: the first link.
         via = Via::Link(around.links.first()?.0.to_owned());
     }
     Some(AppSpec {
@@ -289,8 +289,8 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     })
 }
 
-/// A time, a pair between which each seed draws one, or `{ step_s, steps }`: each seed starts so
-/// much later than the one before, and after so many steps from the beginning again.
+/// A time, a pair between which each seed draws one, or `{ step_s, steps }`: each seed starts
+/// `step_s` later than the one before, and after `steps` steps from the beginning again.
 fn read_start(section: &mut Section<'_>) -> (Duration, Duration, Duration) {
     if !matches!(section.get("start_s"), Some(Node { value: Value::Table(_), .. })) {
         let (start, latest) = section.seconds_range("start_s").unwrap_or_default();
@@ -443,7 +443,7 @@ fn read_web(section: &mut Section<'_>) -> WebSpec {
     }
 }
 
-/// Without SACK there is one loss recovery.
+/// Without SACK there is only one loss recovery.
 fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
     const ONLY: &str = RECOVERIES[0];
     if section.holds_any(&["recovery"]) && recovery != ONLY {
@@ -454,7 +454,7 @@ fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
     ONLY.to_owned()
 }
 
-/// A sender with BBR. The paths' own controller, which descends from it, stands for it.
+/// A sender with BBR. It is modelled by the paths' own controller, which is derived from it.
 pub(crate) const BBR: &str = "bbr";
 
 fn controller_name(algorithm: congestion::Algorithm) -> &'static str {

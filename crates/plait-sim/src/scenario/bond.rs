@@ -1,4 +1,4 @@
-//! `[bond]`: the two gateways and what they are told.
+//! `[bond]`: the two gateways and their settings.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use super::error::no_such;
 use super::link::{self, LinkSpec};
 use super::rate::TUNNEL_BYTES;
 
-/// A bond over some of the links; both gateways are told the same.
+/// A bond over some of the links; both gateways have the same settings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BondSpec {
     /// The links, in the order that breaks ties between equal prices.
     pub links: Vec<String>,
     /// Picks the path of each packet.
     pub scheduler: SchedulerConfig,
-    /// The controller of each path; `None` in an open loop.
+    /// The controller of each path; `None`: open loop.
     pub congestion: Option<ControllerConfig>,
     /// Which packets wait for which.
     pub order: Order,
@@ -36,13 +36,12 @@ pub struct BondSpec {
     pub report_interval: Duration,
     /// Largest inner packet in bytes.
     pub inner_mtu: u16,
-    /// What holds duplicate ACKs between the provider's gateway and the server; `None` for
-    /// nothing.
+    /// DIDA between the provider's gateway and the server; `None`: none.
     pub dida: Option<DidaConfig>,
 }
 
 impl BondSpec {
-    /// How the gateways are told to behave.
+    /// The gateways' settings.
     pub fn tuning(&self) -> Tuning {
         Tuning {
             scheduler: self.scheduler.clone(),
@@ -54,7 +53,7 @@ impl BondSpec {
     }
 }
 
-/// Inner packets are no longer than on Ethernet, unless the scenario says so.
+/// The default largest inner packet: as on Ethernet.
 const INNER_MTU_BYTES: u16 = 1500;
 /// Paths that one gateway may have.
 const LINKS_MAX: usize = 32;
@@ -124,7 +123,7 @@ fn room_inside(mtu: u16) -> u16 {
     mtu - u16::try_from(TUNNEL_BYTES).expect("the framing is shorter than 65536 bytes")
 }
 
-/// A section's list of links; which ones there are is known when it is read.
+/// A section's list of links; existing links are known when it is read.
 pub(super) const fn links<C>(
     meaning: &'static str,
     told: &'static str,
@@ -133,7 +132,7 @@ pub(super) const fn links<C>(
     Field::new("links", meaning, List { told, read: |name| Ok(name.to_owned()) }, at)
 }
 
-/// Checks a section's list of links: those that there are, `max` of them at most.
+/// Checks a section's list of links: only existing ones, at most `max`.
 pub(super) fn read_links(section: &mut Section<'_>, known: &[&str], max: usize) -> Vec<String> {
     let given = section.holds_any(&["links"]);
     let named = section.texts("links");

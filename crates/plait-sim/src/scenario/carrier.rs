@@ -1,8 +1,8 @@
 //! `carriers`: the same load over the bond, over each of its links alone, bare, over the kernel's
-//! MPTCP, or steered; and how the bond stands beside the others.
+//! MPTCP, or steered; and the bond compared with the others.
 //!
 //! `carriers` becomes an axis of the sweep called `carrier`, the slowest to change. A cell is the
-//! scenario with that carrier: what it does not use of bond, steering node and links is left out.
+//! scenario with that carrier, without the bond, steering node and links that it does not use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ pub const AXIS: &str = "carrier";
 /// The option that lists carriers.
 pub(super) const LIST: &str = "carriers";
 
-/// Words for one carrier each.
+/// Words that name one carrier.
 const SINGLE: [&str; 3] = ["bond", "mptcp", "steer"];
-/// Words for a carrier over each link: alone through plait, and bare.
+/// Words that name one carrier per link: alone through plait, and bare.
 const EACH: [&str; 2] = ["alone", "bare"];
 
-/// How the bond's goodput stands beside the other carriers', in metrics of a run with the bond.
-/// Each link's goodput is its median over the seeds.
+/// Metrics of a run with the bond that compare its goodput with the other carriers'. Each link's
+/// goodput is its median over the seeds.
 pub const COMPARISONS: [&str; 7] = [
     "of_best_alone",
     "of_sum_alone",
@@ -35,8 +35,7 @@ pub const COMPARISONS: [&str; 7] = [
     "excess_of_mptcp",
 ];
 
-/// An excess of MPTCP's ping below this is as good as this: half of it is below what anybody
-/// notices.
+/// A smaller excess of MPTCP's ping counts as this one: nobody notices half of it.
 const EXCESS_MS_MIN: f64 = 10.0;
 
 /// Turns the list of carriers into an axis of the sweep.
@@ -86,7 +85,7 @@ pub(super) fn spread(root: &mut Table, problems: &Problems) {
     }
 }
 
-/// The links that a bond over all of them has: those that it names, or else all.
+/// The links of the bond: those that it names, or else all.
 fn links_of(root: &Table) -> Vec<String> {
     let named = |table: &Table| match &table.get("links")?.node.value {
         Value::List(names) => Some(names.iter().filter_map(text).collect()),
@@ -114,7 +113,7 @@ fn is_one(word: &str, links: &[String]) -> bool {
         .is_some_and(|(kind, link)| EACH.contains(&kind) && links.iter().any(|known| known == link))
 }
 
-/// Makes a cell's table what its carrier needs. `None` when it names no carrier.
+/// Adapts a cell's table to its carrier. `None` when it names no carrier.
 pub(super) fn apply(root: &mut Table, problems: &Problems) -> Option<()> {
     let entry = root.get(AXIS)?;
     let place = entry.node.place.clone();
@@ -172,7 +171,7 @@ pub(super) fn keep_used(scenario: &mut Scenario) {
     for AppSpec { via, .. } in &scenario.apps {
         match via {
             Via::Link(name) => drop(used.insert(name)),
-            // The kernel's MPTCP takes all that there are.
+            // The kernel's MPTCP uses all links.
             Via::Mptcp => return,
             Via::Bond | Via::Steer => {}
         }
@@ -193,7 +192,7 @@ pub(super) fn compare(results: &mut [CellResult]) {
         Some(toml::Value::String(carrier)) => Some(carrier.clone()),
         _ => None,
     };
-    // By all settings but the carrier: by carrier, what its seeds found.
+    // By all settings but the carrier: the results of the seeds, by carrier.
     let mut found: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let mut excesses: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for result in results.iter() {
@@ -244,7 +243,7 @@ fn benefit(mbit: f64, alone: &[f64]) -> Option<f64> {
     Some(if mbit >= best { (mbit - best) / (sum - best) } else { (mbit - best) / best })
 }
 
-/// What is set in a cell besides its carrier.
+/// The settings of a cell besides its carrier.
 fn others(result: &CellResult) -> String {
     let others = result.settings.iter().filter(|(axis, _)| *axis != AXIS);
     others.map(|(axis, value)| format!("{axis}={value},")).collect()

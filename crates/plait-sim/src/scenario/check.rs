@@ -1,4 +1,4 @@
-//! `[paper]` and `[[check]]`: what the paper printed, and what a run must show.
+//! `[paper]` and `[[check]]`: the paper's figures, and what a run must show.
 
 use plait_toml::{Bounds, Problem, Section};
 
@@ -20,7 +20,7 @@ pub struct PaperValue {
     pub at: Selector,
     /// The figure, in the metric's unit.
     pub value: f64,
-    /// Where it stands in the paper; may be empty.
+    /// Its place in the paper; may be empty.
     pub source: String,
 }
 
@@ -35,13 +35,13 @@ pub struct Check {
     pub metric: String,
     /// Over which cells.
     pub cells: Selector,
-    /// Least figure that will do; `None` for no bound.
+    /// Least accepted figure; `None` for no bound.
     pub low: Option<f64>,
-    /// Greatest figure that will do; `None` for no bound.
+    /// Greatest accepted figure; `None` for no bound.
     pub high: Option<f64>,
     /// What a run without the metric counts as; `None`: it is left out.
     pub absent: Option<f64>,
-    /// Whether the run fails when this does; otherwise the report says so and no more.
+    /// Whether the run fails when the check does; otherwise the report only mentions it.
     pub required: bool,
     /// Where the expectation comes from.
     pub source: String,
@@ -49,12 +49,12 @@ pub struct Check {
     pub note: String,
 }
 
-/// What a check computes. In a cell that ran with several seeds, a metric is their median.
+/// What a check computes. In a cell with several seeds, a metric is their median.
 #[derive(Clone, PartialEq, Debug)]
 pub enum CheckKind {
     /// `band`: the metric itself, in every cell; the figure is the one furthest out of the band.
     Band,
-    /// `worst`: as `band`, with every run for itself instead of a cell's median.
+    /// `worst`: as `band`, for every single run instead of a cell's median.
     Worst,
     /// `rms-ln-error`: root mean square, over the cells, of ln(run / paper).
     RmsLnError,
@@ -85,8 +85,8 @@ pub enum CheckKind {
         /// The other cells.
         to: Selector,
     },
-    /// `lead`: the smallest quotient of a cell and that of the other cells which differs from it in
-    /// the axes that choose these alone.
+    /// `lead`: the smallest quotient of a cell and its counterpart among the other cells, which
+    /// differs from it only in the axes that choose these.
     Lead {
         /// The other cells.
         to: Selector,
@@ -97,14 +97,14 @@ pub enum CheckKind {
     /// ln-error against the paper, which is the figure. The check fails when another combination
     /// than the expected one fits best.
     BestFit {
-        /// The axes that tell the readings apart.
+        /// The axes that distinguish the readings.
         by: Vec<String>,
         /// The reading that should fit best; any when it chooses every cell.
         expected: Selector,
     },
 }
 
-/// What the section `[paper]` and the checks are read beside.
+/// The context for reading `[paper]` and the checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub(super) axes: &'a [Axis],

@@ -1,15 +1,14 @@
-//! `[draw]`: values that a number draws, so that one file stands for as many links as one likes.
-//! The same number draws the same values, on every machine, in every cell and for every seed of a
-//! run.
+//! `[draw]`: values drawn from a number, so that one file describes any number of links. The same
+//! number draws the same values, on every machine, in every cell and for every seed of a run.
 
 use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
 
 use super::settings;
 use crate::prng::Prng;
 
-/// The setting that chooses what is drawn.
+/// The setting with the number to draw from.
 pub(super) const NUMBER: &str = "draw.number";
-/// What a value of none of its kinds is told.
+/// The help for a value of none of these kinds.
 const KINDS: &str = "from = 5 and to = 300, or of = [\"a\", \"b\"], or quantiles from 0 to 100 per \
                      cent, as in [[0, 2], [50, 20], [100, 900]]";
 const NUMBER_MAX: i64 = u32::MAX as i64;
@@ -22,13 +21,13 @@ struct Drawn {
 }
 
 enum Source {
-    /// So many per cent are at most that; between two, by the logarithm.
+    /// Pairs of a percentile and its value; logarithmic interpolation between two.
     Quantiles(Vec<[f64; 2]>),
-    /// Each as likely.
+    /// Each equally likely.
     Choice(Vec<Node>),
 }
 
-/// Puts what is drawn in its places, and the number into the scenario's name.
+/// Puts drawn values in their places, and the number into the scenario's name.
 pub(super) fn apply(root: &mut Table, problems: &Problems) {
     let Some(entry) = root.remove("draw") else { return };
     let Value::Table(table) = &entry.node.value else {
@@ -55,7 +54,7 @@ pub(super) fn apply(root: &mut Table, problems: &Problems) {
     }
 }
 
-/// Files with one number draw apart from each other.
+/// Makes different files with the same number draw different values.
 fn fnv_1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -135,14 +134,15 @@ impl Source {
     }
 }
 
-/// To two digits: people read it, and machines whose logarithms differ in the last one agree.
+/// Rounds to two digits: readable, and the same on machines whose logarithms differ in the last
+/// digit.
 fn rounded(number: f64) -> Value {
     let unit = 10_f64.powi(number.log10().floor() as i32 - 1);
     let digits = (number / unit).round();
     if unit >= 1.0 {
         return Value::Integer((digits * unit).round() as i64);
     }
-    // A quotient of whole numbers is the decimal as it is written.
+    // A quotient of whole numbers gives exactly the decimal as written.
     Value::Float(digits / (1.0 / unit).round())
 }
 

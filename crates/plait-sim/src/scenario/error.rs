@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario beyond the form of its options.
+//! Errors of a scenario beyond the form of its options.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use plait_toml::{Error, Place, Problem, Problems, Section};
 
 use super::trace::TraceError;
 
-/// A name that nothing bears: what was looked for, the name as written, the names that exist.
+/// An unknown name: what was looked for, the name as written, the names that exist.
 pub(super) fn no_such(kind: &str, name: &str, known: Vec<String>) -> Problem {
     let help = if known.is_empty() {
         format!("the scenario has no {kind}; add one")
@@ -16,7 +16,7 @@ pub(super) fn no_such(kind: &str, name: &str, known: Vec<String>) -> Problem {
     Problem::new(format!("no {kind} is called \"{name}\""), help)
 }
 
-/// A file cannot be read; `cause` is in the system's words.
+/// A file cannot be read; `cause` is the system's message.
 pub(super) fn unreadable(file: &Path, cause: &str) -> Problem {
     Problem::new(
         format!("cannot read {}: {cause}", file.display()),
@@ -30,17 +30,17 @@ impl From<TraceError> for Problem {
     }
 }
 
-/// Why a file that an option names is of no use.
+/// Why a file that an option names cannot be used.
 #[derive(Clone, Debug)]
 pub(super) enum FileError {
     /// It cannot be read, named at this place.
     Unreadable(Place, PathBuf, String),
-    /// It is wrong in a line of its own.
+    /// One of its lines is wrong.
     Content(Error),
 }
 
 impl FileError {
-    /// Notes it: of the option `key` when the file cannot be had, else of the file's own line.
+    /// Notes it: at the option `key` when the file cannot be read, else at the file's own line.
     pub(super) fn note(self, section: &Section<'_>, key: &str, problems: &Problems) {
         match self {
             Self::Unreadable(place, file, cause) => {

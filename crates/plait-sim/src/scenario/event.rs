@@ -1,6 +1,6 @@
-//! `[[event]]`: what happens during a run. A cut, a rate, or a flow that starts is a change of a
-//! link's or an application's own course, and becomes part of it when a seed is drawn; what happens
-//! to gateways, interfaces and addresses is left to the back-end.
+//! `[[event]]`: what happens during a run. A cut, a rate, or a flow that starts changes a link's or
+//! an application's own timeline, and is merged into it when a seed is drawn; events of gateways,
+//! interfaces and addresses are left to the back-end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::ratio::Ratio;
 /// Something that happens at a time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// When, since the run began; at the earliest, where each seed draws its own time.
+    /// When, since the run began; the earliest time where each seed draws its own.
     pub at: Duration,
-    /// When at the latest; as `at` where nothing is drawn.
+    /// The latest time; equal to `at` where nothing is drawn.
     pub at_latest: Duration,
     /// What happens.
     pub action: Action,
@@ -30,24 +30,24 @@ pub struct Event {
 /// What happens.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// A link loses everything, either way, while its interface stays; for so long, or until it is
-    /// healed.
+    /// A link loses everything in both directions, while its interface stays; for so long, or until
+    /// it is healed.
     Cut(String, Option<Duration>),
-    /// A cut link is whole again.
+    /// A cut link works again.
     Heal(String),
-    /// A link has another rate, either way.
+    /// A link has another rate in both directions.
     Rate(String, NewRate),
-    /// A link loses each packet with this probability, either way.
+    /// A link loses each packet with this probability, in both directions.
     Loss(String, Ratio),
     /// The customer's interface of a link is gone.
     Unplug(String),
-    /// It is back.
+    /// The interface is back.
     Plug(String),
-    /// The NAT on a link forgets, and gives other ports.
+    /// The NAT on a link loses its state, and assigns other ports.
     Rebind(String),
     /// The customer gets another address on a link.
     Readdress(String),
-    /// A gateway's process ends without a word.
+    /// A gateway's process ends without a farewell.
     Kill(Gateway),
     /// It is started again.
     Restart(Gateway),
@@ -55,16 +55,16 @@ pub enum Action {
     Reload(Gateway),
     /// An application starts.
     Start(String),
-    /// An application stops to send.
+    /// An application stops sending.
     Stop(String),
 }
 
 /// The rate that a link changes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NewRate {
-    /// This one, either way.
+    /// This one, in both directions.
     To(Rate),
-    /// So much of what each direction has at first.
+    /// This share of each direction's initial rate.
     Share(Ratio),
 }
 
@@ -113,12 +113,12 @@ impl Action {
         }
     }
 
-    /// Whether it happens to something that only a bond has.
+    /// Whether it affects something that only a bond has.
     pub fn needs_bond(&self) -> bool {
         matches!(self, Self::Kill(_) | Self::Restart(_) | Self::Reload(_))
     }
 
-    /// Whether it becomes part of a link's or an application's course.
+    /// Whether it is merged into a link's or an application's timeline.
     fn is_course(&self) -> bool {
         matches!(
             self,
@@ -127,7 +127,7 @@ impl Action {
     }
 }
 
-/// What events are read beside.
+/// The context for reading events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub(super) duration: Duration,
@@ -265,8 +265,8 @@ fn named(
     None
 }
 
-/// Draws the times of events, and lets those that belong to a link's or an application's course
-/// become part of it. What is left has one time each, and is in the order of these.
+/// Draws the times of events, and merges those of a link's or an application's timeline into it.
+/// The remaining events have one time each, and are sorted by it.
 pub(super) fn settle(scenario: &mut Scenario, prng: &mut Prng) {
     let mut events = std::mem::take(&mut scenario.events);
     for event in &mut events {
@@ -316,7 +316,7 @@ fn of_app(scenario: &mut Scenario, name: &str, change: impl Fn(&mut AppSpec)) {
     scenario.apps.iter_mut().filter(|app| app.name == name).for_each(change);
 }
 
-/// Adds a span; those that it touches become one with it.
+/// Adds a span; merges it with those that it touches.
 fn add_outage(outages: &mut Vec<Span>, mut cut: Span) {
     outages.retain(|span| {
         let apart = span.end < cut.start || cut.end < span.start;

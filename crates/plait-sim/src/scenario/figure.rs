@@ -1,5 +1,5 @@
-//! `[[figure]]`: a metric by another name, or as a share of what it is in other cells. Known only
-//! when all cells have run, so no part of a single run's metrics.
+//! `[[figure]]`: a metric by another name, or as a share of its value in other cells. Known only
+//! when all cells have run, so it is not among a single run's metrics.
 
 use plait_toml::{Problem, Section};
 
@@ -16,23 +16,22 @@ pub struct Figure {
     pub metric: String,
     /// The cells that have it.
     pub cells: Selector,
-    /// What it is divided by; `None` for the metric as it is.
+    /// The divisor; `None` for the metric as it is.
     pub over: Option<Over>,
 }
 
-/// What a figure is divided by.
+/// The divisor of a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Over {
     /// The metric.
     pub metric: String,
-    /// The cells that it is taken from: their median with the same seed. `None` for the cell
-    /// itself.
+    /// The cells that it comes from: their median with the same seed. `None`: the cell itself.
     pub cells: Option<Selector>,
 }
 
 impl Figure {
-    /// The figure of one result among all; `None` where it is not to have one or lacks the metric,
-    /// or no cell was run to compare with.
+    /// The figure of one result among all; `None` where its cell is not chosen or lacks the metric,
+    /// or no cell to compare with was run.
     fn value(&self, result: &CellResult, all: &[CellResult]) -> Option<f64> {
         let value = *result.metrics.get(&self.metric)?;
         if !self.cells.chooses(&result.settings) {
@@ -66,8 +65,8 @@ pub(super) fn add(figures: &[Figure], results: &mut [CellResult]) {
     }
 }
 
-/// Reads every figure; those that are wrong are left out. Adds the names of all of them to `names`,
-/// which holds those of the measures.
+/// Reads every figure; those that are wrong are left out. Adds all their names to `names`, which
+/// holds those of the measures.
 pub(super) fn read_all(
     sections: Vec<Section<'_>>,
     axes: &[Axis],

@@ -1,5 +1,5 @@
-//! The files that a scenario names: conditions of links and traces. Reading them is the caller's
-//! business; this crate makes no system call.
+//! The files that a scenario names: conditions of links and traces. The caller reads them; this
+//! crate makes no system call.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<String> + 'a;
 
 type Cached<T> = RefCell<BTreeMap<PathBuf, Result<T, FileError>>>;
 
-/// What was read so far; each file is read once for all cells of a sweep.
+/// Files read so far; each is read once for all cells of a sweep.
 #[derive(Default)]
 pub(super) struct Cache {
     tables: Cached<Table>,
@@ -31,7 +31,7 @@ pub(super) struct Reader<'a> {
     pub(super) read: &'a ReadFile<'a>,
     pub(super) cache: &'a Cache,
     pub(super) problems: &'a Problems,
-    /// Where names in settings of the command line start: the scenario's folder.
+    /// The base of file names in settings of the command line: the scenario's folder.
     pub(super) folder: &'a Path,
 }
 

@@ -1,20 +1,20 @@
-//! `like`: a scenario that begins from another one's file.
+//! `like`: a scenario that is based on another one's file.
 //!
-//! What stands in the file itself takes the place of the other's: a section goes into the section
-//! of its name, a value takes the value's place. A list of sections, such as `[[check]]`, is added
-//! to; a section in the place of a list, such as `[app.down]`, goes into the member of that name.
-//! `[links.NAME]` takes the whole place of the other's link.
+//! The file's own content overrides the other's: a section merges into the section of its name, a
+//! value replaces the value. A list of sections, such as `[[check]]`, is appended; a section in the
+//! place of a list, such as `[app.down]`, merges into the member of that name. `[links.NAME]`
+//! replaces the other's link as a whole.
 
 use plait_toml::{Entry, Node, Place, Problem, Section, Table, Value};
 
 use super::files::Reader;
 use super::settings;
 
-/// Files that one scenario may go through.
+/// The longest chain of files.
 const DEPTH_MAX: usize = 4;
 
-/// The table with what it is like under it. What is wrong has been noted; the table is then as far
-/// as it could be read.
+/// The table with its base merged under it. Problems are noted; the table is then as far as it
+/// could be read.
 pub(super) fn resolve(root: Table, files: &Reader<'_>) -> Table {
     let mut layers = vec![root];
     while let Some(like) = layers.last().and_then(|layer| layer.get("like")) {
@@ -47,7 +47,7 @@ pub(super) fn resolve(root: Table, files: &Reader<'_>) -> Table {
     merged
 }
 
-/// Puts `own` over `base`; `inside` is the section that both stand in.
+/// Merges `own` over `base`; `inside` is the section that contains both.
 fn overlay(base: &mut Table, own: Table, files: &Reader<'_>, inside: &str) {
     for (key, entry) in own {
         let whole = inside == "links";
@@ -71,7 +71,7 @@ fn overlay(base: &mut Table, own: Table, files: &Reader<'_>, inside: &str) {
     }
 }
 
-/// Puts each section of `own` into the member of a list that has its name.
+/// Merges each section of `own` into the list's member of its name.
 fn into_members(list: &str, members: &mut [Node], own: Table, files: &Reader<'_>) {
     for (name, entry) in own {
         let place: &Place = &entry.key_place;

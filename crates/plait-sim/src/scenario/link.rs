@@ -1,4 +1,4 @@
-//! `[links.NAME]`: what each link is like.
+//! `[links.NAME]`: the links.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(in crate::scenario) mod limits;
 pub struct LinkSpec {
     /// What it is, for people; may be empty.
     pub title: String,
-    /// Where its numbers come from; may be empty.
+    /// Source of its numbers; may be empty.
     pub source: String,
     /// Customer to provider.
     pub up: DirectionSpec,
@@ -33,8 +33,8 @@ pub struct LinkSpec {
     pub price: u8,
     /// Static weight for the `fixed` scheduler.
     pub weight: u16,
-    /// Another link that this one's packets cross too, between it and the provider; it is shared by
-    /// all that name it.
+    /// Another link that this one's packets also cross, between it and the provider; all links that
+    /// name it share it.
     pub through: Option<String>,
 }
 
@@ -53,9 +53,9 @@ pub struct DirectionSpec {
     pub loss: LossSpec,
     /// Packets that wait for the transmitter.
     pub queue: QueueSpec,
-    /// What is let in.
+    /// Limits what enters the queue.
     pub policer: Option<Bucket>,
-    /// What is let out of the queue.
+    /// Limits what leaves the queue.
     pub shaper: Option<Bucket>,
     /// When the transmitter may send.
     pub access: Access,
@@ -81,7 +81,7 @@ impl DirectionSpec {
         }
     }
 
-    /// What full packets get in the long run.
+    /// The long-run rate for full packets.
     pub fn mean_rate(&self) -> Rate {
         let rate = behind_queue(self.capacity.mean_rate(), self.shaper, self.access);
         self.policer.map_or(rate, |bucket| bucket.rate.min(rate))
@@ -133,7 +133,7 @@ impl Capacity {
         }
     }
 
-    /// The rate before any step, or a trace's mean.
+    /// The rate before the first step, or a trace's mean.
     pub fn rate_at_first(&self) -> Rate {
         match self {
             Self::Steps { steps, .. } => steps.base(),
@@ -145,7 +145,7 @@ impl Capacity {
 /// Packets lost at random, after the transmitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossSpec {
-    /// Each on its own.
+    /// Each independently.
     Bernoulli(Ratio),
     /// A chain of two states (Gilbert 1960, Elliott 1963), which moves once per packet.
     GilbertElliott {
@@ -169,22 +169,22 @@ pub struct QueueSpec {
     pub room: Room,
 }
 
-/// Time that a drop-tail queue holds at the link's rate unless told otherwise, in milliseconds.
+/// Time that a drop-tail queue holds at the link's rate by default, in milliseconds.
 const DROP_TAIL_MS: f64 = 50.0;
-/// The same of CoDel and PIE, which keep their queue short by themselves.
+/// The same for CoDel and PIE, which keep their queue short themselves.
 const MANAGED_MS: f64 = 1000.0;
 /// Room for a full packet and the tunnel's framing.
 const MTU_BYTES: u16 = 1600;
 const RTT_MAX_MS: f64 = 10_000.0;
 
 const CAPACITY: &[&str] = &["rate_mbit", "trace"];
-/// A direction that has one of these has steps of its own, or none.
+/// A direction with one of these options uses its own steps, if any.
 const STEPS: &[&str] = &["rate_mbit", "trace", "rate_steps", "rate_repeat_s"];
-/// A course is a share of the direction's own rate, so it may stand with the link.
+/// A course is a share of the direction's own rate, so it may be set for the link.
 const COURSE: &[&str] = &["course", "trace", "rate_steps"];
 const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes", "queue_packets"];
 const ACCESS: &[&str] = &["grants", "aggregation"];
-/// An option, and those of the conditions it begins from that it takes the place of.
+/// An option, and the options of the base conditions that it replaces.
 const REPLACES: &[(&str, &[&str])] = &[
     ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s", "course"]),
     ("trace", &["rate_mbit", "rate_steps", "rate_repeat_s", "course", "grants", "aggregation"]),
@@ -196,7 +196,7 @@ const REPLACES: &[(&str, &[&str])] = &[
     ("grants", &["aggregation"]),
     ("aggregation", &["grants"]),
 ];
-/// Options that a direction may have for itself.
+/// Options that a direction may set for itself.
 const OF_DIRECTION: &[&str] = &[
     "rate_mbit",
     "rate_steps",
@@ -218,7 +218,7 @@ const OF_DIRECTION: &[&str] = &[
     "delay_ms",
 ];
 
-/// What a link is read with.
+/// The context for reading a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub(super) files: &'a Reader<'a>,
@@ -246,7 +246,7 @@ pub(super) fn read_all(
     links
 }
 
-/// The largest IP packet that crosses a link and the one that it runs through, in bytes; `None`
+/// The largest IP packet that crosses a link and the one behind it (`through`), in bytes; `None`
 /// when there is no such link.
 pub(super) fn path_mtu(links: &BTreeMap<String, LinkSpec>, name: &str) -> Option<u16> {
     let link = links.get(name)?;
@@ -254,7 +254,7 @@ pub(super) fn path_mtu(links: &BTreeMap<String, LinkSpec>, name: &str) -> Option
     Some(through.map_or(link.mtu, |through| link.mtu.min(through.mtu)))
 }
 
-/// Checks what links say of each other.
+/// Checks links' references to each other.
 pub(super) fn check_through(
     places: &BTreeMap<&str, Place>,
     links: &BTreeMap<String, LinkSpec>,
@@ -276,7 +276,7 @@ pub(super) fn check_through(
     }
 }
 
-/// Reads a link that may begin from a file of named conditions.
+/// Reads a link that may be based on a file of named conditions.
 fn read_like(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     let place = section.place_of("like");
     let Some(like) = section.text("like") else { return read(section, around) };
@@ -298,7 +298,7 @@ fn read_like(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     read(section.with_entries(&merged), around)
 }
 
-/// The base with the section's own options in the place of the base's.
+/// The base, with the section's own options replacing the base's.
 fn overlay(mut base: Table, own: &Table) -> Table {
     for (key, replaced) in REPLACES {
         if own.contains_key(*key) {
@@ -344,7 +344,7 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     Some(LinkSpec { title, source, up, down, mtu, price, weight, through })
 }
 
-/// What both directions are read with.
+/// The context for reading both directions.
 #[derive(Clone, Copy)]
 struct Common<'a> {
     rtt: Option<(f64, f64)>,
@@ -360,7 +360,7 @@ fn read_direction<'a>(
 ) -> Option<DirectionSpec> {
     own.know(OF_DIRECTION);
     let capacity = read_capacity(pick(&mut own, link, CAPACITY), around.files);
-    // A queue's room is that of the rate as it is told, whatever becomes of it.
+    // A queue's room follows the rate as given, whatever changes it later.
     let nominal = capacity.as_ref().map_or(Rate::ZERO, Capacity::rate_at_first);
     let course = course::read(pick(&mut own, link, COURSE), nominal);
     let capacity = read_steps(pick(&mut own, link, STEPS), capacity, around.duration);
@@ -402,7 +402,7 @@ fn read_direction<'a>(
 const DISCIPLINES: [(&str, Discipline); 3] =
     [("drop-tail", Discipline::DropTail), ("codel", Discipline::CoDel), ("pie", Discipline::Pie)];
 
-/// Where to read a group of options: in the direction's own section if it holds any of them.
+/// Where to read a group of options: in the direction's own section if it has any of them.
 fn pick<'s, 'a>(
     own: &'s mut Section<'a>,
     link: &'s mut Section<'a>,
@@ -432,7 +432,7 @@ fn read_capacity(section: &mut Section<'_>, files: &Reader<'_>) -> Option<Capaci
     Some(Capacity::Fixed(limits::mbit_rate(mbit)))
 }
 
-/// The capacity with the steps that its rate has.
+/// The capacity with its rate's steps.
 fn read_steps(
     section: &mut Section<'_>,
     capacity: Option<Capacity>,
@@ -452,7 +452,7 @@ fn read_steps(
     }
 }
 
-/// The room as it is told.
+/// The room as given.
 fn read_room(section: &mut Section<'_>, discipline: Discipline) -> Room {
     for (key, others, belongs_to) in [
         ("queue_bytes", ["queue_ms", "queue_packets"], "links without queue_bytes"),

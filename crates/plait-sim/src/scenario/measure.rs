@@ -1,4 +1,4 @@
-//! `[[measure]]`: a metric of the scenario's own, made from captured series.
+//! `[[measure]]`: a metric that the scenario computes from captured series.
 
 use std::collections::BTreeMap;
 
@@ -39,17 +39,17 @@ pub(super) fn read_capture(mut section: Section<'_>) -> Capture {
 pub struct Measure {
     /// Its name among the metrics.
     pub name: String,
-    /// The series, by full name; several are added up, sample by sample.
+    /// The series, by full name; several are summed, sample by sample.
     pub series: Vec<String>,
-    /// From series to figure.
+    /// How a series becomes a figure.
     pub reduce: Reduce,
     /// Only samples that lie wholly within this span.
     pub within: Span,
-    /// But not those that touch one of these.
+    /// Except samples that touch one of these.
     pub except: Vec<Span>,
 }
 
-/// From series to figure.
+/// How a series becomes a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reduce {
     /// `mean` of the samples.
@@ -65,14 +65,15 @@ pub enum Reduce {
     /// `time-until`: seconds from the start of the span to the first sample at or below this.
     TimeUntil(f64),
     /// `longest-below`: milliseconds of the longest stretch in which every window has a mean below
-    /// a level. Windows begin with each sample, so a standstill counts with most of a window.
+    /// a level. A window begins at each sample, so a standstill counts together with most of a
+    /// window.
     LongestBelow(Window),
     /// `time-back`: milliseconds from the start of the span to that of the first window whose mean
     /// reaches a level; the length of the span where none does.
     TimeBack(Window),
 }
 
-/// A moving mean, and what it is held against.
+/// A moving mean, and the level it is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Window {
     /// Samples of a window.
@@ -324,7 +325,7 @@ mod tests {
         }
     }
 
-    /// What a goodput of 0.8 Mbit/s comes to with pauses, from and until in milliseconds.
+    /// The figure for a goodput of 0.8 Mbit/s with pauses, from and until in milliseconds.
     fn paused(reduce: Reduce, pauses: &[(usize, usize)]) -> f64 {
         let is_pause = |ms: usize| pauses.iter().any(|(from, to)| (*from..*to).contains(&ms));
         let sample = |at: usize| if is_pause(at * 10) { 0.0 } else { 0.8 };
@@ -345,7 +346,7 @@ mod tests {
     fn a_standstill_counts_with_most_of_a_window_and_a_burst_does_not_end_it() {
         let below =
             Reduce::LongestBelow(Window { length: Duration::from_millis(200), level: 0.72 });
-        // Below are the windows that more than 20 ms of the standstill lie in.
+        // Windows with more than 20 ms of the standstill are below the level.
         assert_eq!(paused(below, &[(1000, 1300)]).round(), 300.0 + 200.0 - 50.0);
         // 40 ms of data amid 600 ms of nothing.
         assert_eq!(paused(below, &[(1000, 1300), (1340, 1640)]).round(), 640.0 + 200.0 - 50.0);

@@ -3,7 +3,7 @@
 use plait_toml::{Problem, Section};
 
 use super::error::no_such;
-/// What a metric or a series belongs to; the last part of its full name.
+/// The owner of a metric or a series; the last part of its full name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Of {
     /// The run as a whole: `jain_index`.
@@ -93,7 +93,7 @@ pub const SERIES: &[(&str, Of)] = &[
     ("waiting", Of::Run),
 ];
 
-/// The unit in which a metric is told, by the end of its name; empty for a plain number.
+/// The unit of a metric, from the end of its name; empty for a plain number.
 pub fn unit_of(metric: &str) -> &'static str {
     const UNITS: &[(&str, &str)] = &[
         ("_percent", "%"),
@@ -107,12 +107,12 @@ pub fn unit_of(metric: &str) -> &'static str {
     UNITS.iter().find(|(end, _)| name.ends_with(end)).map_or("", |(_, unit)| unit)
 }
 
-/// What full names may end in.
+/// The owners that full names may end in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owners<'a> {
     pub(super) apps: &'a [String],
     pub(super) links: &'a [&'a str],
-    /// Metrics of the scenario's own: its measures.
+    /// Metrics that the scenario defines: its measures.
     pub(super) measures: &'a [String],
 }
 

@@ -1,4 +1,4 @@
-//! Rates over time, and the layer at which a rate is told.
+//! Rates over time, and the layer at which a rate is given.
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
@@ -6,7 +6,7 @@ use plait_toml::{Bounds, Problem, Section};
 
 use super::span::millis;
 
-/// The layer at which a rate is told.
+/// The layer at which a rate is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
     /// `offered`: payload of UDP that the application hands to its socket.
@@ -14,8 +14,8 @@ pub enum Layer {
     /// `wire`: IP packets on a link. Inside the bond that is the inner packet with the tunnel's
     /// framing around it; copies and control datagrams are not counted.
     Wire,
-    /// `goodput`: payload that the receiver gets, in order. What an application must offer to reach
-    /// a goodput is that goodput itself, as long as nothing is lost.
+    /// `goodput`: payload that the receiver gets, in order. Without loss, the load that reaches a
+    /// goodput equals that goodput.
     Goodput,
 }
 
@@ -25,18 +25,18 @@ impl Layer {
         [("offered", Self::Offered), ("wire", Self::Wire), ("goodput", Self::Goodput)];
 }
 
-/// What lies between an application's payload and a link.
+/// Headers between an application's payload and a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
     /// The application's payload in one packet, in bytes.
     pub payload_bytes: u32,
-    /// What a link carries beside it in the same packet, in bytes.
+    /// Other bytes of the same packet on a link.
     pub header_bytes: u32,
 }
 
 /// IPv4 and UDP headers of an application's packet, in bytes.
 pub const UDP_HEADER_BYTES: u32 = 20 + 8;
-/// What plait puts around an inner packet on a path over IPv4: IPv4, UDP and its own 32 bytes.
+/// plait's framing of an inner packet on a path over IPv4: IPv4, UDP and its own 32 bytes.
 pub const TUNNEL_BYTES: u32 = 20 + 8 + 32;
 
 impl Framing {
@@ -51,7 +51,7 @@ impl Framing {
         self.payload_bytes + self.header_bytes
     }
 
-    /// The load to offer for `rate` told at `layer`, in bits per second.
+    /// The load to offer for `rate` given at `layer`, in bits per second.
     pub fn offered(self, rate: f64, layer: Layer) -> f64 {
         match layer {
             Layer::Offered | Layer::Goodput => rate,
@@ -59,7 +59,7 @@ impl Framing {
         }
     }
 
-    /// The rate told at `layer` of an offered load of which nothing is lost, in bits per second.
+    /// The rate at `layer` of an offered load without loss, in bits per second.
     pub fn told_at(self, offered: f64, layer: Layer) -> f64 {
         match layer {
             Layer::Offered | Layer::Goodput => offered,
@@ -113,7 +113,7 @@ pub struct Ramp {
     pub course: Return,
 }
 
-/// The course of a ramp's return; 002 says "logarithmic" and no more.
+/// The course of a ramp's return; 002 only says "logarithmic".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Return {
     /// `logarithmic`: with x from 0 to 1 over the return, the fallen share is ln(1 + (e-1)x): quick
@@ -340,7 +340,7 @@ mod tests {
             assert!(falls, "{shape:?}");
         }
         assert_eq!(kbit(&geometric, 32_400), kbit(&geometric, 7_600));
-        // x = 0.5: 1 - ln(1 + 0.859) of the way is left.
+        // x = 0.5: a share of 1 - ln(1 + 0.859) of the fall remains.
         let left = 1.0 - (1.0 + 0.5 * (core::f64::consts::E - 1.0)).ln();
         let Shape::Ramp(ramp) = logarithmic else { unreachable!("made as a ramp") };
         let half =

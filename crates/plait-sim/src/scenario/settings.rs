@@ -1,4 +1,4 @@
-//! Settings of the command line, and what a sweep sets: a value into the place that a key names.
+//! Applies settings of the command line and of sweeps: puts a value in the place that a key names.
 
 use plait_toml::{Entry, Node, Place, Problem, Table, Value};
 
@@ -12,8 +12,8 @@ pub(super) fn parse_value(written: &str, place: &Place) -> Node {
     )
 }
 
-/// Puts `value` in the place that a dotted key names. A list of sections is entered by the `name`
-/// of one of them, or by its number from 0; sections that are missing are made.
+/// Puts `value` in the place that a dotted key names. A section of a list is chosen by its `name`,
+/// or by its number from 0; missing sections are created.
 pub(super) fn set(root: &mut Table, key: &str, value: Node) -> Result<(), Problem> {
     let place = value.place.clone();
     let (parents, last) = match key.rsplit_once('.') {

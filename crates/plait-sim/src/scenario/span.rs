@@ -1,4 +1,4 @@
-//! Times of a run.
+//! Spans of time in a run.
 
 use plait_proto::time::Duration;
 use plait_toml::{Bounds, Problem, Section};
@@ -12,7 +12,7 @@ pub struct Span {
     pub end: Duration,
 }
 
-/// A time of so many milliseconds.
+/// A duration in milliseconds.
 pub(super) fn millis(number: f64) -> Duration {
     Duration::from_secs_f64(number / 1e3)
 }

@@ -16,24 +16,24 @@ use super::link::{self, LinkSpec};
 /// A steering node and its clients.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SteerSpec {
-    /// The attachments, the same links for all clients. The first is the primary, which carries
-    /// the uplink.
+    /// The links that all clients have as attachments. The first is the primary, which carries the
+    /// uplink.
     pub links: Vec<String>,
-    /// Which attachment gets how much.
+    /// How packets are shared out over attachments.
     pub policy: Policy,
     /// Weight of each link for the policy `fixed`, in the order of `links`.
     pub shares: Vec<u16>,
     /// Whether packets or flows are steered.
     pub granularity: Granularity,
-    /// So many packets of a flow stay on the primary at first.
+    /// How many packets of a flow stay on the primary at first.
     pub first_packets: u32,
-    /// Clients; an application names its own.
+    /// Number of clients; an application names its own.
     pub clients: u16,
-    /// What holds duplicate ACKs; `None` for steering alone.
+    /// DIDA's settings; `None`: steering alone.
     pub dida: Option<DidaConfig>,
-    /// t-Reordering of an in-order delivery at the clients; `None` for clients with nothing.
+    /// t-Reordering of in-order delivery at the clients; `None`: clients do not reorder.
     pub t_reordering: Option<Duration>,
-    /// Largest packet that all links take, in bytes.
+    /// Largest packet that all links carry, in bytes.
     pub mtu: u16,
 }
 
@@ -139,7 +139,7 @@ pub(super) fn read(
     })
 }
 
-/// One weight for each link; the same for all when nothing else is said.
+/// One weight for each link; equal by default.
 fn shares(
     section: &Section<'_>,
     policy: Policy,

@@ -1,4 +1,4 @@
-//! `[[sweep]]`: one scenario, many cells; and which cells a paper's value or a check speaks of.
+//! `[[sweep]]`: one scenario, many cells; and the cells that a paper's value or a check covers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::Scenario;
 use super::error::no_such;
 use super::settings;
 
-/// What is set in a cell: for each axis of the sweep its value, or its label.
+/// The settings of a cell: for each axis of the sweep its value, or its label.
 pub type Settings = BTreeMap<String, Toml>;
 
 /// One combination of a sweep's values.
@@ -33,11 +33,12 @@ pub struct Axis {
     pub key: String,
     /// Its values, or their labels.
     pub values: Vec<Toml>,
-    /// The values of the file; `values` holds fewer or others after a setting of the command line.
+    /// The values in the file; after a setting of the command line `values` may hold fewer or
+    /// others.
     pub declared: Vec<Toml>,
 }
 
-/// An axis and what to put into the tree.
+/// An axis and the values to put into the tree.
 pub(super) struct Dimension {
     pub(super) axis: Axis,
     place: Place,
@@ -127,7 +128,7 @@ fn read(section: &mut Section<'_>, declared: &BTreeMap<String, Vec<Toml>>) -> Op
     Some(Dimension { axis, place: section.place_of("key"), nodes })
 }
 
-/// Whether the sweep has a name instead of a key, and sections for values.
+/// Whether the sweep has a name instead of a key, and sections as values.
 fn holds_settings(section: &mut Section<'_>) -> bool {
     if section.holds_any(&["key"]) || !section.holds_any(&["name"]) {
         return false;
@@ -138,7 +139,7 @@ fn holds_settings(section: &mut Section<'_>) -> bool {
     !nodes.is_empty() && nodes.iter().all(|node| matches!(node.value, Value::Table(_)))
 }
 
-/// Puts a value of a sweep into the tree: in the place of its key, or without one each of its
+/// Puts a value of a sweep into the tree: in the place of its key, or without a key, each of its
 /// settings in its own place.
 fn put(table: &mut Table, key: &str, value: &Node) -> Result<(), Problem> {
     if key.is_empty() {
@@ -217,7 +218,7 @@ pub(super) fn narrow(axis: &mut Table, value: Node) {
 }
 
 /// All combinations of the dimensions' values, the last dimension changing fastest: name, settings
-/// and tree of each. A key that leads nowhere is given to `refuse` with its place.
+/// and tree of each. A key that does not exist is passed to `refuse` with its place.
 pub(super) fn expand(
     root: &Table,
     dimensions: &[Dimension],
@@ -251,7 +252,7 @@ pub(super) fn expand(
     cells
 }
 
-/// A value without quotes, and a whole number without a fraction however it was written.
+/// A value without quotes; whole numbers without a fraction, however written.
 pub fn display(value: &Toml) -> String {
     match value {
         Toml::String(text) => text.clone(),
@@ -280,7 +281,7 @@ pub(super) fn as_number(value: &Toml) -> Option<f64> {
     }
 }
 
-/// Chooses cells by their settings: for each axis named, the values that will do. Without any axis,
+/// Chooses cells by their settings: for each axis named, the accepted values. Without any axis,
 /// every cell.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Selector(BTreeMap<String, Vec<Toml>>);
@@ -299,7 +300,8 @@ impl Selector {
         self.0.iter().all(fits)
     }
 
-    /// The settings without the axes named here: what the cells that it tells apart have in common.
+    /// The settings without the axes named here: those that the cells it distinguishes have in
+    /// common.
     pub(super) fn others(&self, settings: &Settings) -> Settings {
         let mut others = settings.clone();
         others.retain(|axis, _| !self.0.contains_key(axis));

@@ -1,4 +1,4 @@
-//! Every scenario of the project parses; what is wrong is told in exact words.
+//! Every scenario of the project parses; errors have exact texts.
 
 use std::fs;
 use std::io;
@@ -15,10 +15,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// Every scenario file, by path below the root; files of link conditions are not scenarios.
+/// Every scenario file, by path below the root, without files of link conditions.
 fn scenario_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in ["000", "002", "harm"] {
+    for folder in ["000", "002", "shared"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             files.push(entry.unwrap().path());
         }
@@ -31,7 +31,7 @@ fn read_file(file: &Path) -> io::Result<String> {
     fs::read_to_string(file)
 }
 
-/// Loads a text as `x.toml`; beside it lie the files given.
+/// Loads a text as `x.toml`, with the given files beside it.
 fn load_beside(
     text: &str,
     settings: &[&str],
@@ -57,7 +57,7 @@ fn words(errors: &ScenarioErrors) -> String {
     errors.iter().map(|error| format!("{error}\n  {}\n", error.help())).collect()
 }
 
-/// A sound scenario of 20 lines.
+/// A valid scenario of 20 lines.
 const SOUND: &str = r#"name = "x"
 title = "X"
 source = "chosen"
@@ -129,7 +129,7 @@ fn both_tables_of_002_hold_the_same_figures() {
 #[test]
 fn harm_is_looked_for_with_every_scheduler() {
     use plait_proto::scheduler::Algorithm;
-    for name in ["harm/shared-bottleneck", "harm/one-shared-link"] {
+    for name in ["shared/shared-bottleneck", "shared/one-shared-link"] {
         let cells = project_scenario(name).cells;
         for algorithm in Algorithm::ALL {
             let has = |cell: &Cell| {

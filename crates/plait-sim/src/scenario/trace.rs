@@ -1,6 +1,6 @@
 //! Files of a link's capacity in mahimahi's format: each line is a time in whole milliseconds at
-//! which the link can carry one packet of 1500 bytes; times do not decrease, and the trace begins
-//! again after its last one.
+//! which the link can carry one packet of 1500 bytes; times do not decrease, and the trace repeats
+//! after its last one.
 
 use crate::link::Trace;
 

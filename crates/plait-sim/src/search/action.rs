@@ -1,4 +1,4 @@
-//! What may happen next.
+//! The actions of the search.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,22 +9,22 @@ use super::network::Side;
 /// One step of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Time passes until the next datagram of a handshake, or the first under a new session, has
+    /// Time passes until the next datagram of a handshake, or the first of a new session, has
     /// arrived; for 1.1 s at most.
     Step,
-    /// The second such datagram on its way arrives before the first, which goes elsewhere.
+    /// The second such datagram in flight arrives before the first, which goes to another side.
     Overtake,
     /// So many milliseconds pass.
     Wait(u32),
     /// A side's host sends three packets.
     Send(Side),
-    /// What comes next to a side is lost.
+    /// The next datagram to a side is lost.
     Drop(Side),
     /// It arrives twice, the second time a second and a half later.
     Duplicate(Side),
     /// It arrives a second and a half later.
     Delay(Side),
-    /// Nothing arrives at a side any more.
+    /// Nothing arrives at a side from now on.
     Cut(Side),
     /// Nothing arrives at either.
     CutBoth,
@@ -32,23 +32,23 @@ pub enum Action {
     Mend,
     /// A side's process ends and starts again.
     Restart(Side),
-    /// The customer's NAT shows it by another port.
+    /// The customer's NAT assigns another port.
     Move,
     /// A second gateway with the customer's key starts at another address.
     Clone,
-    /// It ends without a word.
+    /// It ends without a farewell.
     CloneGone,
     /// It says farewell and ends.
     CloneLeaves,
 }
 
-/// The waiting times: an attempt more, some attempts, until a metered path sleeps, and until a
-/// session is renewed.
+/// The waiting times: until one more attempt, several attempts, until a metered path sleeps, and
+/// until a session is renewed.
 const WAITS_MS: [u32; 4] = [300, 2_500, 12_000, 125_000];
 const SIDES: [Side; 2] = [Side::Customer, Side::Provider];
 
 impl Action {
-    /// Every action, as a sequence is written.
+    /// Every action, in the notation of a sequence.
     fn all_words() -> String {
         sentence(&Self::all().collect::<Vec<_>>())
     }
@@ -97,7 +97,7 @@ impl Action {
         }
     }
 
-    /// Whether it changes what is between the gateways and nothing of theirs.
+    /// Whether it changes only the network between the gateways.
     const fn is_on_network(self) -> bool {
         match self {
             Self::Drop(_)
@@ -118,7 +118,7 @@ impl Action {
         }
     }
 
-    /// Whether it puts a process in the place of another or of none, which is otherwise as it was.
+    /// The side whose process it replaces, starts or ends, if it changes nothing else.
     pub(super) const fn replaces(self) -> Option<Side> {
         match self {
             Self::Restart(side) => Some(side),
@@ -132,8 +132,8 @@ impl Action {
         self.is_on_network() || self.replaces().is_some()
     }
 
-    /// Whether it changes only what [`World::heal`](super::World::heal) sets first: the state after
-    /// it heals as the state before.
+    /// Whether it changes only what [`World::heal`](super::World::heal) resets first: then the
+    /// state after it heals like the state before.
     pub const fn is_undone_by_healing(self) -> bool {
         matches!(self, Self::Cut(_) | Self::CutBoth | Self::Mend | Self::CloneGone)
     }
@@ -165,7 +165,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// A word that is no action.
+/// A word that is not an action.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is no action; the actions are: {all}", all = Action::all_words())]
 pub struct NotAnAction(String);
@@ -179,7 +179,7 @@ impl FromStr for Action {
     }
 }
 
-/// A sequence of actions as it is written.
+/// A sequence of actions as text.
 pub fn sentence(actions: &[Action]) -> String {
     let words: Vec<String> = actions.iter().map(Action::to_string).collect();
     words.join(" ")

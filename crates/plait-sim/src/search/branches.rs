@@ -1,8 +1,8 @@
-//! What each action makes of one state, with few replays.
+//! Computes the state after each action from one state, with few replays.
 //!
-//! A state cannot be copied, so each action would need a replay of its own. Two kinds of actions
-//! can share one: what happens on the network alone, or replaces a process, is undone, and a longer
-//! wait goes on where a shorter one ended.
+//! A state cannot be copied, so each action would need its own replay. Two kinds of actions can
+//! share one: actions that change only the network, or replace a process, are undone, and a longer
+//! wait continues where a shorter one ended.
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ use super::action::Action;
 use super::setup::Setup;
 use super::world::{Saved, World};
 
-/// The states one action after a state.
+/// The states that follow a state after one action.
 #[derive(Debug)]
 pub struct Branches<'a> {
     setup: Setup,
@@ -23,11 +23,11 @@ pub struct Branches<'a> {
     /// The state after so much time in which nothing else happened.
     later: Option<(Box<World>, Duration)>,
     shown: Shown,
-    /// Actions that can be undone and are still to be looked at: they need the state itself.
+    /// Undoable actions still to be tried: they need the state itself.
     undone_left: usize,
 }
 
-/// Where the world is that was looked at last.
+/// Where the state of the last look is held.
 #[derive(Debug)]
 enum Shown {
     Nowhere,
@@ -100,7 +100,7 @@ impl<'a> Branches<'a> {
         }
     }
 
-    /// The state that was looked at last, to be used up.
+    /// The state of the last look, to be consumed.
     pub fn take(&mut self) -> Option<Box<World>> {
         match core::mem::replace(&mut self.shown, Shown::Nowhere) {
             Shown::Nowhere => None,
@@ -117,7 +117,7 @@ impl<'a> Branches<'a> {
         fingerprint
     }
 
-    /// The state in a world that may be used up.
+    /// The state in a world that may be consumed.
     fn apart(&mut self) -> Box<World> {
         let not_needed = if self.undone_left == 0 { self.here.take() } else { None };
         not_needed.unwrap_or_else(|| self.replay())

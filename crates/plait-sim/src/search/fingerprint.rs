@@ -1,6 +1,6 @@
-//! What makes two states the same: how names, sessions and sequence numbers of the ends relate,
-//! what is under way, and how old it is in rough classes. Which random numbers stand for names, and
-//! what the time is, makes no difference.
+//! Decides when two states are the same: by how names, sessions and sequence numbers of the ends
+//! relate, what is in flight, and ages in coarse classes. The random numbers behind names, and the
+//! absolute time, make no difference.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,17 +12,17 @@ use plait_proto::time::Duration;
 use super::network::{Flying, PROVIDER_AT, Side};
 use super::world::World;
 
-/// Ages between which the core does the same: a session that one more long wait makes too old, one
-/// that is to be renewed, and one that is refused; a metered path that sleeps.
+/// Age bounds between which the core behaves the same: a session that one more long wait makes too
+/// old, one that is to be renewed, and one that is refused; a metered path that sleeps.
 const SESSION_AGES_S: [u64; 4] = [1, 60, 120, 180];
 const IDLE_S: [u64; 1] = [10];
 /// Initiations closer together are dropped.
 const ACCEPTED_MS: [u64; 2] = [20, 250];
-/// What comes later than this was made late.
+/// A datagram that arrives later than this was delayed.
 const LATE_MS: [u64; 1] = [100];
-/// More attempts are as good as so many.
+/// More attempts than this count as this many.
 const ATTEMPTS_MAX: usize = 3;
-/// A number so far behind is not made up for while a state is watched.
+/// A sequence number so far behind does not catch up while a state is watched.
 const FAR: i64 = 10;
 
 /// How many of the bounds have been reached.
@@ -35,7 +35,7 @@ fn class_s(time: Duration, bounds_s: &[u64]) -> u8 {
     bounds_s.iter().filter(|bound| time.as_secs() >= **bound).count() as u8
 }
 
-/// Random names, numbered in the order in which they are met.
+/// Random names, numbered in order of first appearance.
 #[derive(Default)]
 struct Names {
     known: BTreeMap<u64, u8>,
@@ -118,7 +118,7 @@ impl Fingerprint {
             sessions.of(u64::from(index.wire() >> 8))
         };
         let unconfirmed = bond.unconfirmed.map(|index| of(&mut self.sessions, &index));
-        // Of those that are left, the two newest can matter.
+        // Of the remaining ones only the two newest can matter.
         let accepts: Vec<u8> =
             bond.accepts.iter().rev().take(2).map(|index| of(&mut self.sessions, index)).collect();
         self.add((1_u8, ends, sends_to, unconfirmed, accepts));
@@ -152,8 +152,8 @@ impl Fingerprint {
         self.add((path.validated, path.ignored));
     }
 
-    /// What is on its way and is no ordinary traffic of a session in use, in the order of its
-    /// arrival; of several alike in a row, one.
+    /// Datagrams in flight, except ordinary traffic of a session in use, in the order of arrival;
+    /// several equal ones in a row count as one.
     fn add_flying(&mut self, world: &World) {
         let mut flying: Vec<&Flying> = world.network.flying.iter().collect();
         flying.sort_by_key(|flying| (flying.at, flying.count));

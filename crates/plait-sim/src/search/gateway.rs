@@ -14,7 +14,7 @@ use plait_proto::time::Duration;
 use super::network::{PROVIDER_AT, Side};
 use super::setup::Setup;
 
-/// Which of the pair's sides a side is: the clone has the customer's key.
+/// The role of a side: the clone has the customer's key.
 fn role(side: Side) -> usize {
     match side {
         Side::Customer | Side::Clone => CUSTOMER,
@@ -22,7 +22,7 @@ fn role(side: Side) -> usize {
     }
 }
 
-/// A gateway that has not started yet; `seed` is another for every process.
+/// A gateway that has not started yet; `seed` differs for every process.
 pub(super) fn gateway(
     setup: Setup,
     put_back: Faults,
@@ -55,7 +55,7 @@ pub(super) fn gateway(
     gateway.build(|config, peers, rng| Endpoint::for_search(config, peers, rng, put_back))
 }
 
-/// What the program has by default.
+/// The program's default configuration.
 fn bond_config() -> BondConfig {
     BondConfig {
         scheduler: SchedulerConfig::default(),

@@ -1,5 +1,5 @@
-//! The network of the search: links of fixed delay, on which single datagrams can be dropped, made
-//! late or overtaken.
+//! The network of the search: links with a fixed delay, on which single datagrams can be dropped,
+//! delayed or overtaken.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,15 +11,15 @@ use plait_proto::wire::ecn::Ecn;
 /// Where the provider is.
 pub(super) const PROVIDER_AT: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7788);
-/// The first link's delay one way, and what each further one has more.
+/// The first link's one-way delay, and the extra delay of each further link.
 const DELAY: Duration = Duration::from_millis(10);
 
 /// A process of the search.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
-    /// Has the links, and begins.
+    /// Has the links, and initiates.
     Customer,
-    /// Has one address, and answers.
+    /// Has one address, and responds.
     Provider,
     /// Has the customer's key, and another address.
     Clone,
@@ -39,11 +39,11 @@ impl fmt::Display for Side {
 #[derive(Clone, Debug)]
 pub(super) struct Flying {
     pub(super) at: Instant,
-    /// Of two that are due at once, the one with the lower number comes first.
+    /// Of two due at the same time, the one with the lower number comes first.
     pub(super) count: u64,
     pub(super) from: Side,
     pub(super) to: Side,
-    /// The address that the provider sees, or is asked to reach.
+    /// The address that the provider sees as source, or sends to.
     pub(super) outside: SocketAddr,
     pub(super) link: usize,
     pub(super) ecn: Ecn,
@@ -55,28 +55,28 @@ impl Flying {
         self.bytes.first().and_then(|first| Kind::of(*first))
     }
 
-    /// The receiver's index, or of an initiation the sender's.
+    /// The receiver's index; for an initiation, the sender's.
     pub(super) fn index(&self) -> u32 {
         let index = self.bytes.get(1..5).and_then(|bytes| bytes.try_into().ok());
         index.map_or(0, u32::from_be_bytes) >> 8
     }
 }
 
-/// What is on its way, in no order.
+/// Datagrams in flight, unordered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Network {
     pub(super) flying: Vec<Flying>,
     /// Nothing arrives at the customer, or at the provider.
     pub(super) cut: [bool; 2],
-    /// The customer's NAT shows it by this many ports above the first.
+    /// The customer's NAT port, counted from the first.
     pub(super) moved: u16,
     count: u64,
-    /// Sessions under which something arrived at a side.
+    /// Sessions of which something has arrived at a side.
     used: Vec<(Side, u32)>,
 }
 
 impl Network {
-    /// The address by which a side's link is known outside.
+    /// The outer address of a side's link.
     pub(super) fn outside(&self, side: Side, link: usize) -> SocketAddr {
         let link = link as u8;
         match side {
@@ -86,13 +86,13 @@ impl Network {
         }
     }
 
-    /// Who has a link that is known by this address.
+    /// The side and link with this outer address.
     fn behind(&self, address: SocketAddr, links: usize) -> Option<(Side, usize)> {
         let all = (0..links).flat_map(|link| [(Side::Customer, link), (Side::Clone, link)]);
         all.into_iter().find(|(side, link)| self.outside(*side, *link) == address)
     }
 
-    /// Takes a datagram from a side's socket. What goes where nobody is, is lost.
+    /// Takes a datagram from a side's socket. A datagram to an address that nobody has is lost.
     #[expect(clippy::too_many_arguments, reason = "a datagram, and where and when it is sent")]
     pub(super) fn send(
         &mut self,
@@ -124,7 +124,7 @@ impl Network {
         to != Side::Clone && from != Side::Clone && self.cut[to as usize]
     }
 
-    /// Where the next datagram is that arrives, of those that `that` says.
+    /// Index of the next datagram to arrive that satisfies `that`.
     pub(super) fn first(&self, that: impl Fn(&Flying) -> bool) -> Option<usize> {
         let found = self.flying.iter().enumerate().filter(|(_, flying)| that(flying));
         found.min_by_key(|(_, flying)| (flying.at, flying.count)).map(|(place, _)| place)
@@ -135,7 +135,7 @@ impl Network {
         self.flying.iter().map(|flying| flying.at).min()
     }
 
-    /// Whether it may change what there is: a message of a handshake, or the first under a session.
+    /// Whether it may change a state: a handshake message, or the first datagram of a session.
     pub(super) fn is_milestone(&self, flying: &Flying) -> bool {
         match flying.kind() {
             Some(Kind::Data | Kind::Control) => !self.used.contains(&(flying.to, flying.index())),
@@ -143,7 +143,7 @@ impl Network {
         }
     }
 
-    /// The second milestone on its way, when it goes to another side than the first.
+    /// The second milestone in flight, if it goes to another side than the first.
     pub(super) fn overtaking(&self) -> Option<usize> {
         let first = self.first(|flying| self.is_milestone(flying))?;
         let (at, to) = (self.flying[first].at, self.flying[first].to);
@@ -151,7 +151,7 @@ impl Network {
         self.first(|flying| flying.to != to && flying.at <= soon && self.is_milestone(flying))
     }
 
-    /// Takes a datagram out that arrives; says whether it is a milestone.
+    /// Takes out an arriving datagram; says whether it is a milestone.
     pub(super) fn take(&mut self, place: usize) -> (Flying, bool) {
         let flying = self.flying.swap_remove(place);
         let is_milestone = self.is_milestone(&flying);
@@ -161,7 +161,7 @@ impl Network {
         (flying, is_milestone)
     }
 
-    /// A copy of a datagram that arrives later by so much.
+    /// Adds a copy of a datagram that arrives this much later.
     pub(super) fn copy(&mut self, place: usize, later: Duration) {
         self.count += 1;
         let mut copy = self.flying[place].clone();

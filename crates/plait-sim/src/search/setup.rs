@@ -5,24 +5,24 @@ use plait_proto::faults::Faults;
 use super::action::Action;
 use super::world::World;
 
-/// Who there is, and in which state the search finds them.
+/// The gateways, and the state in which the search starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Its description.
     pub about: &'static str,
     /// Links of the customer.
     pub links: usize,
     /// The links are metered.
     pub metered: bool,
-    /// The provider knows the customer's address and begins, too.
+    /// The provider knows the customer's address and initiates too.
     pub both_seek: bool,
     /// A second gateway with the customer's key may start.
     pub has_clone: bool,
-    /// The customer's NAT may give it another port.
+    /// The customer's NAT may assign another port.
     pub moves: bool,
-    /// The provider's process finds in its state file where the customer was last.
+    /// The provider's state file holds the customer's last address.
     pub remembers: bool,
     /// The bond is up, and has carried packets both ways.
     pub begins_up: bool,

@@ -1,4 +1,4 @@
-//! The world itself, and faults that a sequence is known to show.
+//! Tests the world itself, and faults that known sequences reveal.
 
 use plait_proto::faults::Faults;
 
@@ -36,7 +36,7 @@ fn a_replay_is_the_same_each_time() {
     assert_ne!(prints[0], replay("clone", "clone step").fingerprint());
 }
 
-/// Looks at all branches of a state, taking some, and compares each with its own replay.
+/// Looks at all branches of a state, takes some, and compares each with its own replay.
 #[test]
 fn branches_that_share_replays_are_those_that_do_not() {
     for (setup, actions) in [
@@ -65,7 +65,7 @@ fn branches_that_share_replays_are_those_that_do_not() {
     }
 }
 
-/// What is as before once all faults have ended needs no second look.
+/// Actions that healing undoes lead to states that need no second look.
 #[test]
 fn healing_undoes_cuts_and_clones_that_are_gone() {
     for (setup, actions) in [

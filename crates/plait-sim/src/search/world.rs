@@ -1,4 +1,4 @@
-//! The gateways and their network, as actions move them.
+//! The gateways and their network, changed by actions.
 
 use core::time::Duration;
 
@@ -16,23 +16,23 @@ use super::gateway::{gateway, number, packet};
 use super::network::{Flying, Network, PROVIDER_AT, Side};
 use super::setup::Setup;
 
-/// Packets that a bond has carried each way before the search begins: more than are sent while it
-/// is watched whether a state heals, so that a number taken for an old one is seen.
+/// Packets that a bond has carried each way before the search begins: more than are sent while a
+/// state heals, so that a number mistaken for an old one is noticed.
 const HEAD_START_PACKETS: u32 = 16;
-/// What a host sends at once.
+/// Packets that a host sends at once.
 const BURST_PACKETS: u32 = 3;
-/// How much later a late datagram comes, or the second of two.
+/// Extra delay of a delayed datagram, or of a duplicate.
 const LATE: Duration = Duration::from_millis(1500);
-/// Longest step: attempts under traffic are not farther apart.
+/// Longest step: under traffic, attempts are not farther apart.
 const STEP: Duration = Duration::from_millis(1_100);
 /// A round of watching: a packet each way.
 const ROUND: Duration = Duration::from_secs(1);
-/// What is sent so many rounds after the last fault has ended arrives.
+/// From so many rounds after the end of the last fault on, everything arrives.
 const HEALED_AFTER_ROUNDS: u32 = 10;
-/// Nothing makes so many things happen within the longest wait.
+/// More events than can occur within the longest wait.
 const EVENTS_MAX: u32 = 200_000;
 
-/// What must not be.
+/// What must not happen.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Violation {
     /// Packets do not arrive although no fault is left.
@@ -43,17 +43,17 @@ pub enum Violation {
     Dead {
         /// Packets sent each way.
         rounds: u32,
-        /// Arrived at the provider.
+        /// Packets that arrived at the provider.
         to_provider: u32,
-        /// Arrived at the customer.
+        /// Packets that arrived at the customer.
         to_customer: u32,
-        /// What the gateways say of themselves.
+        /// The gateways' status.
         status: String,
     },
-    /// An end threw away nearly all that arrived, so that the bond was made anew.
+    /// An end dropped nearly everything that arrived, so that a new bond was made.
     #[error("a bond was up and delivered next to nothing; {status}")]
     Stuck {
-        /// What the gateways say of themselves.
+        /// The gateways' status.
         status: String,
     },
     /// A packet came out a second time.
@@ -84,13 +84,13 @@ pub struct World {
     pub(super) was_stuck: bool,
 }
 
-/// What an action that [can be undone](Action::can_be_undone) changes, as it was before.
+/// The state before an action that [can be undone](Action::can_be_undone).
 #[derive(Debug)]
 pub struct Saved {
     network: Network,
     faults: u32,
     processes: u8,
-    /// The process that was replaced, or nobody in its place.
+    /// The process that was replaced, if there was one.
     replaced: Option<(Side, Option<Endpoint>)>,
 }
 
@@ -148,7 +148,7 @@ impl World {
         Saved { network, faults, processes, replaced: action.replaces().map(|side| (side, before)) }
     }
 
-    /// Undoes what was applied for now.
+    /// Undoes an action applied with [`World::apply_for_now`].
     pub fn restore(&mut self, saved: Saved) {
         let Saved { network, faults, processes, replaced } = saved;
         (self.network, self.faults, self.processes) = (network, faults, processes);
@@ -189,12 +189,12 @@ impl World {
         self.gateways.iter().flatten().filter_map(due).any(|time| time <= STEP)
     }
 
-    /// Lets something happen that is enabled. What is not has no effect.
+    /// Performs an enabled action. Others have no effect.
     pub fn apply(&mut self, action: Action) {
         drop(self.change(action));
     }
 
-    /// Gives the process that the action replaced.
+    /// Performs an action; returns the process that it replaced.
     fn change(&mut self, action: Action) -> Option<Endpoint> {
         self.faults += u32::from(action.is_fault());
         match action {
@@ -247,13 +247,13 @@ impl World {
         self.run(side, None)
     }
 
-    /// The new process may know what the program keeps in its state file: where its peers were.
+    /// The new process may know what the state file holds: its peers' addresses.
     fn restart(&mut self, side: Side) -> Option<Endpoint> {
         let routes = self.gateways[side as usize].as_ref().map(Endpoint::known_routes);
         self.run(side, routes.filter(|_| self.setup.remembers))
     }
 
-    /// Starts a process; gives the one before.
+    /// Starts a process; returns the one before.
     fn run(&mut self, side: Side, routes: Option<Vec<(PublicKey, Route)>>) -> Option<Endpoint> {
         self.processes += 1;
         let known = self.network.outside(Side::Customer, 0);
@@ -287,7 +287,7 @@ impl World {
         self.now = end;
     }
 
-    /// Lets time pass, in parts as well as at once.
+    /// Lets time pass; several short calls equal one long one.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         for _ in 0..EVENTS_MAX {
@@ -299,7 +299,7 @@ impl World {
         panic!("time does not pass: a timer is due for ever at {:?}", self.now);
     }
 
-    /// The next thing up to `end`; says whether it was the arrival of a milestone.
+    /// Handles the next event up to `end`; says whether it was the arrival of a milestone.
     fn next_event(&mut self, end: Instant) -> Option<bool> {
         let now = self.now;
         let due = |gateway: &Option<Endpoint>| gateway.as_ref()?.poll_timeout(now);
@@ -370,11 +370,11 @@ impl World {
         }
     }
 
-    /// Ends all faults, and watches whether packets arrive both ways from then on: those of two
-    /// rounds in a row, within ten seconds. The world is used up.
+    /// Ends all faults, and checks that packets arrive both ways afterwards: those of two rounds in
+    /// a row, within ten seconds. The world cannot be used after that.
     ///
     /// # Errors
-    /// What must not be.
+    /// What must not happen.
     pub fn heal(&mut self) -> Result<(), Violation> {
         self.gateways[Side::Clone as usize] = None;
         self.network.cut = [false; 2];
@@ -410,7 +410,7 @@ impl World {
         Err(Violation::Dead { rounds, to_provider, to_customer, status })
     }
 
-    /// Every datagram on its way: when it arrives, from whom, to whom, and what it is.
+    /// Every datagram in flight: when it arrives, from whom, to whom, and what it is.
     pub fn on_the_way(&self) -> String {
         let mut flying: Vec<&Flying> = self.network.flying.iter().collect();
         flying.sort_by_key(|flying| (flying.at, flying.count));
@@ -422,7 +422,7 @@ impl World {
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// What the gateways say of their paths and drops.
+    /// The gateways' paths and drops.
     pub fn status(&mut self) -> String {
         let now = self.now;
         let mut words = Vec::new();

@@ -12,12 +12,12 @@ use plait_proto::time::{Duration, Instant};
 use super::load::PACKET_BYTES_MIN;
 use crate::prng::Prng;
 
-/// A packet that is delivered this long after it was sent is one too many: links, queues and
-/// resequencer together hold none so long.
+/// A packet delivered this long after it was sent is a violation: links, queues and resequencer
+/// together hold none so long.
 const AGE_MAX: Duration = Duration::from_secs(20);
 /// Beyond the resequencer's timer, a packet may wait for the timer's own granularity.
 const WAIT_TOLERANCE: Duration = Duration::from_millis(2);
-/// Over far paths the first repair is waited for, up to this (docs/algorithms/resequencing.md).
+/// Over long paths packets wait for the first repair, up to this (docs/algorithms/resequencing.md).
 const FIRST_REPAIR_MAX: Duration = Duration::from_secs(2);
 const HEADERS_BYTES: usize = 28;
 const NUMBER_AT: usize = HEADERS_BYTES;
@@ -25,7 +25,7 @@ const SENT_AT: usize = NUMBER_AT + 8;
 const BODY_AT: usize = SENT_AT + 8;
 const BODY_PHASES: u64 = 4096;
 
-/// Something that must not be, in words.
+/// A violation, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// When it was seen.
@@ -62,7 +62,8 @@ struct Sent {
     delivered: bool,
 }
 
-/// Packets from one side to the other: what was sent, and that nothing else comes out.
+/// Packets from one side to the other: records what was sent, and checks that nothing else comes
+/// out.
 #[derive(Debug)]
 pub(super) struct Ledger {
     from: usize,
@@ -87,7 +88,7 @@ impl Ledger {
     pub(super) fn new(from: usize, flows: usize, bonds: &[BondConfig; 2], seed: u64) -> Self {
         let mut prng = Prng::new(seed);
         let body = (0..2048).flat_map(|_| prng.next_u64().to_be_bytes()).collect();
-        // The ingress queue is fair: it keeps the order of a flow, and not that among flows.
+        // The ingress queue is fair: it keeps the order within a flow, but not among flows.
         let order = match bonds[from].order {
             Order::Bond if bonds[from].congestion.is_some() => Order::Flow,
             order => order,
@@ -125,8 +126,8 @@ impl Ledger {
         &self.scratch
     }
 
-    /// Whether a packet tells the host of this side that one of its own is larger than what the
-    /// bond carries now (RFC 792): its gateway says so, and no host sent it.
+    /// Whether a packet tells this side's host that one of its packets is too large for the bond
+    /// (RFC 792): its gateway sends that, no host does.
     pub(super) fn is_told_too_big(&self, packet: &[u8]) -> bool {
         const ICMP: u8 = 1;
         const FRAGMENTATION_NEEDED: [u8; 2] = [3, 4];
@@ -213,7 +214,7 @@ fn write(out: &mut Vec<u8>, body: &[u8], from: usize, number: u64, sent: Sent) {
     out.extend_from_slice(&body[phase..phase + bytes - BODY_AT]);
 }
 
-/// Checks what a gateway tells of itself.
+/// Checks a gateway's status.
 pub(super) fn check_status(
     now: Instant,
     status: &PeerStatus,
@@ -228,7 +229,7 @@ pub(super) fn check_status(
     if bytes > limits.bytes_max && packets > 1 {
         return violation(now, "memory", format!("{bytes} bytes wait in the resequencer"));
     }
-    // Paths that rebinding left behind are kept for a while.
+    // Paths left over from rebinding are kept for a while.
     let paths_max = 4 * links + 2;
     if status.paths.len() > paths_max {
         return violation(
@@ -252,7 +253,7 @@ pub(super) fn check_status(
     Ok(())
 }
 
-/// What a gateway sends must come of something.
+/// Checks that a gateway sends only with a cause.
 #[derive(Debug, Default)]
 pub(super) struct Chatter {
     /// Inner packets taken from the host, and those that waited before.
@@ -265,8 +266,8 @@ pub(super) struct Chatter {
 }
 
 impl Chatter {
-    /// Closes a stretch of a second at whose end `waiting` packets wait for a path with room.
-    /// Copies of a packet, acknowledgements of data and a budget for control are allowed.
+    /// Closes a period of a second at whose end `waiting` packets wait for a path with room. Copies
+    /// of a packet, acknowledgements of data and a budget for control are allowed.
     pub(super) fn close(
         &mut self,
         now: Instant,
@@ -275,7 +276,7 @@ impl Chatter {
         waiting: u64,
     ) -> Result<(), Violation> {
         const CONTROL_PER_PATH: u64 = 120;
-        // What is sent again over another path had been taken before.
+        // A packet sent again over another path was taken before.
         let taken = self.taken + self.last[0];
         let data = self.data_in + self.last[1];
         let max = copies * taken + data + CONTROL_PER_PATH * (paths as u64 + 1);
@@ -299,7 +300,7 @@ pub(super) struct TimerWatch {
 }
 
 impl TimerWatch {
-    /// Input of another kind: a timer may be due at once again.
+    /// Other input: a timer may be due at once again.
     pub(super) fn input(&mut self) {
         self.calls = 0;
         self.in_millisecond = self.in_millisecond.saturating_sub(2);

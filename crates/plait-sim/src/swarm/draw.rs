@@ -1,4 +1,4 @@
-//! Draws of the swarm: integers only, all from one seed.
+//! Random numbers of the swarm: integers only, all from one seed.
 
 use plait_proto::time::Duration;
 
@@ -23,7 +23,7 @@ impl Draw {
         low + self.0.up_to(high.saturating_sub(low))
     }
 
-    /// From `low` to `high`, each doubling as likely as the next.
+    /// From `low` to `high`, log-uniform: each doubling is equally likely.
     pub(super) fn spread(&mut self, low: u64, high: u64) -> u64 {
         let low = low.max(1);
         let doublings = (high / low).max(1).ilog2();

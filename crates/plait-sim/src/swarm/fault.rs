@@ -11,36 +11,36 @@ use crate::link::{LinkConfig, Loss};
 /// One thing that happens to the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// One way of a link loses everything from now on, without a sign. Counted: it carries again
-    /// after as many [`Action::Join`].
+    /// One direction of a link silently loses everything from now on. Cuts are counted: it carries
+    /// again after as many [`Action::Join`].
     Cut {
         /// The link.
         link: usize,
         /// 0 up, 1 down.
         way: usize,
     },
-    /// Takes one [`Action::Cut`] back.
+    /// Undoes one [`Action::Cut`].
     Join {
         /// The link.
         link: usize,
         /// 0 up, 1 down.
         way: usize,
     },
-    /// One way of a link is like this from now on.
+    /// One direction of a link has another configuration from now on.
     Change {
         /// The link.
         link: usize,
         /// 0 up, 1 down.
         way: usize,
-        /// What it is like.
+        /// The configuration.
         config: LinkConfig,
     },
-    /// The customer's address on this link is another one; what is sent to the old one is lost.
+    /// The customer's address on this link changes; datagrams to the old one are lost.
     Rebind {
         /// The link.
         link: usize,
     },
-    /// A gateway dies, with all it knows.
+    /// A gateway dies and loses its state.
     Kill {
         /// 0 the customer's, 1 the provider's.
         side: usize,
@@ -69,7 +69,7 @@ pub enum Action {
     },
 }
 
-/// Which faults there may be beside those that every bond must stand.
+/// Optional faults, besides those that every bond must survive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultKinds {
     /// NAT rebinding: a path's source address changes.
@@ -81,9 +81,9 @@ pub struct FaultKinds {
 }
 
 impl FaultKinds {
-    /// All there are.
+    /// All of them.
     pub const ALL: Self = Self { rebinding: true, earlier_clock: true, plugging: true };
-    /// Those that a bond must stand.
+    /// Those that a bond must survive.
     pub const STANDARD: Self = Self::ALL;
 }
 
@@ -210,7 +210,7 @@ impl<'a> Faults<'a> {
         self.actions.insert((at, self.actions.len()), action);
     }
 
-    /// All actions in their order; what would end after the healing is left to it.
+    /// All actions in their order; healing replaces those that would come after it.
     pub(super) fn finish(self) -> Vec<(Instant, Action)> {
         let end = self.end;
         let sorted = self.actions.into_iter().map(|((at, _), action)| (at, action));

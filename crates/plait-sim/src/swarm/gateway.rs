@@ -1,4 +1,4 @@
-//! A gateway of the swarm: the core as it is, and the addresses around it.
+//! A gateway of the swarm: the unmodified core, and the addresses around it.
 
 use std::net::SocketAddr;
 
@@ -12,18 +12,18 @@ use plait_proto::time::{Duration, Instant};
 
 use super::draw::Draw;
 use super::intruder;
-use super::plan::{LinkPlan, Plan};
+use super::plan::{LinkPlan, SwarmPlan};
 use crate::world::CipherChoice;
 
 /// The customer's address on a link after so many rebindings.
 pub(super) fn customer_address(link: usize, bindings: u16) -> SocketAddr {
     let link = u8::try_from(link).expect("a plan has at most six links");
-    // A NAT that forgot gives another port, and every other time another address as well.
+    // A NAT that lost its state assigns another port, and every other time another address too.
     let host = (bindings / 2 % 250) as u8 + 1;
     ([10, link, 0, host], 1000 + bindings).into()
 }
 
-/// Where a datagram seems to come from at the side it goes to.
+/// The route by which a datagram seems to come, at its receiver.
 pub(super) fn route(to: usize, link: usize, bindings: u16) -> Route {
     let from = match to {
         CUSTOMER => provider_address(false),
@@ -34,7 +34,7 @@ pub(super) fn route(to: usize, link: usize, bindings: u16) -> Route {
 
 /// A gateway that has just started.
 pub(super) fn endpoint(
-    plan: &Plan,
+    plan: &SwarmPlan,
     side: usize,
     now: Instant,
     wall_offset_s: i64,
@@ -105,7 +105,7 @@ pub(super) fn plug(endpoint: &mut Endpoint, now: Instant, link: usize, plan: &Li
     endpoint.add_link(now, link_config(link, plan));
 }
 
-/// What the endpoint says of the other side.
+/// The endpoint's status of the other side.
 pub(super) fn status(endpoint: &mut Endpoint, now: Instant) -> PeerStatus {
     let peers = endpoint.status(now).peers;
     peers.into_iter().next().expect("each gateway was given the other as its first peer")

@@ -1,5 +1,5 @@
-//! A third peer at the provider, which holds a key and keeps to no rule. It has a link of its own
-//! without faults; the checkers are for the other two.
+//! A third peer at the provider, which has a key and follows no rule. It has its own link without
+//! faults; the checkers watch only the other two.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,10 +17,10 @@ use crate::world::CipherChoice;
 
 const ADDRESS: [u8; 4] = [172, 16, 0, 1];
 const PORT: u16 = 2000;
-/// Its address inside, and a prefix of its own in which the customer's address lies as well.
+/// Its inner address, and its prefix, which also contains the customer's address.
 const INNER_IP: [u8; 4] = [10, 99, 0, 3];
 const NESTED: ([u8; 4], u8) = ([10, 99, 0, 0], 25);
-/// Until the provider hears an answer.
+/// Delay until its answers reach the provider.
 const DELAY: Duration = Duration::from_millis(5);
 /// After so many bursts without a path it tries to get one.
 const BURSTS_WITHOUT_PATH: u32 = 8;
@@ -31,7 +31,7 @@ fn private_key() -> PrivateKey {
     PrivateKey::from_bytes([3; 32])
 }
 
-/// What the provider is told of it.
+/// The provider's configuration of it.
 pub(super) fn peer_config() -> PeerConfig {
     let prefix = |(address, length): ([u8; 4], u8)| Prefix { address: address.into(), length };
     PeerConfig {
@@ -43,7 +43,7 @@ pub(super) fn peer_config() -> PeerConfig {
     }
 }
 
-/// Whether the provider sends there because of the intruder.
+/// Whether an address is one of the intruder's.
 pub(super) fn is_address(remote: SocketAddr) -> bool {
     remote.ip() == IpAddr::from(ADDRESS)
 }
@@ -53,13 +53,13 @@ pub(super) fn is_source(packet: &[u8]) -> bool {
     packet.get(12..16) == Some(&INNER_IP[..])
 }
 
-/// The intruder, and what it is up to.
+/// The intruder and its state.
 #[derive(Debug)]
 pub(super) struct Intruder {
     peer: HostilePeer,
     content: Content,
     draw: Draw,
-    /// What it sends for a while; `None` is everything.
+    /// The kind that it sends for a while; `None`: all kinds.
     kind: Option<Kind>,
     bursts_left: u64,
     /// Bursts since it last had a path.
@@ -99,7 +99,7 @@ impl Intruder {
         answers.chain([self.burst_at]).min().expect("there is always a next burst")
     }
 
-    /// What arrives at the provider now, each with the way by which it comes.
+    /// Datagrams that arrive at the provider now, each with its route.
     pub(super) fn poll(&mut self, now: Instant) -> Vec<(Route, Made)> {
         let (due, later) = core::mem::take(&mut self.answers)
             .into_iter()
@@ -161,7 +161,7 @@ impl Intruder {
             Heard::Cookie(message) | Heard::Response(message) => Some(message),
             Heard::Control(_, frames) => {
                 self.without_path = 0;
-                // Now and then it leaves a question without an answer.
+                // Sometimes it does not answer.
                 let is_silent = self.draw.one_in(8);
                 let replies = if is_silent { Vec::new() } else { replies_to(&frames, u16::MAX) };
                 if replies.is_empty() { None } else { self.say(now, &replies) }

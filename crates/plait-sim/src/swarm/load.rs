@@ -1,4 +1,4 @@
-//! The load: flows of packets that say what they are, and can be told from any other.
+//! The load: flows of packets that identify themselves and are all distinct.
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
@@ -17,13 +17,13 @@ pub struct FlowPlan {
     pub from: usize,
     /// Lengths in bytes.
     pub bytes: (u64, u64),
-    /// Most packets that leave together.
+    /// Most packets of a burst.
     pub burst_max: u64,
     /// Mean time between bursts.
     pub gap: Duration,
     /// When it begins and ends.
     pub span: (Instant, Instant),
-    /// It pauses for up to this long now and then.
+    /// Longest of its occasional pauses.
     pub pause_max: Duration,
 }
 
@@ -70,7 +70,7 @@ impl FlowPlan {
     }
 }
 
-/// A flow under way.
+/// A running flow.
 #[derive(Debug)]
 pub(super) struct Flow {
     plan: FlowPlan,

@@ -1,4 +1,4 @@
-//! What a seed stands for: the links, the gateways' settings, the load and the faults.
+//! The plan that a seed generates: the links, the gateways' settings, the load and the faults.
 
 use plait_proto::config::{BondConfig, LossDetection, Order, RekeyLimits};
 use plait_proto::congestion;
@@ -39,7 +39,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// The same link with nothing wrong with it.
+    /// The same link without faults.
     pub fn healed(&self) -> Self {
         let heal = |config: LinkConfig| LinkConfig { loss: Loss::NONE, ..config };
         Self {
@@ -53,22 +53,22 @@ impl LinkPlan {
 
 /// A whole run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SwarmPlan {
     /// The seed of everything that is drawn while it runs.
     pub seed: u64,
     /// The links.
     pub links: Vec<LinkPlan>,
     /// How the customer's and the provider's bonds behave.
     pub bonds: [BondConfig; 2],
-    /// The provider knows an address of the customer and reaches out too.
+    /// The provider knows an address of the customer and initiates too.
     pub both_seek: bool,
-    /// What datagrams are sealed with.
+    /// The cipher of datagrams.
     pub cipher: CipherChoice,
     /// The load.
     pub flows: Vec<FlowPlan>,
     /// Most packets of the load.
     pub packets_max: u64,
-    /// What happens when, sorted.
+    /// Faults and their ends, sorted by time.
     pub actions: Vec<(Instant, Action)>,
     /// When everything heals.
     pub heal_at: Instant,
@@ -76,7 +76,7 @@ pub struct Plan {
     pub hostile: bool,
 }
 
-impl Plan {
+impl SwarmPlan {
     /// The plan of a seed.
     pub fn new(seed: u64, kinds: FaultKinds) -> Self {
         let mut draw = Draw::new(seed ^ 0x5761_726d_5377_0001);
@@ -232,8 +232,8 @@ fn rekey_limits(draw: &mut Draw) -> RekeyLimits {
     }
 }
 
-/// The schedulers that are drawn from. A list of its own: a scheduler that is added elsewhere must
-/// not change what a seed stands for.
+/// The schedulers to draw from. A separate list: a scheduler added elsewhere must not change a
+/// seed's plan.
 const SCHEDULERS: [Algorithm; 9] = [
     Algorithm::AdaptiveWrr,
     Algorithm::Fixed,
@@ -279,7 +279,7 @@ fn flows(draw: &mut Draw, packets: u64, active: Duration, per_ms: u64) -> Vec<Fl
     let share = (packets / count).max(1);
     (0..count)
         .map(|at| {
-            // The first two go one way each, so that both ways are used in most runs.
+            // The first two flows go in opposite directions, so that most runs use both.
             let from = if at < 2 { at as usize } else { draw.index(2) };
             FlowPlan::random(draw, from, share, active, per_ms)
         })

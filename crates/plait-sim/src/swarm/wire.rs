@@ -1,4 +1,4 @@
-//! Links of the swarm: the link model, and datagrams that arrive twice or changed.
+//! Links of the swarm: the link model, plus duplicated and corrupted datagrams.
 
 use plait_pair::Flying;
 use plait_proto::time::{Duration, Instant};
@@ -93,7 +93,7 @@ impl Wires {
             let Datagram { link, way, bindings, .. } = datagram;
             let is_down = way == 1;
             if is_down && bindings != self.bindings[link] {
-                // The NAT does not know this binding any more.
+                // The NAT no longer has this binding.
                 self.reuse(datagram.bytes);
                 continue;
             }
@@ -117,7 +117,7 @@ impl Wires {
         None
     }
 
-    /// Now and then a datagram arrives changed, or will arrive again.
+    /// Sometimes corrupts a datagram, or duplicates it.
     fn spoil(&mut self, now: Instant, mut datagram: Datagram) -> Datagram {
         let plan = &self.plans[datagram.link];
         if self.draw.happens(plan.duplicates) {
@@ -133,8 +133,8 @@ impl Wires {
     }
 
     fn corrupt(&mut self, bytes: &mut Vec<u8>) {
-        // Every datagram ends in a tag or in a MAC of the same length. The null cipher guards it
-        // and not the text.
+        // Every datagram ends in a tag or in a MAC of the same length. The null cipher protects
+        // only that, not the text.
         let first = match self.cipher {
             CipherChoice::Null => bytes.len().saturating_sub(TAG_BYTES),
             CipherChoice::Real if self.draw.one_in(4) => {
@@ -201,7 +201,7 @@ impl Wires {
         }
     }
 
-    /// What the gateways gave a link, both ways together.
+    /// What the gateways sent over a link, both directions together.
     pub(super) fn carried(&self, link: usize) -> IdlePath {
         let counters = self.ways[link].each_ref().map(|way| way.link.counters());
         IdlePath {
@@ -210,7 +210,7 @@ impl Wires {
         }
     }
 
-    /// The time that the longest full queue takes, and the longest delay.
+    /// The time that the longest full queue takes to drain, plus the longest delay.
     pub(super) fn delay_max(&self) -> Duration {
         let ways = self.plans.iter().flat_map(|plan| plan.ways);
         let delay = |way: crate::link::LinkConfig| {

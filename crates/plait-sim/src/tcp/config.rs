@@ -1,4 +1,4 @@
-//! What a connection is like.
+//! Configuration of a connection.
 
 use core::fmt;
 use core::str::FromStr;
@@ -11,25 +11,25 @@ use super::source::Source;
 /// Data bytes of a full segment: 1500 bytes at the IP layer, with timestamps.
 const SEGMENT_BYTES: u64 = 1448;
 
-/// How losses are found and repaired. Proportional rate reduction (RFC 6937) meters the repair and
-/// the retransmission timer (RFC 6298) backs it up in every case but `quic`.
+/// How losses are found and repaired. In every case but `quic`, proportional rate reduction (RFC
+/// 6937) meters the repair and the retransmission timer (RFC 6298) backs it up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// `sack3`, `sack-adaptive`: a segment is lost when enough later ones have been selectively
-    /// acknowledged (RFC 6675). With a fixed threshold of three any deeper reordering is taken for
-    /// loss; the adaptive one is what Linux did until RACK.
+    /// acknowledged (RFC 6675). With a fixed threshold of three, deeper reordering is mistaken for
+    /// loss; the adaptive threshold is what Linux used before RACK.
     Sack {
-        /// How many.
+        /// Their number.
         dup_threshold: DupThreshold,
     },
     /// `new-reno`: the same without SACK, whatever the receiver reports: three duplicate
-    /// acknowledgements are a loss, and each hole takes a round trip (RFC 6582).
+    /// acknowledgements mean a loss, and each hole takes a round trip (RFC 6582).
     NewReno,
     /// `rack-tlp`: a segment is lost when one sent enough later has arrived, and a probe repairs
     /// losses at the tail (RFC 8985). What Linux does today.
     RackTlp,
     /// `quic`: a packet is lost when one sent three packets or 9/8 of a round trip later has been
-    /// acknowledged (RFC 9002). No rate reduction, and nothing is taken back.
+    /// acknowledged (RFC 9002). No rate reduction, and nothing is undone.
     Quic,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// The name of no loss recovery.
+/// An unknown name of a loss recovery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownRecovery(pub String);
 
@@ -84,7 +84,7 @@ impl FromStr for Recovery {
     }
 }
 
-/// Whether segments leave at a rate or as the window opens.
+/// Whether segments are paced or leave as the window opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Pacing {
     /// At the controller's rate if it has one, else as the window opens: Linux without the `fq`
@@ -96,7 +96,7 @@ pub enum Pacing {
     Always,
 }
 
-/// What a sender is like.
+/// Configuration of a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderConfig {
     /// Data bytes of a full segment, at least 1.
@@ -105,14 +105,14 @@ pub struct SenderConfig {
     pub controller: ControllerConfig,
     /// How losses are repaired.
     pub recovery: Recovery,
-    /// Whether a reduction that proves needless is taken back (RFC 3522, RFC 3708); RFC 6675 as
-    /// written never does. What is learned from the mistake is learned either way.
+    /// Whether a reduction that proves spurious is undone (RFC 3522, RFC 3708); RFC 6675 as written
+    /// never does so. The sender adapts to the reordering in either case.
     pub undo: bool,
     /// Whether segments are paced.
     pub pacing: Pacing,
-    /// What there is to send.
+    /// The data to send.
     pub source: Source,
-    /// Whether the course of the window is recorded.
+    /// Whether the window over time is recorded.
     pub trace_window: bool,
 }
 
@@ -130,7 +130,7 @@ impl Default for SenderConfig {
     }
 }
 
-/// When a receiver acknowledges what came in order.
+/// When a receiver acknowledges in-order data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Acks {
     /// The first segments at once, then every second one, or after 40 ms: Linux.
@@ -140,13 +140,13 @@ pub enum Acks {
     Quic,
 }
 
-/// What a receiver is like. Its application reads at once.
+/// Configuration of a receiver. Its application reads at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiverConfig {
     /// Data bytes of a full segment: every second one is acknowledged at once.
     pub segment_bytes: u64,
-    /// The largest window offered, and two segments at least; the window grows to it by need.
-    /// 65 535 bytes are a connection without window scaling (RFC 7323 section 2).
+    /// The largest window offered, at least two segments; the window grows to it as needed. 65 535
+    /// bytes are a connection without window scaling (RFC 7323 section 2).
     pub window_bytes_max: u64,
     /// Whether it reports what arrived beyond a gap, and what arrived twice (RFC 2018, RFC 2883).
     pub sack: bool,

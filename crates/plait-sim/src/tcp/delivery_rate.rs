@@ -1,12 +1,11 @@
 //! The delivery rate that an acknowledgement shows (draft-cheng-iccrg-delivery-rate-estimation,
-//! section 3): data delivered between two acknowledgements over the longer of the time it took to
-//! send and the time it took to be acknowledged; and whether there was too little to send for it to
-//! say much (section 3.4).
+//! section 3): data delivered between two acknowledgements over the longer of the time to send it
+//! and the time to acknowledge it; and whether the sender was application-limited (section 3.4).
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-/// Where the connection stood when a segment was sent.
+/// The connection's delivery state when a segment was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Snapshot {
     delivered_bytes: u64,
@@ -15,7 +14,7 @@ pub(super) struct Snapshot {
     pub(super) is_app_limited: bool,
 }
 
-/// What an acknowledgement shows.
+/// The sample of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct RateSample {
     /// Zero when unknown.
@@ -26,7 +25,7 @@ pub(super) struct RateSample {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DeliveryRate {
     now: Snapshot,
-    /// What is sent until more than this is delivered counts as application-limited.
+    /// Until more than this is delivered, segments sent count as application-limited.
     limited_until: u64,
 }
 
@@ -40,14 +39,15 @@ impl DeliveryRate {
         self.now
     }
 
-    /// The application has no more to send though `in_flight_bytes` leave room.
+    /// The application has no more to send although the window leaves room beyond
+    /// `in_flight_bytes`.
     pub(super) fn on_app_limited(&mut self, in_flight_bytes: u64) {
         self.limited_until = self.now.delivered_bytes + in_flight_bytes;
         self.now.is_app_limited = true;
     }
 
     /// `bytes` were delivered; the last-sent of them left at `sent_at` with `snapshot`. A sample
-    /// over less than `min_rtt` is of a segment that was sent again and whose original arrived.
+    /// over less than `min_rtt` comes from a retransmitted segment whose original arrived.
     pub(super) fn on_delivered(
         &mut self,
         now: Instant,

@@ -1,14 +1,14 @@
 //! Loss recovery without SACK (RFC 6582, RFC 5681 section 3.2): three duplicate acknowledgements
-//! are a loss, and each one stands for a segment that arrived beyond the gap.
+//! mean a loss, and each one means that a segment arrived beyond the gap.
 
 /// RFC 5681's DupThresh.
 const DUP_THRESH: u64 = 3;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewReno {
-    /// Duplicate acknowledgements that no advance has explained yet.
+    /// Duplicate acknowledgements that no cumulative advance has covered yet.
     duplicates: u64,
-    /// Up to here the latest recovery reached; duplicates at this very byte may be of its own
+    /// The end of the latest recovery; duplicates at exactly this byte may come from its own
     /// retransmissions (RFC 6582 section 3.2, step 2).
     recover: Option<u64>,
 }
@@ -21,8 +21,8 @@ impl NewReno {
         counts
     }
 
-    /// `segments` were cumulatively acknowledged, the first of which had been missing. Gives how
-    /// many of them no duplicate had spoken for: one at least.
+    /// `segments` were cumulatively acknowledged, the first of which had been missing. Returns how
+    /// many of them no duplicate had reported: at least one.
     pub(super) fn on_advance(&mut self, segments: u64, is_repairing: bool) -> u64 {
         let known = self.duplicates.min(segments.saturating_sub(1));
         self.duplicates = if is_repairing { self.duplicates - known } else { 0 };
@@ -34,17 +34,17 @@ impl NewReno {
         self.duplicates >= DUP_THRESH
     }
 
-    /// Segments that have arrived beyond the gap, as far as duplicates tell.
+    /// Segments that have arrived beyond the gap, according to duplicates.
     pub(super) const fn arrived_segments(&self) -> u64 {
         self.duplicates
     }
 
-    /// A recovery of what lies below `recover` begins.
+    /// A recovery of the data below `recover` begins.
     pub(super) fn on_recovery(&mut self, recover: u64) {
         self.recover = Some(recover);
     }
 
-    /// While a recovery of its own is under way duplicates count wherever they are.
+    /// During fast recovery every duplicate counts, at any byte.
     pub(super) fn on_duplicate_in_recovery(&mut self) {
         self.duplicates += 1;
     }

@@ -39,7 +39,7 @@ impl Pacer {
         }
     }
 
-    /// For a controller that has no rate of its own.
+    /// The rate for a controller that sets none.
     fn rate(&self, controller: &dyn Controller, srtt: Option<Duration>) -> Option<Rate> {
         let srtt = srtt.filter(|_| self.pacing == Pacing::Always)?;
         // Linux: tcp_pacing_ss_ratio below half of ssthresh, tcp_pacing_ca_ratio above.

@@ -3,7 +3,7 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
-    /// The window to arrive at (ssthresh).
+    /// The target window (ssthresh).
     target_bytes: u64,
     /// The flight when recovery began (RecoverFS).
     flight_bytes: u64,
@@ -18,7 +18,7 @@ pub(super) struct Prr {
 pub(super) struct Progress {
     /// Newly delivered.
     pub(super) delivered_bytes: u64,
-    /// Under way now.
+    /// In flight now.
     pub(super) in_flight_bytes: u64,
     /// Whether the cumulative acknowledgement advanced and no further loss was found: then the
     /// slow-start bound is safe, otherwise packet conservation holds.

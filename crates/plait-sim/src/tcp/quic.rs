@@ -1,8 +1,8 @@
 //! QUIC's loss detection (RFC 9002 section 6): a packet is lost when one sent three packets later,
 //! or one and an eighth of a round trip later, has been acknowledged. Both thresholds are fixed,
-//! and nothing is ever taken back.
+//! and nothing is ever undone.
 //!
-//! Each transmission has a number of its own, so an original that comes late is never taken for its
+//! Each transmission has its own number, so a late original is never mistaken for its
 //! retransmission.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use super::scoreboard::{Scoreboard, Sent};
 const PACKET_THRESHOLD: u64 = 3;
 /// Section 6.1.2, kGranularity.
 const GRANULARITY: Duration = Duration::from_millis(1);
-/// RFC 9000 section 18.2, the default `max_ack_delay`, which the probe's wait includes.
+/// RFC 9000 section 18.2, the default `max_ack_delay`, which is part of the probe timeout.
 pub(super) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// One packet that carries a segment.
@@ -28,10 +28,10 @@ struct Transmission {
     of_segment: u32,
 }
 
-/// What of the sent packets is lost, and when the congestion controller is told.
+/// Detects lost packets, and decides when the congestion controller is told.
 #[derive(Debug, Default)]
 pub(super) struct Quic {
-    /// The number given last; the first packet has 1.
+    /// The last number assigned; the first packet has 1.
     sent: u64,
     largest_acked: u64,
     latest_rtt: Duration,
@@ -56,14 +56,14 @@ impl Quic {
     }
 
     /// An acknowledgement came; `largest` is the highest number that had arrived. A number that was
-    /// never given counts for nothing.
+    /// never assigned is ignored.
     pub(super) fn on_ack(&mut self, largest: u64) {
         if largest <= self.sent {
             self.largest_acked = self.largest_acked.max(largest);
         }
     }
 
-    /// A packet that carried a segment for the first time took so long (section 5.1).
+    /// RTT sample of a packet that carried a segment for the first time (section 5.1).
     pub(super) fn on_rtt(&mut self, rtt: Duration) {
         self.latest_rtt = rtt;
     }
@@ -74,7 +74,7 @@ impl Quic {
         (rtt * 9 / 8).max(GRANULARITY)
     }
 
-    /// Marks lost what is. Returns whether anything was, and when the next packet will be.
+    /// Marks lost packets. Returns whether there were any, and when the next one will be lost.
     pub(super) fn detect(
         &mut self,
         board: &mut Scoreboard,
@@ -101,7 +101,7 @@ impl Quic {
         (marked, None)
     }
 
-    /// Whether a congestion event begins now: a packet was lost that left after the last one began
+    /// Whether a congestion event begins now: a lost packet was sent after the last event began
     /// (section 7.3.2).
     pub(super) fn begin_event(&mut self) -> bool {
         let is_due = core::mem::take(&mut self.is_event_due);
@@ -111,13 +111,13 @@ impl Quic {
         is_due
     }
 
-    /// Whether a packet that left after the last congestion event began has arrived.
+    /// Whether a packet sent after the last congestion event began has arrived.
     pub(super) fn is_recovered(&self) -> bool {
         self.largest_acked > self.event_began_at
     }
 }
 
-/// The wait until a probe is sent (section 6.2.1), before any is doubled.
+/// The probe timeout (section 6.2.1), before any doubling.
 pub(super) fn probe_timeout(srtt: Duration, variation: Duration) -> Duration {
     srtt + (variation * 4).max(GRANULARITY) + MAX_ACK_DELAY
 }

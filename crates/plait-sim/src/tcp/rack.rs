@@ -8,10 +8,10 @@ use super::scoreboard::{Scoreboard, Sent};
 
 /// RFC 8985 section 6.2: recoveries without a duplicate report until the window shrinks back.
 const PERSIST_RECOVERIES: u32 = 16;
-/// Duplicate-acknowledgement threshold, which closes the window while no reordering was seen.
+/// Duplicate-acknowledgement threshold; reaching it closes the window while no reordering was seen.
 const DUP_THRESH: u64 = 3;
 
-/// One transmission, as long as it may be the latest of its segment.
+/// One transmission, kept while it may be the latest of its segment.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     at: Instant,
@@ -37,13 +37,13 @@ pub(super) struct Rack {
     transmissions: VecDeque<Transmission>,
 }
 
-/// What loss detection has to know beside the scoreboard.
+/// Input of loss detection besides the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detection {
     pub(super) now: Instant,
     pub(super) min_rtt: Option<Duration>,
     pub(super) srtt: Option<Duration>,
-    /// Whether losses are being repaired already.
+    /// Whether a recovery is in progress.
     pub(super) in_recovery: bool,
 }
 
@@ -80,7 +80,7 @@ impl Rack {
         }
         self.highest = self.highest.max(sent.range.end);
         // Too quick for the retransmission: the original arrived. The echoed timestamp would tell
-        // only below the first gap (RFC 7323 section 4.3), so it is not asked, nor is it in Linux.
+        // only below the first gap (RFC 7323 section 4.3), so it is not used, as in Linux.
         if sent.transmissions > 1 && min_rtt.is_some_and(|min_rtt| rtt < min_rtt) {
             return;
         }
@@ -105,7 +105,7 @@ impl Rack {
         }
     }
 
-    /// How much later than the delivered one a segment may have been sent (section 6.2, step 4).
+    /// The reordering window (section 6.2, step 4).
     fn reo_wnd(&self, board: &Scoreboard, detection: &Detection) -> Duration {
         let eager = detection.in_recovery || board.sacked_segments() >= DUP_THRESH;
         if !self.reordering_seen && eager {
@@ -115,8 +115,8 @@ impl Rack {
         (quarter * self.reo_wnd_mult).min(detection.srtt.unwrap_or_default())
     }
 
-    /// Marks lost what is overdue (section 6.2, step 5). Returns whether anything was, and when the
-    /// next segment will be.
+    /// Marks overdue segments lost (section 6.2, step 5). Returns whether there were any, and when
+    /// the next segment will be overdue.
     pub(super) fn detect(
         &mut self,
         board: &mut Scoreboard,
@@ -141,8 +141,8 @@ impl Rack {
         (marked, None)
     }
 
-    /// Segments that the retransmission timer takes to be lost: the first one, and what was sent
-    /// more than a round trip and the window ago (section 6.3).
+    /// Segments that the retransmission timer declares lost: the first one, and those sent more
+    /// than a round trip and the window ago (section 6.3).
     pub(super) fn overdue_at_timeout(&self, board: &Scoreboard, detection: &Detection) -> Vec<u64> {
         let window = self.rtt + self.reo_wnd(board, detection);
         let is_overdue = |seq: &u64| {

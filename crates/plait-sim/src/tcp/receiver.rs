@@ -15,14 +15,14 @@ use ack_timing::AckTiming;
 use recent::Recent;
 use window::Window;
 
-/// What a receiver has done.
+/// A receiver's counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiverCounters {
     /// Data bytes handed to the application, each once and in order.
     pub goodput_bytes: u64,
     /// Segments with data that arrived.
     pub data_segments: u64,
-    /// Those of them that brought nothing new.
+    /// Those of them without new data.
     pub duplicate_segments: u64,
     /// Those of them that arrived beyond a gap.
     pub out_of_order_segments: u64,
@@ -39,16 +39,16 @@ pub struct TcpReceiver {
     sack: bool,
     /// The next byte expected.
     next: u64,
-    /// Where the application will read on.
+    /// The next byte that the application will read.
     read: u64,
     out_of_order: RangeSet,
     recent: Recent,
     dsack: Option<SeqRange>,
     window: Window,
     timing: AckTiming,
-    /// A SYN is to be answered.
+    /// A SYN must be answered.
     syn_due: bool,
-    /// What is echoed (RFC 7323 section 4.3).
+    /// The timestamp to echo (RFC 7323 section 4.3).
     ts_recent_ms: u64,
     last_ack_sent: u64,
     /// The highest packet number that arrived (QUIC).
@@ -76,7 +76,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Takes a segment that arrived.
+    /// Handles a segment that arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.syn {
             self.syn_due = true;
@@ -146,7 +146,7 @@ impl TcpReceiver {
         self.timing.handle_timeout(now);
     }
 
-    /// What the receiver has done.
+    /// The receiver's counters.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
     }

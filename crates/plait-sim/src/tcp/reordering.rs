@@ -1,5 +1,5 @@
-//! How many segments must arrive beyond a gap before it counts as a loss, and how that number
-//! adapts to reordering (what Linux called `tcp_reordering`, before RACK).
+//! The number of segments that must arrive beyond a gap before it counts as a loss, and its
+//! adaptation to reordering (Linux's `tcp_reordering`, before RACK).
 
 use super::segment::SeqRange;
 
@@ -36,7 +36,7 @@ impl Reordering {
     }
 
     /// Segments from `gap.start` up to `gap.end`, the highest byte known to have arrived, were
-    /// overtaken by later ones: what lay at `gap.start` was late, not lost.
+    /// overtaken by later ones: the segment at `gap.start` was late, not lost.
     pub(super) fn on_reordered(&mut self, gap: SeqRange) {
         if self.kind == DupThreshold::Adaptive && !gap.is_empty() {
             let extent = gap.len().div_ceil(self.segment_bytes).min(MAX_SEGMENTS);

@@ -1,10 +1,10 @@
-//! The retransmission timeout (RFC 6298) and the least round-trip time.
+//! The retransmission timeout (RFC 6298) and the minimum round-trip time.
 
 use plait_proto::time::{Duration, Instant};
 
 /// RFC 6298 section 2.1.
 const INITIAL: Duration = Duration::from_secs(1);
-/// Linux's TCP_RTO_MIN, which bounds the variance term: the timeout is at least srtt + 200 ms.
+/// Linux's TCP_RTO_MIN, the minimum of the variance term: the timeout is at least srtt + 200 ms.
 const VARIANCE_TERM_MIN: Duration = Duration::from_millis(200);
 /// Linux's TCP_RTO_MAX.
 const MAX: Duration = Duration::from_secs(120);
@@ -54,7 +54,7 @@ impl RttEstimator {
         base.saturating_mul(1 << self.backoff.min(10)).min(MAX)
     }
 
-    /// What another rule makes of the smoothed round-trip time and its variation, backed off.
+    /// A timeout by another rule on the smoothed round-trip time and its variation, backed off.
     pub(super) fn backed_off(&self, rule: fn(Duration, Duration) -> Duration) -> Duration {
         let base = self.smoothed.map_or(INITIAL, |(srtt, rttvar)| rule(srtt, rttvar));
         base.saturating_mul(1 << self.backoff.min(10)).min(MAX)

@@ -1,4 +1,4 @@
-//! What was sent and is not yet cumulatively acknowledged, and what is known of each segment.
+//! Segments that were sent and are not yet cumulatively acknowledged, with the state of each.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use super::delivery_rate::Snapshot;
 use super::ranges::RangeSet;
 use super::segment::SeqRange;
 
-/// A segment sent. Retransmissions keep its borders.
+/// A segment sent. Retransmissions keep its boundaries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) range: SeqRange,
@@ -19,16 +19,16 @@ pub(super) struct Sent {
     pub(super) transmissions: u32,
     pub(super) is_sacked: bool,
     pub(super) is_lost: bool,
-    /// A retransmission is under way.
+    /// A retransmission is in flight.
     pub(super) is_resent: bool,
-    /// The congestion controller's.
+    /// State of the congestion controller.
     pub(super) packet: PacketState,
-    /// The rate estimator's.
+    /// State of the rate estimator.
     pub(super) rate: Snapshot,
 }
 
-/// The outstanding segments. In flight is what was sent, less what was selectively acknowledged,
-/// less what is lost, plus what of that is sent again (`pipe` of RFC 6675, as Linux counts).
+/// The outstanding segments. In flight are the bytes sent, minus those selectively acknowledged,
+/// minus those lost, plus those retransmitted (`pipe` of RFC 6675, as Linux counts).
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     segments: VecDeque<Sent>,
@@ -40,15 +40,15 @@ pub(super) struct Scoreboard {
     sacked_bytes: u64,
     sacked_segments: u64,
     lost_bytes: u64,
-    /// Found lost, each transmission by itself, since last asked.
+    /// Bytes found lost since the last call, counted per transmission.
     newly_lost_bytes: u64,
     resent_bytes: u64,
-    /// Beyond the first gap, without being told which (no SACK).
+    /// Bytes that arrived beyond the first gap, at unknown places (no SACK).
     presumed_bytes: u64,
     resent_segments: u64,
-    /// Starts of lost segments whose retransmission is not under way.
+    /// Starts of lost segments whose retransmission is not in flight.
     to_resend: BTreeSet<u64>,
-    /// Everything below is judged by [`Scoreboard::mark_lost_by_sack`] for good.
+    /// [`Scoreboard::mark_lost_by_sack`] has finally judged everything below.
     judged: u64,
     /// Segments selectively acknowledged at or above `judged`.
     sacked_above_judged: u64,
@@ -96,7 +96,7 @@ impl Scoreboard {
         known.saturating_sub(self.presumed_bytes)
     }
 
-    /// So many bytes have arrived beyond the first gap, wherever they lie.
+    /// So many bytes have arrived beyond the first gap, at unknown places.
     pub(super) fn presume_arrived(&mut self, bytes: u64) {
         self.presumed_bytes = bytes;
     }
@@ -117,13 +117,13 @@ impl Scoreboard {
         self.segments.push_back(sent);
     }
 
-    /// Gives the segment pushed last what the controller wants back.
+    /// Stores the controller's state in the segment pushed last.
     pub(super) fn set_packet_of_last(&mut self, packet: PacketState) {
         let last = self.segments.back_mut().expect("a segment was pushed before");
         last.packet = packet;
     }
 
-    /// Takes off everything below `ack`; newly delivered segments go to `delivered`.
+    /// Removes everything below `ack`; newly delivered segments go to `delivered`.
     pub(super) fn acknowledge(&mut self, ack: u64, delivered: &mut Vec<Sent>) {
         while let Some(first) = self.segments.front().copied().filter(|it| it.range.end <= ack) {
             self.segments.pop_front();
@@ -167,8 +167,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks lost what has `threshold` segments selectively acknowledged above it (RFC 6675
-    /// `IsLost`). Returns whether anything was marked. A retransmission is not judged again.
+    /// Marks segments lost that have `threshold` selectively acknowledged segments above them (RFC
+    /// 6675 `IsLost`). Returns whether anything was marked. A retransmission is not judged again.
     pub(super) fn mark_lost_by_sack(&mut self, threshold: u64) -> bool {
         let mut marked = false;
         let mut index = self.segments.partition_point(|sent| sent.range.start < self.judged);
@@ -214,7 +214,7 @@ impl Scoreboard {
         missing.map(|sent| sent.range.start).collect()
     }
 
-    /// Takes all marks of loss back.
+    /// Removes all marks of loss.
     pub(super) fn unmark_lost(&mut self) {
         self.segments.iter_mut().for_each(|sent| sent.is_lost = false);
         self.lost_bytes = 0;
@@ -223,7 +223,7 @@ impl Scoreboard {
         self.sacked_above_judged = self.sacked_segments;
     }
 
-    /// The lowest lost segment whose retransmission is not under way.
+    /// The lowest lost segment whose retransmission is not in flight.
     pub(super) fn next_to_resend(&self) -> Option<&Sent> {
         self.get(*self.to_resend.first()?)
     }
@@ -258,7 +258,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a segment that arrived out of the counts of what is lost or sent again.
+    /// Removes an arrived segment from the counts of lost and retransmitted ones.
     fn forget(&mut self, sent: &Sent) {
         if sent.is_lost {
             self.lost_bytes -= sent.range.len();

@@ -1,4 +1,4 @@
-//! What travels between the two ends.
+//! Segments between the two ends.
 
 /// Bytes of sequence space from `start` up to, not including, `end`. Sequence numbers count from 0
 /// and do not wrap; SYN takes none.
@@ -33,7 +33,7 @@ impl SeqRange {
 }
 
 /// The SACK option (RFC 2018), with a duplicate report (RFC 2883) told apart. At most
-/// [`SackOption::BLOCKS_MAX`] blocks in all, which is what fits beside timestamps.
+/// [`SackOption::BLOCKS_MAX`] blocks in all, the most that fit beside timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackOption {
     dsack: Option<SeqRange>,
@@ -74,16 +74,16 @@ impl SackOption {
     }
 }
 
-/// What a segment is, beside its data.
+/// A segment's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
     /// Opens the connection.
     pub syn: bool,
-    /// The acknowledgement fields count.
+    /// The acknowledgement fields are valid.
     pub ack: bool,
 }
 
-/// One segment. Data itself is not modelled, only where it lies.
+/// One segment. Data itself is not modelled, only its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Segment {
     /// Sequence number of the first data byte.
@@ -96,14 +96,14 @@ pub struct Segment {
     pub sack: SackOption,
     /// Bytes beyond `ack` that the receiver has room for; scaling is exact in the model.
     pub window: u64,
-    /// What the segment is.
+    /// Its flags.
     pub flags: Flags,
     /// When it left, in milliseconds of the sender's clock (RFC 7323 TSval; Linux's resolution).
     pub ts_ms: u64,
     /// The timestamp that it echoes (TSecr).
     pub ts_echo_ms: u64,
-    /// With `quic`, of data the packet's number, counted from 1; of an acknowledgement the highest
-    /// that had arrived. Else 0.
+    /// With `quic`, the packet's number for data, counted from 1; for an acknowledgement the
+    /// highest number that had arrived. Else 0.
     pub number: u64,
 }
 

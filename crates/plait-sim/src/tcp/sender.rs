@@ -1,6 +1,6 @@
-//! The sending end. What arrives goes through `ack.rs`, what leaves through `transmit.rs`, timers
-//! are in `timers.rs`, and `recovery.rs` holds the states of loss recovery; the rules themselves
-//! are small modules beside this one that know nothing of each other.
+//! The sending end. `ack.rs` handles acknowledgements, `transmit.rs` sends, timers are in
+//! `timers.rs`, and `recovery.rs` holds the states of loss recovery; the rules themselves are small
+//! modules beside this one, independent of each other.
 
 mod ack;
 mod recovery;
@@ -27,18 +27,18 @@ use super::undo::Undo;
 use super::window_use::WindowUse;
 use timers::Timers;
 
-/// What a sender has done.
+/// A sender's counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SenderCounters {
     /// Segments with data sent, retransmissions and probes included.
     pub segments_sent: u64,
-    /// Those of them that were sent before.
+    /// Those of them that are retransmissions.
     pub retransmits: u64,
     /// Retransmission timeouts, those of the handshake included.
     pub rtos: u64,
     /// Fast recoveries begun.
     pub fast_recoveries: u64,
-    /// Episodes of loss that were found to be a mistake and taken back.
+    /// Loss recoveries that proved spurious and were undone.
     pub spurious_undos: u64,
     /// Tail loss probes.
     pub probes: u64,
@@ -50,12 +50,12 @@ pub struct SenderCounters {
     pub acked_bytes: u64,
 }
 
-/// A point of the window's course.
+/// A sample of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowPoint {
     /// When.
     pub at: Instant,
-    /// The window in use, which during fast recovery is that of the rate reduction.
+    /// The window in use; during fast recovery that of the rate reduction.
     pub window_bytes: u64,
     /// The controller's ssthresh; `u64::MAX` while unknown.
     pub ssthresh_bytes: u64,
@@ -63,12 +63,12 @@ pub struct WindowPoint {
     pub in_flight_bytes: u64,
 }
 
-/// Where the connection stands.
+/// State of the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Handshake {
-    /// A SYN is to be sent.
+    /// A SYN must be sent.
     Due,
-    /// It was, first at that time; how often it was sent.
+    /// A SYN was sent, first at that time, so many times.
     Sent {
         first_at: Instant,
         times: u32,
@@ -76,7 +76,7 @@ enum Handshake {
     Established,
 }
 
-/// What finds losses.
+/// The loss detector.
 #[derive(Debug)]
 enum Detector {
     Sack(Reordering),
@@ -100,10 +100,10 @@ pub struct TcpSender {
     high_seq: u64,
     prr: Option<Prr>,
     undo: Option<Undo>,
-    /// Timestamp of the first retransmission since none was under way.
+    /// Timestamp of the first retransmission since the last moment with none in flight.
     resending_since_ms: Option<u64>,
     probe: Option<Probe>,
-    /// A probe is to be sent, whatever the window says.
+    /// A probe must be sent, regardless of the window.
     probe_due: bool,
     timers: Timers,
     pacer: Pacer,
@@ -113,7 +113,7 @@ pub struct TcpSender {
     right_edge: u64,
     /// The receiver's latest timestamp.
     ts_recent_ms: u64,
-    /// Until when nothing can leave though the window has room.
+    /// Until when nothing can leave although the window has room.
     idle_until: Option<Instant>,
     counters: SenderCounters,
     trace: Vec<WindowPoint>,
@@ -162,7 +162,7 @@ impl TcpSender {
         }
     }
 
-    /// Takes a segment that arrived.
+    /// Handles a segment that arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         if !segment.flags.ack {
             return;
@@ -184,7 +184,7 @@ impl TcpSender {
         self.supply.write(bytes);
     }
 
-    /// Whether everything there was to send is acknowledged.
+    /// Whether all data of the source is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.handshake == Handshake::Established && self.supply.is_finished(self.board.una())
     }
@@ -209,7 +209,7 @@ impl TcpSender {
         self.rtt.rto()
     }
 
-    /// What the sender is busy with.
+    /// The phase of loss recovery.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -223,12 +223,12 @@ impl TcpSender {
         }
     }
 
-    /// What the sender has done.
+    /// The sender's counters.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
 
-    /// The window's course since the start; empty unless the configuration asks for it.
+    /// The window over time since the start; empty unless the configuration asks for it.
     pub fn window_trace(&self) -> &[WindowPoint] {
         &self.trace
     }

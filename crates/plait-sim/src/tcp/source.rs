@@ -1,4 +1,4 @@
-//! What a sender has to send.
+//! The data that a sender has to send.
 
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
@@ -8,15 +8,15 @@ use plait_proto::units::Rate;
 pub enum Source {
     /// Always more.
     Endless,
-    /// So many bytes, all there at once.
+    /// So many bytes, all available at once.
     Bytes(u64),
-    /// What the owner writes, when it does.
+    /// Data that the owner writes.
     Written,
     /// A steady stream from the moment the connection opens, in whole segments.
     Steady(Rate),
 }
 
-/// A source, and how far it has come.
+/// A source and its progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Supply {
     source: Source,
@@ -37,8 +37,7 @@ impl Supply {
         self.written_bytes += bytes;
     }
 
-    /// Bytes that exist beyond `nxt`, at most `segment_bytes`; less only at the end of what there
-    /// is.
+    /// Bytes that exist beyond `nxt`, at most `segment_bytes`; less only at the end of the data.
     pub(super) fn next_len(&self, now: Instant, nxt: u64, segment_bytes: u64) -> u64 {
         let end = match self.source {
             Source::Endless => return segment_bytes,
@@ -52,7 +51,7 @@ impl Supply {
         end.saturating_sub(nxt).min(segment_bytes)
     }
 
-    /// When the byte range up to `nxt + segment_bytes` will exist, if time alone brings it.
+    /// When the bytes up to `nxt + segment_bytes` will exist, if only time is needed.
     pub(super) fn next_at(&self, nxt: u64, segment_bytes: u64) -> Option<Instant> {
         let Source::Steady(rate) = self.source else { return None };
         // One nanosecond more, because both conversions round down.

@@ -10,23 +10,23 @@ const LONE_SEGMENT_EXTRA: Duration = Duration::from_millis(200);
 const EXTRA: Duration = Duration::from_millis(2);
 const WITHOUT_SRTT: Duration = Duration::from_secs(1);
 
-/// The episode of one probe.
+/// The state of one probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
-    /// What had been sent when the probe had left.
+    /// The end of the data sent when the probe left.
     end: u64,
     /// The probe's range if it was a retransmission.
     resent: Option<SeqRange>,
 }
 
-/// How an episode ended.
+/// The outcome of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It did not.
+    /// Not known yet.
     Open,
     /// Nothing had been lost.
     NoLoss,
-    /// The probe repaired a loss, which deserves an answer.
+    /// The probe repaired a loss, to which the controller must react.
     Repaired,
 }
 

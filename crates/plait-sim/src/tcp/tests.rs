@@ -12,14 +12,14 @@ use super::*;
 use crate::ratio::Ratio;
 use channel::{Channel, ChannelConfig};
 
-/// A connection over two channels. What the receiver got and delivered is checked on the way.
+/// A connection over two channels. Checks meanwhile what the receiver gets and delivers.
 struct World {
     now: Instant,
     sender: TcpSender,
     receiver: TcpReceiver,
     forward: Channel,
     backward: Channel,
-    /// What came out of the channel, to hold the receiver to.
+    /// What came out of the channel, to check the receiver against.
     arrived: ranges::RangeSet,
     delivered_to: u64,
 }

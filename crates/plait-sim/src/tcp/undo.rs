@@ -1,10 +1,10 @@
-//! Finds out that an episode of loss was a mistake: every retransmission arrived a second time
-//! (RFC 2883, RFC 3708), or the first acknowledgement that advances echoes a timestamp from before
-//! the first retransmission (Eifel, RFC 3522). The rules are those of Linux.
+//! Detects spurious loss recovery: every retransmission was reported as a duplicate (RFC 2883, RFC
+//! 3708), or the first acknowledgement that advances echoes a timestamp from before the first
+//! retransmission (Eifel, RFC 3522). The rules are those of Linux.
 
 use super::segment::SeqRange;
 
-/// One episode of loss, from its start until a new one begins or it is taken back.
+/// One episode of loss, from its start until a new one begins or it is undone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     /// The lowest outstanding byte when the episode began.
@@ -36,12 +36,12 @@ impl Undo {
         }
     }
 
-    /// Whether every retransmission was one too many.
+    /// Whether every retransmission was spurious.
     pub(super) fn all_duplicates(&self) -> bool {
         self.unreported == Some(0)
     }
 
-    /// Whether an acknowledgement that advances and echoes `ts_echo_ms` is of an original.
+    /// Whether an acknowledgement that advances and echoes `ts_echo_ms` is for an original.
     pub(super) fn is_of_original(&self, ts_echo_ms: u64) -> bool {
         self.first_ts_ms.is_some_and(|first| ts_echo_ms < first)
     }

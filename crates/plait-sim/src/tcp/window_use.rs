@@ -1,12 +1,12 @@
-//! Whether the congestion window, and nothing else, limits the sender; only then may it grow (RFC
-//! 7661 in spirit, Linux's `is_cwnd_limited` in detail).
+//! Detects whether the congestion window, and nothing else, limits the sender; only then may it
+//! grow (the idea of RFC 7661, the details of Linux's `is_cwnd_limited`).
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowUse {
     is_limited: bool,
-    /// Greatest flight of the current stretch.
+    /// Largest flight of the current round.
     flight_bytes_max: u64,
-    /// The stretch ends when this byte is acknowledged.
+    /// The round ends when this byte is acknowledged.
     stretch_end: u64,
 }
 
@@ -19,8 +19,8 @@ impl WindowUse {
         }
     }
 
-    /// Whether the window was used: wholly, or to more than half in slow start, where it may double
-    /// before its use is seen.
+    /// Whether the window was used: fully, or more than half of it in slow start, where it may
+    /// double before its use is seen.
     pub(super) fn is_used(&self, window_bytes: u64, in_slow_start: bool) -> bool {
         self.is_limited || (in_slow_start && window_bytes < 2 * self.flight_bytes_max)
     }

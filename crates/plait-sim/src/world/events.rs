@@ -1,5 +1,5 @@
-//! What happens to gateways, interfaces, addresses and links while a scenario runs, beyond what is
-//! part of a link's own course.
+//! Events of gateways, interfaces, addresses and links during a scenario, except those in a link's
+//! own timeline.
 
 use super::queue::Event;
 use super::{CUSTOMER, PROVIDER, World};
@@ -8,24 +8,24 @@ use crate::scenario::event::Gateway;
 use crate::scenario::{Action, Scenario};
 
 impl World {
-    /// Queues what happens. The scenario's events have one time each.
+    /// Queues the scenario's events, which have one time each.
     pub(super) fn add_events(&mut self, scenario: &Scenario) {
         for event in &scenario.events {
             let of = |name: &str| scenario.links.keys().position(|known| known == name);
-            // A carrier without this link, or without the bond, is spared what happens there.
+            // Without this link, or without the bond, the carrier is not affected by its events.
             let link = match event.action.link() {
                 Some(name) => of(name),
                 None => Some(0).filter(|_| self.gateways.is_some()),
             };
             let Some(link) = link else { continue };
-            self.course.queue.push(self.zero + event.at, Event::Scenario(self.events.len()));
+            self.timeline.queue.push(self.zero + event.at, Event::Scenario(self.events.len()));
             self.events.push((event.action.clone(), link));
         }
     }
 
-    /// Lets the event of this number happen.
+    /// Performs the event of this number.
     pub(super) fn happen(&mut self, number: usize) {
-        let now = self.course.now;
+        let now = self.timeline.now;
         let (action, link) = self.events[number].clone();
         if let Action::Loss(_, share) = action {
             return self.network.lose(now, link, share);
@@ -35,7 +35,7 @@ impl World {
         match action {
             Action::Kill(gateway) => gateways.kill(side(gateway)),
             Action::Restart(gateway) => {
-                // Keys of a process that starts come from elsewhere than those of the one before.
+                // A new process draws its keys from another seed than the one before.
                 let mut prng = Prng::new(now.as_nanos() ^ number as u64);
                 gateways.restart(now, side(gateway), &mut prng);
             }
@@ -49,7 +49,7 @@ impl World {
             | Action::Heal(_)
             | Action::Rate(..)
             | Action::Start(_)
-            | Action::Stop(_) => unreachable!("these are part of a course or done above"),
+            | Action::Stop(_) => unreachable!("these are part of a timeline or done above"),
         }
         self.undrained = [true; 2];
     }

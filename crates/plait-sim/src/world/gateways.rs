@@ -1,4 +1,4 @@
-//! The two gateways: the core as it is, without a change.
+//! The two gateways: the unmodified core.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,9 +14,9 @@ use plait_proto::stats::{PathState, PeerStatus};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::ecn::Ecn;
 
-use super::course::Course;
 use super::network::{Load, Network, Way};
 use super::queue::{Alarm, Event};
+use super::timeline::Timeline;
 use crate::packet::{CUSTOMER_IP, Packet, SERVER_IP};
 use crate::prng::Prng;
 use crate::scenario::{BondSpec, Scenario};
@@ -29,13 +29,13 @@ pub(super) const PROVIDER: usize = 1;
 const WALL_CLOCK_AT_ZERO: Duration = Duration::from_secs(1_700_000_000);
 const KEEPALIVE: Duration = Duration::from_secs(25);
 
-/// What the gateways seal with. A run is the same under both, but for the time it takes.
+/// The gateways' cipher. A run is the same with both, except for the time it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CipherChoice {
-    /// The null cipher: the lengths of the real one, and none of its work.
+    /// The null cipher: the lengths of the real one without its work.
     #[default]
     Null,
-    /// The AEAD that gateways have.
+    /// The AEAD of real gateways.
     Real,
 }
 
@@ -55,14 +55,14 @@ struct Attachment {
     config: EndpointLink,
     /// Whether the customer has the interface.
     plugged: bool,
-    /// Addresses that the customer had on it before.
+    /// How many addresses the customer had on it before.
     addresses: u8,
-    /// Ports that its NAT gave before.
+    /// How many ports its NAT assigned before.
     ports: u16,
 }
 
 impl Attachment {
-    /// Where the customer is at, as the provider sees it.
+    /// The customer's address on a link, as the provider sees it.
     fn customer(&self, at: usize) -> SocketAddr {
         let at = u8::try_from(at).expect("a checked scenario's bond has at most 32 links");
         ([10, at, 0, 1 + self.addresses], 1000 + self.ports).into()
@@ -73,8 +73,8 @@ impl Attachment {
 #[derive(Debug)]
 pub(super) struct Gateways {
     sides: [Side; 2],
-    /// The bond's links in the bond's order: a path's socket at the customer's end is its place
-    /// here.
+    /// The bond's links in the bond's order: the socket number of a path at the customer's end is
+    /// its index here.
     links: Vec<Attachment>,
     bond: BondConfig,
     cipher: CipherChoice,
@@ -82,7 +82,7 @@ pub(super) struct Gateways {
 }
 
 impl Gateways {
-    /// Gateways that know each other and have not spoken yet.
+    /// Gateways that are configured for each other and have sent nothing yet.
     pub(super) fn new(
         scenario: &Scenario,
         spec: &BondSpec,
@@ -154,8 +154,8 @@ impl Gateways {
         self.sides[side].endpoint.handle_datagrams(now, route, ecn, stride, datagram);
     }
 
-    /// Does what is due at an event of a gateway's timer that was queued for `at`. Says whether
-    /// the event was not stale, so that the gateway is to be drained.
+    /// Handles a gateway's timer event that was queued for `at`. Returns false for a stale event;
+    /// otherwise the gateway must be drained.
     pub(super) fn handle_timeout(&mut self, now: Instant, at: Instant, side: usize) -> bool {
         let Side { endpoint, alarm, runs } = &mut self.sides[side];
         let rings = alarm.rings(at) && *runs;
@@ -165,10 +165,10 @@ impl Gateways {
         rings
     }
 
-    /// Takes out all that a gateway has for links and host after any call.
+    /// Takes all output of a gateway for links and host after any call.
     pub(super) fn drain(
         &mut self,
-        course: &mut Course,
+        timeline: &mut Timeline,
         side: usize,
         network: &mut Network,
         delivered: &mut Vec<Packet>,
@@ -190,19 +190,19 @@ impl Gateways {
             let link = attachment.link;
             if let Some(size) = transmit.segment_size {
                 for datagram in transmit.contents.chunks(size.max(1)) {
-                    network.send_datagram(course, link, way, datagram);
+                    network.send_datagram(timeline, link, way, datagram);
                 }
             } else {
-                // Mostly a run is one datagram, which can go on in the buffer that it is in.
+                // Usually there is one datagram, which can stay in its buffer.
                 let datagram = endpoint.take_contents(network.buffer());
-                network.send(course, link, way, Load::Datagram(datagram));
+                network.send(timeline, link, way, Load::Datagram(datagram));
             }
         }
         while let Some(packet) = endpoint.poll_deliver() {
             delivered.extend(Packet::read(packet));
         }
         while endpoint.poll_event().is_some() {}
-        alarm.set(endpoint.poll_timeout(course.now), Event::Gateway(side), &mut course.queue);
+        alarm.set(endpoint.poll_timeout(timeline.now), Event::Gateway(side), &mut timeline.queue);
     }
 
     /// Whether both gateways have all their paths up.
@@ -215,28 +215,28 @@ impl Gateways {
         })
     }
 
-    /// A gateway's process ends without a word.
+    /// A gateway's process ends without a farewell.
     pub(super) fn kill(&mut self, side: usize) {
         self.sides[side].runs = false;
     }
 
-    /// A gateway's process starts anew, and knows nothing of before.
+    /// A gateway's process starts again without any state.
     pub(super) fn restart(&mut self, now: Instant, side: usize, prng: &mut Prng) {
         let mut endpoint = endpoint(&self.links, &self.bond, side, self.cipher, prng);
         endpoint.start(now);
-        // The event of the timer before may still come; it then finds nothing due.
+        // The old timer's event may still come; it then finds nothing due.
         self.sides[side] = Side { endpoint, alarm: Alarm::default(), runs: true };
     }
 
-    /// A gateway reads the configuration that it has.
+    /// A gateway reads its own configuration again.
     pub(super) fn reload(&mut self, now: Instant, side: usize) {
         if self.sides[side].runs {
             self.sides[side].endpoint.reconfigure(now, vec![peer(side)], self.bond.clone());
         }
     }
 
-    /// The customer's interface of a link goes or comes. Without effect when the bond has no such
-    /// link.
+    /// The customer's interface of a link disappears or appears. No effect when the bond has no
+    /// such link.
     pub(super) fn plug(&mut self, now: Instant, link: usize, plugged: bool) {
         let Some(at) = self.links.iter().position(|known| known.link == link) else { return };
         self.links[at].plugged = plugged;
@@ -248,7 +248,7 @@ impl Gateways {
         }
     }
 
-    /// The NAT on a link gives another port.
+    /// The NAT on a link assigns another port.
     pub(super) fn rebind(&mut self, link: usize) {
         if let Some(known) = self.links.iter_mut().find(|known| known.link == link) {
             known.ports = (known.ports + 1) % 1000;
@@ -264,13 +264,13 @@ impl Gateways {
         }
     }
 
-    /// What a gateway says of the bond.
+    /// A gateway's status of the bond.
     pub(super) fn status(&mut self, now: Instant, side: usize) -> PeerStatus {
         let mut status = self.sides[side].endpoint.status(now);
         status.peers.pop().expect("each gateway was given one peer")
     }
 
-    /// Packets that a gateway dropped, for whatever reason.
+    /// Packets that a gateway dropped, for any reason.
     pub(super) fn drops(&self, side: usize) -> u64 {
         self.sides[side].endpoint.drop_total()
     }
@@ -317,7 +317,7 @@ fn endpoint(
     new(config, vec![peer], Rng::from_seed(seed))
 }
 
-/// The gateway at the other end, as a gateway knows it.
+/// A gateway's configuration of the other one.
 fn peer(side: usize) -> PeerConfig {
     let peer_ip = if side == CUSTOMER { SERVER_IP } else { CUSTOMER_IP };
     PeerConfig {

@@ -1,5 +1,5 @@
-//! Segments of the TCP model as IPv4 packets with real headers, for what stands between two hosts
-//! and reads or changes them; and back from the bytes, so that a sender sees what was made of them.
+//! Converts segments of the TCP model to IPv4 packets with real headers, for nodes between two
+//! hosts that read or change them; and back from the bytes, so that a sender sees those changes.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::scenario::app::Traffic;
 use crate::tcp::{Flags, ReceiverConfig, SackOption, Segment, SeqRange};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Where sequence numbers begin: low enough beneath 2^32 that every longer transfer wraps around.
+/// First sequence number: close enough below 2^32 that every longer transfer wraps around.
 const DATA_START: TcpSeq = TcpSeq(u32::MAX - 3_000_000);
 /// The other direction carries no data.
 const EMPTY_START: TcpSeq = TcpSeq(7);
@@ -30,7 +30,7 @@ pub(super) fn client_address(client: u16, attachment: u8) -> IpAddr {
     Ipv4Addr::new(10, attachment, high, low).into()
 }
 
-/// What of an application does not change.
+/// Constants of an application.
 #[derive(Clone, Copy, Debug)]
 struct AppHead {
     client: u16,
@@ -42,8 +42,8 @@ struct AppHead {
 #[derive(Debug)]
 pub(super) struct Headers {
     apps: Vec<AppHead>,
-    /// By application and flow: the highest sequence number that was written, from which 32 bits
-    /// are understood.
+    /// By application and flow: the highest position written, to which 32-bit sequence numbers are
+    /// extended.
     highest: BTreeMap<(usize, u32), u64>,
     udp: Vec<u8>,
 }
@@ -65,7 +65,7 @@ impl Headers {
         Self { apps, highest: BTreeMap::new(), udp: Vec::new() }
     }
 
-    /// A packet as it stands on the wire; TCP with its segment.
+    /// A packet's bytes on the wire; for TCP with its segment.
     pub(super) fn write(&mut self, packet: &Packet, segment: Option<&Segment>) -> Vec<u8> {
         match segment {
             Some(segment) => self.write_tcp(packet, segment),
@@ -106,7 +106,7 @@ impl Headers {
         .to_packet()
     }
 
-    /// A UDP packet's headers; its content is nobody's business on the way.
+    /// A UDP packet's headers; nobody reads its content on the way.
     fn write_udp(&mut self, packet: &Packet) -> Vec<u8> {
         let flow = self.flow(packet);
         let bytes = usize::from(packet.bytes);
@@ -126,15 +126,15 @@ impl Headers {
         self.udp.clone()
     }
 
-    /// What an acknowledgement on its way to a sender says now: the application, the stream, and
-    /// the segment.
+    /// Reads an acknowledgement on its way to a sender: the application, the stream, and the
+    /// segment.
     pub(super) fn read(&self, bytes: &[u8]) -> (usize, u32, Segment) {
         let tcp = TcpPacket::read(bytes).expect("what was written here is TCP, and stays so");
         let (app, flow_number) = self.place_of(&tcp.flow());
         let highest = self.highest.get(&(app, flow_number)).copied().unwrap_or_default();
         let (ts, echo) = tcp.timestamps().unwrap_or_default();
         let is_syn = tcp.flags().any(TcpFlags::SYN);
-        // Acknowledgements carry the sequence numbers of the empty direction, data the others'.
+        // Acknowledgements carry sequence numbers of the empty direction, data those of the other.
         let is_data = tcp.payload_bytes() > 0 || (is_syn && !tcp.flags().any(TcpFlags::ACK));
         let (data, empty) = ((DATA_START, highest), (EMPTY_START, 0));
         let (own, other) = if is_data { (data, empty) } else { (empty, data) };

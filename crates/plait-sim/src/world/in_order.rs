@@ -1,5 +1,5 @@
-//! In-order delivery at a client, as PDCP has it for split bearers: one timer, t-Reordering
-//! (3GPP TS 38.323 section 5.2.2.2; ALGORITHMS section 6).
+//! In-order delivery at a client, as in PDCP for split bearers: one timer, t-Reordering (3GPP TS
+//! 38.323 section 5.2.2.2; ALGORITHMS section 6).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) struct InOrder {
     deliver: u64,
     /// The number after the highest that arrived (RX_NEXT).
     next: u64,
-    /// What arrived beyond a gap.
+    /// Packets that arrived beyond a gap.
     waiting: BTreeMap<u64, Packet>,
     /// The timer, and the number after the highest that had arrived when it started (RX_REORD).
     timer: Option<(Instant, u64)>,
@@ -41,7 +41,7 @@ impl InOrder {
         self.next_sent - 1
     }
 
-    /// A packet arrived. What it brings into order goes to `out`; one that was given up is
+    /// A packet arrived. Packets that are now in order go to `out`; one that was given up is
     /// discarded.
     pub(super) fn arrive(
         &mut self,
@@ -67,7 +67,7 @@ impl InOrder {
         self.timer.map(|(at, _)| at)
     }
 
-    /// Gives up what is missing below the number that the timer was started for.
+    /// Gives up missing packets below the number that the timer was started for.
     pub(super) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<Packet>) {
         let Some((_, reorder)) = self.timer.filter(|(at, _)| *at <= now) else { return };
         self.timer = None;
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Lets a packet arrive, and gives the numbers that come out.
+    /// Lets a packet arrive, and returns the numbers that come out.
     fn arrive(order: &mut InOrder, millis: u64, number: u32) -> Vec<u32> {
         let mut out = Vec::new();
         order.arrive(at(millis), number.into(), packet(number), &mut out);

@@ -1,4 +1,4 @@
-//! From a scenario's words about a link to the link model's.
+//! Converts a scenario's link settings to the link model's.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::error::WorldError;
 use crate::link::{Link, LinkConfig, Loss, Outages, Service};
 use crate::scenario::link::{Capacity, DirectionSpec, LossSpec};
 
-/// An empty link of one direction's kind, as it is before its scenario starts. A trace begins with
-/// the world, which is before the scenario: the gateways speak first.
+/// An empty link for one direction, as before its scenario starts. A trace begins with the world,
+/// before the scenario: the gateways connect first.
 pub fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
     let loss = match spec.loss {
         LossSpec::Bernoulli(ratio) => Loss::Bernoulli(ratio),
@@ -36,15 +36,15 @@ pub fn link<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
     link
 }
 
-/// What a link does in the course of a scenario: outages and steps of its rate.
+/// A link's timeline during a scenario: outages and rate steps.
 #[derive(Debug)]
-pub struct Course {
+pub struct LinkSchedule {
     outages: Outages,
     service: Option<Service>,
 }
 
-impl Course {
-    /// The course of a scenario that starts at `zero`. `name` is the link's, for the error.
+impl LinkSchedule {
+    /// The schedule of a scenario that starts at `zero`. `name` is the link's, for the error.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Course {
         Ok(Self { outages, service })
     }
 
-    /// Lets a link take it from `now` on.
+    /// Applies it to a link from `now` on.
     pub fn begin<P>(self, now: Instant, link: &mut Link<P>) {
         link.set_outages(now, self.outages);
         if let Some(service) = self.service {

@@ -1,12 +1,12 @@
-//! The links between customer and provider, and what travels on them.
+//! The links between customer and provider, and their traffic.
 
 use plait_proto::steer::Probe;
 use plait_proto::time::Instant;
 use plait_proto::units::Rate;
 
-use super::course::Course;
 use super::link_config;
 use super::queue::{Alarm, Event};
+use super::timeline::Timeline;
 use crate::error::WorldError;
 use crate::link::{Link, LinkConfig, LinkCounters, Loss, Verdict};
 use crate::packet::Packet;
@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 const DATAGRAM_HEADERS_BYTES: u64 = 28;
 /// An ICMP echo as `ping` sends it: 56 bytes of content.
 const PROBE_BYTES: u64 = 84;
-/// Buffers kept for later.
+/// Buffers kept for reuse.
 const SPARE_BUFFERS_MAX: usize = 1024;
 
 /// A direction of travel.
@@ -39,9 +39,9 @@ impl Way {
 pub(super) enum Load {
     /// A datagram between the gateways.
     Datagram(Vec<u8>),
-    /// A packet beside the bond.
+    /// A packet outside the bond.
     Plain(Packet),
-    /// The same for a client of a steering node that puts packets in order, with its number.
+    /// The same for a steering node's client that reorders packets, with its number.
     Numbered(Packet, u16, u64),
     /// A steering node's probe, or its answer.
     Probe(Probe),
@@ -60,17 +60,17 @@ impl Load {
 
 #[derive(Debug)]
 struct Cargo {
-    /// The link that it takes between the customer and the provider or a shared link.
+    /// The link that it uses between the customer and the provider or a shared link.
     link: usize,
     load: Load,
 }
 
-/// What one direction of a link has done, seen from outside.
+/// Bytes that one direction of a link has carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Carried {
     /// Bytes of the bond's datagrams that came out.
     pub bond_bytes: u64,
-    /// Bytes of packets beside the bond that came out.
+    /// Bytes of packets outside the bond that came out.
     pub plain_bytes: u64,
 }
 
@@ -119,26 +119,26 @@ impl Network {
     /// Sends a copy of a datagram of the gateways over a link.
     pub(super) fn send_datagram(
         &mut self,
-        course: &mut Course,
+        timeline: &mut Timeline,
         link: usize,
         way: Way,
         datagram: &[u8],
     ) {
         let mut buffer = self.buffer();
         buffer.extend_from_slice(datagram);
-        self.send(course, link, way, Load::Datagram(buffer));
+        self.send(timeline, link, way, Load::Datagram(buffer));
     }
 
     /// Sends a load over a link, and over the link behind it if there is one.
-    pub(super) fn send(&mut self, course: &mut Course, link: usize, way: Way, load: Load) {
+    pub(super) fn send(&mut self, timeline: &mut Timeline, link: usize, way: Way, load: Load) {
         let first = match (way, self.through[link]) {
             (Way::Down, Some(through)) => through,
             _ => link,
         };
-        self.enter(course, index(first, way), Cargo { link, load });
+        self.enter(timeline, index(first, way), Cargo { link, load });
     }
 
-    /// Takes back the buffer of a datagram that has arrived.
+    /// Reuses the buffer of a datagram that has arrived.
     pub(super) fn reuse(&mut self, mut buffer: Vec<u8>) {
         if self.spare.len() < SPARE_BUFFERS_MAX {
             buffer.clear();
@@ -151,17 +151,17 @@ impl Network {
         self.directions[direction].alarm.rings(at)
     }
 
-    /// The next load that has arrived over this direction, and the link that it took; loads that
-    /// have another link before them go there. To be called until it gives `None`.
+    /// The next load that has arrived over this direction, and its link; loads with another link
+    /// ahead go there. Call it until it returns `None`.
     pub(super) fn poll(
         &mut self,
-        course: &mut Course,
+        timeline: &mut Timeline,
         direction: usize,
     ) -> Option<(usize, Way, Load)> {
         loop {
             let this = &mut self.directions[direction];
-            let Some(cargo) = this.link.poll(course.now) else {
-                this.alarm.set(this.link.next_event(), Event::Link(direction), &mut course.queue);
+            let Some(cargo) = this.link.poll(timeline.now) else {
+                this.alarm.set(this.link.next_event(), Event::Link(direction), &mut timeline.queue);
                 return None;
             };
             let carried = match &cargo.load {
@@ -179,23 +179,23 @@ impl Network {
                 _ => None,
             };
             match next {
-                Some(link) => self.enter(course, index(link, way), cargo),
+                Some(link) => self.enter(timeline, index(link, way), cargo),
                 None => return Some((cargo.link, way, cargo.load)),
             }
         }
     }
 
-    /// Lets the links begin what a scenario has that starts at `zero`.
+    /// Starts the links' timelines of a scenario that starts at `zero`.
     pub(super) fn begin(&mut self, scenario: &Scenario, zero: Instant) -> Result<(), WorldError> {
         let specs = scenario.links.iter();
         let specs = specs.flat_map(|(name, spec)| [(name, &spec.down), (name, &spec.up)]);
         for (this, (name, spec)) in self.directions.iter_mut().zip(specs) {
-            link_config::Course::new(name, spec, zero)?.begin(zero, &mut this.link);
+            link_config::LinkSchedule::new(name, spec, zero)?.begin(zero, &mut this.link);
         }
         Ok(())
     }
 
-    /// From now on a link loses each packet with this probability, either way.
+    /// From now on a link loses each packet with this probability, in both directions.
     pub(super) fn lose(&mut self, now: Instant, link: usize, share: Ratio) {
         for way in Way::BOTH {
             let link = &mut self.directions[index(link, way)].link;
@@ -204,7 +204,7 @@ impl Network {
         }
     }
 
-    /// What a direction of a link has carried, has counted, and holds.
+    /// Traffic, counters and queue of one direction of a link.
     pub(super) fn observe(&self, link: usize, way: Way) -> LinkView {
         let this = &self.directions[index(link, way)];
         LinkView {
@@ -215,22 +215,22 @@ impl Network {
         }
     }
 
-    fn enter(&mut self, course: &mut Course, direction: usize, cargo: Cargo) {
+    fn enter(&mut self, timeline: &mut Timeline, direction: usize, cargo: Cargo) {
         let this = &mut self.directions[direction];
         let bytes = cargo.load.bytes();
-        let verdict = this.link.send(course.now, bytes, cargo);
+        let verdict = this.link.send(timeline.now, bytes, cargo);
         let taken = u64::from(verdict == Verdict::Accepted);
-        course.trace.note(course.now, [direction as u64, bytes, taken]);
-        this.alarm.set(this.link.next_event(), Event::Link(direction), &mut course.queue);
+        timeline.trace.note(timeline.now, [direction as u64, bytes, taken]);
+        this.alarm.set(this.link.next_event(), Event::Link(direction), &mut timeline.queue);
     }
 }
 
 /// One direction of a link, seen from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
-    /// What came out, by whose it was.
+    /// Bytes that came out, by owner.
     pub carried: Carried,
-    /// What the link has done.
+    /// The link's counters.
     pub counters: LinkCounters,
     /// Bytes that wait for the transmitter.
     pub queue_bytes: u64,

@@ -1,27 +1,26 @@
-//! What happens next: events by time, and by the order in which they were put in among equals.
+//! The event queue: sorted by time, equal times by order of insertion.
 
 use plait_proto::time::Instant;
 
-/// What is to happen. Indices are those of the world's lists.
+/// An event. Indices are those of the world's lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// One direction of a link has something to give, or thinks so.
+    /// One direction of a link may have output.
     Link(usize),
-    /// One way of the wire between provider and server has something to give.
+    /// One direction of the wire between provider and server has output.
     ServerWire(usize),
     /// A gateway's timer.
     Gateway(usize),
     /// An application's timer.
     App(usize),
-    /// A timer of a steering node, of DIDA beside a bond, or of a client that puts packets in
-    /// order.
+    /// A timer of a steering node, of DIDA beside a bond, or of a client that reorders packets.
     Steering(usize),
-    /// Something of the scenario's own happens.
+    /// An event of the scenario.
     Scenario(usize),
 }
 
-/// An event's turn: its time, how many turns had been given out before, and the event, in one
-/// number from high bits to low, so that one comparison tells which of two comes first.
+/// An event's place in the queue: its time, a running count, and the event, in one number from high
+/// bits to low, so that one comparison orders two of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Turn(u128);
 
@@ -64,8 +63,8 @@ impl Turn {
 /// Events that have not happened yet.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    /// The next one last. There are a few for each link and application: to move some of them up is
-    /// less work than to keep a heap.
+    /// Sorted, the next one last. There are only a few per link and application: moving some of
+    /// them is less work than maintaining a heap.
     turns: Vec<Turn>,
     inserted: u64,
 }
@@ -85,15 +84,15 @@ impl EventQueue {
     }
 }
 
-/// When the owner of a timer is next in the queue. A timer that moves to a later time keeps its
-/// place, and moves on when that comes: most timers are put off many times before they fire.
+/// When a timer's owner is next in the queue. A timer moved to a later time keeps its entry, which
+/// is moved when it comes up: most timers are postponed many times before they fire.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Alarm {
     queued_at: Option<Instant>,
 }
 
 impl Alarm {
-    /// Queues `event` for `at`, unless it stands there earlier already.
+    /// Queues `event` for `at`, unless it is already queued earlier.
     pub(super) fn set(&mut self, at: Option<Instant>, event: Event, queue: &mut EventQueue) {
         let Some(at) = at else { return };
         if self.queued_at.is_none_or(|queued_at| at < queued_at) {

@@ -1,5 +1,5 @@
-//! The steering node at the provider's end of some links, and DIDA beside a bond's egress: the core
-//! as it is, between hosts that know nothing of it.
+//! The steering node at the provider's end of some links, and DIDA beside a bond's egress: the
+//! unmodified core, between hosts that do not know of it.
 
 use plait_proto::dida::{self, Dida, DidaStats};
 use plait_proto::steer::{
@@ -16,7 +16,7 @@ use crate::packet::Packet;
 use crate::prng::Prng;
 use crate::scenario::{Scenario, SteerSpec};
 
-/// The node's timer, among the events of steering; then DIDA's beside a bond; then a client's each.
+/// The node's timer among the steering events; then DIDA's beside a bond; then one for each client.
 const NODE: usize = 0;
 const BOND_DIDA: usize = 1;
 const CLIENTS: usize = 2;
@@ -25,9 +25,9 @@ const CLIENTS: usize = 2;
 #[derive(Debug)]
 pub(super) struct Steering {
     node: Node,
-    /// Attachments, as numbers of the network; the first is the primary.
+    /// Attachments, as link numbers of the network; the first is the primary.
     links: Vec<usize>,
-    /// For each client, if they put packets in order.
+    /// One for each client, if clients reorder packets.
     orders: Vec<(InOrder, Alarm)>,
     alarm: Alarm,
 }
@@ -74,11 +74,11 @@ fn client(scenario: &Scenario, spec: &SteerSpec, client: u16) -> ClientConfig {
     }
 }
 
-/// What may hold acknowledgements on their way to the server.
+/// A node that may hold acknowledgements on their way to the server.
 trait Holder {
-    /// Whether a packet of a client goes on at once.
+    /// Handles a client's packet; says whether it is forwarded at once.
     fn handle_upstream(&mut self, now: Instant, packet: &mut [u8]) -> bool;
-    /// The next packet that was held and goes on, before the one in hand.
+    /// The next held packet to forward, before the current one.
     fn poll_transmit(&mut self) -> Option<Vec<u8>>;
 }
 
@@ -118,14 +118,14 @@ impl BondDida {
 impl World {
     /// DIDA's counters; `None` where there is none.
     pub(crate) fn dida(&self) -> Option<DidaStats> {
-        let now = self.course.now;
+        let now = self.timeline.now;
         let steering = self.steering.as_ref().and_then(|it| it.node.status(now).dida);
         steering.or_else(|| self.bond_dida.as_ref().map(|bond| bond.dida.stats()))
     }
 
     /// A packet for a client reaches the steering node.
     pub(super) fn steer(&mut self, packet: Packet) {
-        let now = self.course.now;
+        let now = self.timeline.now;
         let segment = self.slots[packet.app].app.segment(&packet);
         let mut bytes = self.headers.write(&packet, segment.as_ref());
         let Some(steering) = &mut self.steering else { return };
@@ -139,15 +139,15 @@ impl World {
             None => Load::Plain(packet),
         };
         let link = steering.links[usize::from(attachment.attachment)];
-        self.network.send(&mut self.course, link, Way::Down, load);
+        self.network.send(&mut self.timeline, link, Way::Down, load);
         self.unsettled = true;
     }
 
-    /// The way up stays on the primary.
+    /// Uplink packets stay on the primary.
     pub(super) fn send_up_primary(&mut self, packet: Packet) {
         let primary = self.steering.as_ref().map(|steering| steering.links[0]);
         let link = primary.expect("a checked scenario steers only if it has a node");
-        self.network.send(&mut self.course, link, Way::Up, Load::Plain(packet));
+        self.network.send(&mut self.timeline, link, Way::Up, Load::Plain(packet));
     }
 
     /// A packet for a client passes DIDA on its way into the bond.
@@ -155,13 +155,13 @@ impl World {
         let Some(bond) = &mut self.bond_dida else { return };
         let segment = self.slots[packet.app].app.segment(packet);
         let bytes = self.headers.write(packet, segment.as_ref());
-        bond.dida.handle_downstream(self.course.now, &bytes);
+        bond.dida.handle_downstream(self.timeline.now, &bytes);
         self.unsettled = true;
     }
 
-    /// A packet of a client has come to the provider's end; what goes on to the server.
+    /// A client's packet reaches the provider's end, and is forwarded to the server unless held.
     pub(super) fn pass_upstream(&mut self, packet: Packet) {
-        let now = self.course.now;
+        let now = self.timeline.now;
         let holder: Option<&mut dyn Holder> = match self.slots[packet.app].carrier {
             Carrier::Steer => self.steering.as_mut().map(|it| &mut it.node as &mut dyn Holder),
             Carrier::Bond => self.bond_dida.as_mut().map(|it| &mut it.dida as &mut dyn Holder),
@@ -173,7 +173,7 @@ impl World {
         let goes_on = holder.handle_upstream(now, &mut bytes);
         let released: Vec<_> = core::iter::from_fn(|| holder.poll_transmit()).collect();
         released.iter().for_each(|bytes| self.restore(bytes));
-        // A connection that is no more has no segments: what is still on its way is as UDP is.
+        // A closed connection has no segments: its packets in flight are treated like UDP.
         if goes_on && segment.is_some() {
             self.restore(&bytes);
         } else if goes_on {
@@ -182,17 +182,17 @@ impl World {
         self.unsettled = true;
     }
 
-    /// Sends on what stands in the bytes, which may be another acknowledgement than once left.
+    /// Forwards the segment in these bytes, which may have been changed since it was sent.
     fn restore(&mut self, bytes: &[u8]) {
         let (app, stream, segment) = self.headers.read(bytes);
-        let now = self.course.now;
+        let now = self.timeline.now;
         let packet = self.slots[app].app.replace(now, stream, segment);
         if let Some(packet) = packet {
             self.cross_server_wire(packet_of(&packet, bytes));
         }
     }
 
-    /// Takes out what a steering node, or DIDA beside a bond, has to send unasked.
+    /// Takes out packets that a steering node, or DIDA beside a bond, sends on its own.
     pub(super) fn drain_steering(&mut self) {
         if !core::mem::take(&mut self.unsettled) {
             return;
@@ -210,13 +210,13 @@ impl World {
         for probe in probes {
             let Some(steering) = &self.steering else { return };
             let link = steering.links[usize::from(probe.attachment.attachment)];
-            self.network.send(&mut self.course, link, Way::Down, Load::Probe(probe));
+            self.network.send(&mut self.timeline, link, Way::Down, Load::Probe(probe));
         }
         self.set_steering_alarms();
     }
 
     fn set_steering_alarms(&mut self) {
-        let queue = &mut self.course.queue;
+        let queue = &mut self.timeline.queue;
         if let Some(bond) = &mut self.bond_dida {
             bond.alarm.set(bond.dida.poll_timeout(), Event::Steering(BOND_DIDA), queue);
         }
@@ -228,9 +228,9 @@ impl World {
         }
     }
 
-    /// Does what is due at an event of steering that was queued for `at`.
+    /// Handles a steering event that was queued for `at`.
     pub(super) fn ring_steering(&mut self, at: Instant, event: usize) {
-        let now = self.course.now;
+        let now = self.timeline.now;
         if event == BOND_DIDA {
             if let Some(bond) = &mut self.bond_dida
                 && bond.alarm.rings(at)
@@ -256,7 +256,7 @@ impl World {
     pub(super) fn put_in_order(&mut self, packet: Packet, client: u16, number: u64) {
         if let Some(steering) = &mut self.steering {
             let (order, _) = &mut steering.orders[usize::from(client)];
-            order.arrive(self.course.now, number, packet, &mut self.delivered);
+            order.arrive(self.timeline.now, number, packet, &mut self.delivered);
             self.unsettled = true;
         }
     }
@@ -265,14 +265,14 @@ impl World {
     /// back.
     pub(super) fn take_probe(&mut self, probe: Probe, link: usize, way: Way) {
         if way == Way::Down {
-            self.network.send(&mut self.course, link, Way::Up, Load::Probe(probe));
+            self.network.send(&mut self.timeline, link, Way::Up, Load::Probe(probe));
         } else if let Some(steering) = &mut self.steering {
-            steering.node.handle_probe_reply(self.course.now, probe.attachment, probe.number);
+            steering.node.handle_probe_reply(self.timeline.now, probe.attachment, probe.number);
             self.unsettled = true;
         }
     }
 
-    /// Headers as they stand on the wire, for whoever reads them on the way.
+    /// The writer of wire headers, for nodes that read them on the way.
     pub(super) fn steering_parts(
         scenario: &Scenario,
         prng: &mut Prng,

@@ -191,7 +191,7 @@ fn tcp_over_a_link() {
 #[test]
 fn shared_bottleneck() {
     let settings = ["duration_s=12", "warmup_s=4"];
-    let experiment = repository("harm/shared-bottleneck.toml", &settings);
+    let experiment = repository("shared/shared-bottleneck.toml", &settings);
     let metrics = [
         "goal_1_percent",
         "goal_2_percent",

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::bounds::Bounds;
 
-/// What `read` leaves wrong in a file, one line for each error and one for its help.
+/// The errors of reading a file with `read`: one line for each error and one for its help.
 fn told(text: &str, read: impl FnOnce(&mut Section<'_>)) -> String {
     let file = Path::new("x.toml");
     let table = crate::tree::parse(file, text).unwrap();

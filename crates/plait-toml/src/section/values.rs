@@ -48,7 +48,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A text that `read` understands; what it refuses is noted.
+    /// A text that `read` parses; a refusal is noted.
     pub fn parsed<T>(
         &mut self,
         key: &'static str,
@@ -58,7 +58,7 @@ impl<'a> Section<'a> {
         read(&text).map_err(|problem| self.problem(key, problem)).ok()
     }
 
-    /// Texts that `read` understands, each with its place; what it refuses is noted.
+    /// Texts that `read` parses, each with its place; refusals are noted.
     pub fn parsed_texts<T>(
         &mut self,
         key: &'static str,

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Value;
 
-/// Units, decimal ones as contracts have them.
+/// Units, decimal as in contracts.
 const UNITS: [(&str, u64); 8] = [
     ("B", 1),
     ("kB", 1000),
@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 8] = [
     ("GiB", 1 << 30),
     ("TiB", 1 << 40),
 ];
-/// 1 MB, which a bond's own upkeep spends in a day.
+/// 1 MB: a bond's own control traffic in a day.
 const BYTES_MIN: u64 = 1_000_000;
 /// 1 PB.
 const BYTES_MAX: u64 = 1_000_000_000_000_000;
@@ -59,7 +59,7 @@ impl Form for Amount {
 ///
 /// # Errors
 ///
-/// It is no amount, or out of range.
+/// It is not an amount, or is out of range.
 pub fn parse(text: &str) -> Result<u64, Problem> {
     let malformed = || {
         let units = UNITS.map(|(name, _)| name).join(", ");

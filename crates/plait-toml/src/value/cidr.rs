@@ -17,7 +17,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Reads `10.0.0.1/24`; a bare address stands for itself alone.
+    /// Reads `10.0.0.1/24`; a bare address has the full prefix length.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -32,11 +32,11 @@ impl Cidr {
         Some(Self { address, length })
     }
 
-    /// A prefix of inner addresses; a bare address stands for itself alone.
+    /// A prefix of inner addresses; a bare address has the full prefix length.
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// It is not one.
     pub fn prefix(text: &str) -> Result<Self, Problem> {
         Self::parse(text).ok_or_else(|| Self::no_prefix(text))
     }
@@ -46,11 +46,11 @@ impl Cidr {
         Problem::new(format!("\"{text}\" is not an IP address with a prefix length"), help)
     }
 
-    /// An address that a device can have with its prefix length, both written out.
+    /// An address that a device can have, with an explicit prefix length.
     ///
     /// # Errors
     ///
-    /// It is none, or no device can have it.
+    /// It is not one, or no device can have it.
     pub fn of_device(text: &str) -> Result<Self, Problem> {
         let written_out = Self::parse(text).filter(|_| text.contains('/'));
         let value = written_out.ok_or_else(|| Self::no_prefix(text))?;
@@ -70,7 +70,7 @@ impl Cidr {
     }
 
     /// Whether the address stands for one host: it is neither the network's first nor, in IPv4, its
-    /// last, which are for all (RFC 919 §7).
+    /// last, which address all hosts (RFC 919 §7).
     pub fn is_host(self) -> bool {
         let IpAddr::V4(address) = self.address else { return self.network() != self };
         let hosts = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub enum Endpoint {
     /// An address and a port.
     Address(SocketAddr),
-    /// A host name and a port; what it stands for may change.
+    /// A host name and a port; its addresses may change.
     Name(String, u16),
 }
 
@@ -48,7 +48,7 @@ impl Endpoint {
         Ok(Self::Name(host.to_owned(), port))
     }
 
-    /// The host name and the port, when it is no address.
+    /// The host name and the port; `None` for an address.
     pub fn name(&self) -> Option<(&str, u16)> {
         match self {
             Self::Address(_) => None,

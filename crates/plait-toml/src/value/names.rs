@@ -8,9 +8,9 @@ use crate::problem::Problem;
 const NAME_BYTES_MAX: usize = LinkConfig::NAME_BYTES_MAX;
 /// Longest name of a client or an attachment, in bytes: a column of `plait status`.
 const LABEL_BYTES_MAX: usize = 32;
-/// What [`path`] and [`device`] take, for the guide.
+/// Range of [`path`] and [`device`], for the guide.
 pub const NAME_RANGE: &str = "15 bytes at most";
-/// What [`label`] takes, for the guide.
+/// Range of [`label`], for the guide.
 pub const LABEL_RANGE: &str = "32 bytes at most";
 
 /// A path's name.
@@ -31,7 +31,7 @@ fn within(text: &str, bytes_max: usize) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// A client's or an attachment's name. Names stand in comments of a script that others run.
+/// A client's or an attachment's name. Names appear in comments of a script that others run.
 ///
 /// # Errors
 ///
@@ -46,11 +46,11 @@ pub fn label(text: &str) -> Result<String, Problem> {
     within(text, LABEL_BYTES_MAX)
 }
 
-/// A name as `useradd` takes it.
+/// A name that `useradd` accepts.
 ///
 /// # Errors
 ///
-/// It is none.
+/// It is not one.
 pub fn user(text: &str) -> Result<String, Problem> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.is_empty() || text.len() > 32 || text.starts_with('-') || !text.chars().all(allowed) {
@@ -60,8 +60,8 @@ pub fn user(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// A name that a new device can have. A colon is for the labels of addresses, and two names for
-/// what the sysctls of all devices are called (`/proc/sys/net/ipv4/conf/all`).
+/// A name that a new device can have. A colon is reserved for address labels, and two names for the
+/// sysctls of all devices (`/proc/sys/net/ipv4/conf/all`).
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where inner addresses are hidden.
+//! Where inner addresses are translated.
 
 use super::names::interface;
 use crate::form::Form;
@@ -6,15 +6,15 @@ use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Value;
 
-/// Whether inner addresses are hidden behind the host's own, and where.
+/// Whether inner addresses are translated to the host's own (NAT), and where.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Nat {
     /// Nowhere.
     #[default]
     Off,
-    /// On whatever leaves by another interface than the TUN device.
+    /// On packets that leave by any interface but the TUN device.
     Everywhere,
-    /// On what leaves by one of these interfaces; never empty.
+    /// On packets that leave by one of these interfaces; never empty.
     Interfaces(Vec<String>),
 }
 

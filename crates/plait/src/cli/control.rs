@@ -1,4 +1,4 @@
-//! The way to a running gateway: its control socket, and what it answers there.
+//! Talks to a running gateway over its control socket, and reads its answers.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -19,9 +19,9 @@ use crate::measure::Command;
 use crate::steer::Report;
 use crate::steer::config::SteerConfig;
 
-/// What to do about a gateway that does not understand.
+/// Help for a gateway that does not understand the request.
 const RESTART: &str = "it may be another version of plait: compare `plait --version`, restart it";
-/// How long the gateway may take for its answer.
+/// How long the gateway may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Which gateway is meant.
@@ -36,7 +36,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Path of the control socket; whether anyone listens there is another question.
+    /// Path of the control socket; does not check whether anyone listens there.
     pub(super) fn socket(&self) -> anyhow::Result<PathBuf> {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
@@ -54,14 +54,14 @@ impl Target {
 
 /// The gateway's answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct StatusAnswer {
     /// Name of the TUN device.
     pub tun: String,
     /// Seconds since the gateway started.
     pub uptime_s: u64,
     #[serde(flatten)]
     pub endpoint: EndpointStatus,
-    /// Peers that the gateway looks for.
+    /// Peers that the gateway tries to reach.
     #[serde(default)]
     pub contacts: Vec<ContactStatus>,
     /// Each configured path's link.
@@ -78,8 +78,8 @@ pub(super) struct Answer {
     pub measurements: Vec<MeasurementStatus>,
 }
 
-impl Answer {
-    /// Reads what the gateway behind `socket` said.
+impl StatusAnswer {
+    /// Parses the answer of the gateway behind `socket`.
     pub(super) fn parse(text: &str, socket: &Path) -> Result<Self, Advised> {
         if Report::is_in(text) {
             let message = format!("a steering node answers behind {}", socket.display());
@@ -88,7 +88,7 @@ impl Answer {
         understand(text, socket)
     }
 
-    /// What is known of how a peer is looked for.
+    /// How the gateway tries to reach a peer.
     pub(super) fn contact(&self, peer: &PeerStatus) -> Option<&ContactStatus> {
         self.contacts.iter().find(|contact| contact.public_key == peer.public_key)
     }
@@ -99,7 +99,7 @@ impl Answer {
     }
 }
 
-/// Reads what the steering node behind `socket` said.
+/// Parses the answer of the steering node behind `socket`.
 pub(super) fn report(text: &str, socket: &Path) -> Result<Report, Advised> {
     understand(text, socket)
 }
@@ -142,12 +142,12 @@ pub(super) fn ask(socket: &Path) -> io::Result<String> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Obeyed {
     error: Option<String>,
-    /// Where the peer of a measurement may be found.
+    /// Addresses at which a measurement's peer may answer.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
 }
 
-/// Has the gateway carry out a command.
+/// Makes the gateway carry out a command.
 pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advised> {
     let text = exchange(socket, &command.to_string()).map_err(|cause| explain(socket, cause))?;
     let obeyed: Obeyed = serde_json::from_str(&text).map_err(|cause| {
@@ -162,10 +162,10 @@ pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advise
     Err(Advised::new(format!("the gateway refuses: {error}"), help))
 }
 
-/// Has the gateway or steering node read its configuration again.
+/// Makes the gateway or steering node read its configuration again.
 ///
 /// # Errors
-/// It cannot be reached, or the configuration is wrong: the old one stays then.
+/// It cannot be reached, or the configuration is wrong; then the old one stays.
 pub(super) fn reload(socket: &Path) -> Result<(), Advised> {
     let text = exchange(socket, "reload").map_err(|cause| explain(socket, cause))?;
     let obeyed: Obeyed = understand(&text, socket)?;
@@ -196,13 +196,13 @@ fn exchange(socket: &Path, request: &str) -> io::Result<String> {
         _ => cause,
     })?;
     if text.trim_end().is_empty() {
-        // It ended between the question and the answer.
+        // The gateway ended between request and answer.
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it hung up without an answer"));
     }
     Ok(text)
 }
 
-/// What a failed [`ask`] means, and what to do.
+/// Explains a failed [`ask`], and says what to do.
 pub(super) fn explain(socket: &Path, cause: io::Error) -> Advised {
     let help = match cause.kind() {
         io::ErrorKind::PermissionDenied => "run this as root, or as the gateway's user",

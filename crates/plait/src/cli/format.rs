@@ -1,4 +1,4 @@
-//! Figures as people read them, the same in every command.
+//! Formats figures for people, the same way in every command.
 
 use plait_proto::stats::{PathStatus, PeerStatus};
 
@@ -9,7 +9,7 @@ pub(super) fn milliseconds(us: Option<u64>) -> String {
     us.map_or_else(|| "-".into(), |us| format!("{}.{}", us / 1000, us % 1000 / 100))
 }
 
-/// Decimal units, as rates have them.
+/// Bytes in decimal units, like rates.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [(u64, &str); 4] =
         [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
@@ -36,8 +36,8 @@ pub(super) fn percent(ratio: f64) -> String {
     format!("{:.1}", ratio * 100.0)
 }
 
-/// What a table has no column for, most important first: the remote address, the MTU, what the
-/// operator said of the path, how far it lags, what was rescued from it.
+/// Details that have no column in the table, most important first: the remote address, the MTU, the
+/// operator's settings, how far it lags, packets rescued from it.
 pub(super) fn path_traits(path: &PathStatus) -> Vec<String> {
     let mut traits = vec![format!("to {}", path.remote)];
     traits.extend(path.mtu_bytes.map(|mtu| format!("mtu {mtu}")));
@@ -52,8 +52,7 @@ pub(super) fn path_traits(path: &PathStatus) -> Vec<String> {
     traits
 }
 
-/// What there is to say of a peer that does not answer, and of names that do not resolve: a line
-/// each.
+/// Explains why a peer does not answer and which names do not resolve: a line each.
 pub(super) fn contact_lines(peer: &PeerStatus, contact: Option<&ContactStatus>) -> Vec<String> {
     let is_up = peer.state == "up";
     let mut lines = Vec::new();

@@ -34,7 +34,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    // Without it the key is as good, and only a crash at this moment would tell it.
+    // A failure does not weaken the key; only a crash at this moment would reveal it.
     let _ = plait_net::rights::keep_memory_private();
     let private_key = random_key()?;
     warn_when_exposed();
@@ -67,7 +67,7 @@ fn random_key() -> anyhow::Result<PrivateKey> {
     Ok(PrivateKey::from_bytes(*key))
 }
 
-/// Warns when the key is about to land where others can read it.
+/// Warns when the key is about to be written where others can read it.
 fn warn_when_exposed() {
     let stdout = io::stdout();
     if stdout.is_terminal() {

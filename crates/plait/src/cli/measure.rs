@@ -1,13 +1,13 @@
-//! `plait measure`: 003's method on the user's own links.
+//! `plait measure`: the method of paper 003 on the user's own links.
 //!
-//! - [`plan`]: what is done in which order, and what it may cost; [`course`]: its execution
+//! - [`plan`]: the steps in their order, and what they may cost; [`course`]: their execution
 //! - [`service`]: connections to the peer's measuring service
 //! - [`figures`]: ratio, benefit and bounds; [`advice`]: what they mean; [`report`]: the table and
 //!   the JSON document
 
 mod advice;
-mod course;
 mod figures;
+mod measurement;
 mod plan;
 mod report;
 mod service;
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 use plait_proto::stats::{PathState, PathStatus, PeerStatus};
 use plait_toml::gateway::Gateway;
 
-use self::course::{Course, Subject};
 use self::figures::DirectionFigures;
-use self::plan::{Direction, Plan};
+use self::measurement::{Measurement, Subject};
+use self::plan::{Direction, MeasurementPlan};
 use self::report::{Cost, Report};
 use self::service::Service;
 use super::Outcome;
-use super::control::{self, Answer, Target};
+use super::control::{self, StatusAnswer, Target};
 use super::format;
 use crate::advice::Advised;
 use crate::measure::{Command, FLOW_TIME_MAX};
@@ -122,13 +122,14 @@ fn amount(text: &str) -> Result<u64, String> {
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let socket = args.target.socket()?;
     let text = control::ask(&socket).map_err(|cause| control::explain(&socket, cause))?;
-    let answer = Answer::parse(&text, &socket)?;
+    let answer = StatusAnswer::parse(&text, &socket)?;
     let peer = choose_peer(&answer, args.peer.as_deref())?;
     let clean = args.clean.as_deref().map(read_clean).transpose()?;
     let bonded_by = bonded_paths(peer);
     let subjects = choose_paths(peer, &bonded_by, args)?;
     let flow_time = Duration::from_secs(args.seconds);
-    let plan = Plan::new(args.direction.list(), subjects.len(), flow_time, args.max_bytes);
+    let plan =
+        MeasurementPlan::new(args.direction.list(), subjects.len(), flow_time, args.max_bytes);
     announce(&answer, peer, &subjects, args, &plan);
     let metered = metered_paths(peer, &bonded_by, &subjects);
     if !metered.is_empty() && !args.yes && !is_confirmed(&metered, args.max_bytes)? {
@@ -148,13 +149,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Runs the plan; what it gives is not compared yet.
+/// Runs the plan; the results are not compared yet.
 fn measure(
     socket: &Path,
     peer: &str,
     paths: &[Subject],
     args: &Args,
-    plan: &Plan,
+    plan: &MeasurementPlan,
 ) -> anyhow::Result<Report> {
     let start = Instant::now();
     let seconds = u32::try_from(plan.duration().as_secs()).unwrap_or(u32::MAX);
@@ -162,8 +163,8 @@ fn measure(
     let addresses = args.to.map_or(begun.addresses.clone(), |address| vec![address]);
     let service = Service::open(&addresses, args.port, plan.duration())?;
     let (service, deadline) = (&service, start + plan.duration());
-    let course = Course { socket, peer, service, plan, paths, deadline };
-    let outcome = course.run(&mut tell)?;
+    let measurement = Measurement { socket, peer, service, plan, paths, deadline };
+    let outcome = measurement.run(&mut tell)?;
     Ok(Report {
         tun: String::new(),
         peer: peer.to_owned(),
@@ -175,7 +176,7 @@ fn measure(
     })
 }
 
-/// The own gateway knows of the measurement as long as the value lives.
+/// Registers the measurement with this host's gateway as long as the value lives.
 struct Begun<'a> {
     socket: &'a Path,
     peer: &'a str,
@@ -192,7 +193,7 @@ impl<'a> Begun<'a> {
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        // What is not ended is forgotten when its time is over.
+        // If this fails, the gateway forgets the measurement when its time is over.
         let _ = control::command(self.socket, &Command::End { peer: self.peer.to_owned() });
     }
 }
@@ -207,7 +208,10 @@ fn read_clean(file: &Path) -> anyhow::Result<Vec<DirectionFigures>> {
     Ok(report.directions)
 }
 
-fn choose_peer<'a>(answer: &'a Answer, wanted: Option<&str>) -> Result<&'a PeerStatus, Advised> {
+fn choose_peer<'a>(
+    answer: &'a StatusAnswer,
+    wanted: Option<&str>,
+) -> Result<&'a PeerStatus, Advised> {
     let named = |peer: &&PeerStatus| wanted.is_none_or(|key| peer.public_key.starts_with(key));
     let found: Vec<_> = answer.endpoint.peers.iter().filter(named).collect();
     let peer = match *found {
@@ -231,7 +235,7 @@ fn choose_peer<'a>(answer: &'a Answer, wanted: Option<&str>) -> Result<&'a PeerS
     Ok(peer)
 }
 
-/// The paths that a bond uses, as far as they work.
+/// The working paths that a bond uses.
 fn bonded_paths(peer: &PeerStatus) -> Vec<&PathStatus> {
     let works = |path: &&PathStatus| matches!(path.state, PathState::Up | PathState::Asleep);
     let (standby, in_use): (Vec<_>, Vec<_>) =
@@ -284,8 +288,14 @@ fn metered_paths<'a>(
     metered.map(|path| path.name.as_str()).collect()
 }
 
-/// Says first what will be done, and what it costs at most.
-fn announce(answer: &Answer, peer: &PeerStatus, paths: &[Subject], args: &Args, plan: &Plan) {
+/// Announces what will be done, and what it costs at most.
+fn announce(
+    answer: &StatusAnswer,
+    peer: &PeerStatus,
+    paths: &[Subject],
+    args: &Args,
+    plan: &MeasurementPlan,
+) {
     let names: Vec<_> = paths.iter().map(|path| path.name.as_str()).collect();
     let what = match names.len() {
         0 => "the bond".to_owned(),
@@ -329,9 +339,9 @@ fn is_confirmed(metered: &[&str], bytes_max: u64) -> anyhow::Result<bool> {
     Ok(matches!(reply.trim(), "y" | "Y" | "yes"))
 }
 
-/// Tells how far it is, apart from what is printed in the end.
+/// Reports progress on stderr, apart from the result.
 fn tell(text: &str) {
-    // A closed stderr leaves nobody to tell.
+    // With stderr closed there is no one to tell.
     let _ = writeln!(io::stderr(), "{text}");
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    // A key has 44 characters; what is longer is none, however it goes on.
+    // A key has 44 characters; longer input is not a key, whatever follows.
     const INPUT_BYTES_MAX: u64 = 1024;
     let mut text = Zeroizing::new(String::new());
     let read = io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);

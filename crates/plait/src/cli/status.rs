@@ -1,4 +1,4 @@
-//! `plait status`: what a running gateway or steering node says about itself.
+//! `plait status`: shows the state of a running gateway or steering node.
 
 mod node;
 mod render;
@@ -6,7 +6,7 @@ mod render;
 use std::io::{self, Write as _};
 
 use super::Outcome;
-use super::control::{self, Answer, Target};
+use super::control::{self, StatusAnswer, Target};
 use crate::output::Style;
 use crate::steer::Report;
 
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let report = control::report(&text, &socket)?;
         (node::text(&report, style), report.all_up())
     } else {
-        let answer = Answer::parse(&text, &socket)?;
+        let answer = StatusAnswer::parse(&text, &socket)?;
         (render::text(&answer, style), answer.all_up())
     };
     let mut stdout = io::stdout().lock();

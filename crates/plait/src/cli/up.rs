@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (file, line) = (config.file.display(), warning.line);
         log::warn!("{file}:{line}: {}: {} ({})", warning.option, warning.text, warning.help);
     }
-    // The daemon asks DNS itself.
+    // Names are left out: the daemon asks DNS itself.
     let peers = Peers::written_out(&config);
     for finding in machine::examine(&config, &peers, &mut Facts::gather()) {
         let message = format!("{}: {}", finding.subject, finding.text);
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Keeps what is about to be read, and made, from core dumps and other processes.
+/// Keeps the secrets about to be read and made from core dumps and other processes.
 pub(super) fn keep_memory_private() {
     if let Err(error) = plait_net::rights::keep_memory_private() {
         log::warn!("secrets may land in core dumps: {error}");

@@ -1,9 +1,9 @@
 //! `plait watch`: a running gateway, live.
 //!
-//! - [`model`]: what follows from two answers in a row; [`history`]: the last minute of a rate
+//! - [`model`]: rates from two answers in a row; [`history`]: the last minute of a rate
 //! - [`view`]: the screen's content as lines, with [`layout`] and [`glyphs`]; [`screen`]: terminal
 //!   and keys
-//! - [`report`]: status lines and JSON Lines where stdout is no terminal
+//! - [`report`]: status lines and JSON Lines where stdout is not a terminal
 
 mod glyphs;
 mod history;
@@ -26,7 +26,7 @@ use anyhow::Context as _;
 use self::glyphs::Look;
 use self::model::Model;
 use super::Outcome;
-use super::control::{self, Answer, Target};
+use super::control::{self, StatusAnswer, Target};
 use crate::output::Style;
 
 const AFTER_HELP: &str = "\
@@ -73,12 +73,12 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What one question gave.
+/// The result of one request.
 #[derive(Debug)]
 struct Tick {
-    /// Time of the answer since the start of watching.
+    /// Time of the answer, since the start of watching.
     at: Duration,
-    answer: Result<Box<Answer>, String>,
+    answer: Result<Box<StatusAnswer>, String>,
 }
 
 impl Tick {
@@ -117,7 +117,7 @@ fn is_live_screen(json: bool) -> bool {
     !json && !is_dumb && io::stdout().is_terminal()
 }
 
-/// The first question. Missing rights do not heal by waiting, so they end the program.
+/// The first request. Waiting does not help against missing rights, so they end the program.
 fn first_tick(socket: &Path, start: Instant) -> anyhow::Result<Tick> {
     match control::ask(socket) {
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
@@ -130,7 +130,7 @@ fn first_tick(socket: &Path, start: Instant) -> anyhow::Result<Tick> {
 fn tick(socket: &Path, start: Instant, asked: io::Result<String>) -> Tick {
     let answer = asked
         .map_err(|cause| control::explain(socket, cause))
-        .and_then(|text| Answer::parse(&text, socket))
+        .and_then(|text| StatusAnswer::parse(&text, socket))
         .map(Box::new)
         .map_err(|error| format!("{:#}", anyhow::Error::from(error)));
     Tick { at: start.elapsed(), answer }
@@ -150,7 +150,7 @@ fn keep_asking(
         if ticks.send(tick(socket, start, control::ask(socket))).is_err() {
             return;
         }
-        // A gateway slower than the interval is not asked twice at once.
+        // A gateway slower than the interval gets one request at a time.
         while due <= start.elapsed() {
             due += interval;
         }

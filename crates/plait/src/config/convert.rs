@@ -1,4 +1,4 @@
-//! From the file's words to the protocol's types.
+//! Converts the configuration to the protocol's types.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use plait_proto::config::{
 use super::{Config, Endpoint, PathConfig, Peer};
 
 impl Config {
-    /// The peers in the order of the file; `addresses_of` says what is known of an endpoint.
+    /// The peers in the order of the file; `addresses_of` gives the known addresses of an endpoint.
     pub(crate) fn peer_configs(
         &self,
         addresses_of: impl Fn(&Endpoint) -> Vec<SocketAddr>,
@@ -39,8 +39,8 @@ impl Config {
         self.paths.is_empty().then_some(link)
     }
 
-    /// What the endpoint is told at its start. `wall_clock_at_zero` is the time since the Unix
-    /// epoch at the daemon's instant zero.
+    /// The endpoint's configuration. `wall_clock_at_zero` is the time since the Unix epoch at the
+    /// daemon's instant zero.
     pub(crate) fn endpoint(
         &self,
         links: Vec<LinkConfig>,

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration beyond the form of its options, and what to do about it.
+//! Errors of a configuration beyond the form of its options, and what to do about them.
 
 use std::io;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ into_problem! {
     Conflict,
 }
 
-/// The name of an endpoint that stands for no address now.
+/// The name of an endpoint that does not resolve now.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot resolve \"{name}\": {cause}")]
 pub(crate) struct Unresolved {
@@ -111,7 +111,7 @@ pub(crate) enum Malformed {
     Length(usize),
 }
 
-/// Options that do not go together.
+/// Options that contradict each other.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Conflict {
     #[error("{prefix} belongs to the peer of line {other_line} too")]

@@ -19,9 +19,9 @@ pub(crate) struct Gateway {
     pub(crate) line: usize,
     /// This gateway's identity.
     pub(crate) private_key: PrivateKey,
-    /// The public half of it.
+    /// Its public key.
     pub(crate) public_key: PublicKey,
-    /// Where the private key was read.
+    /// The file that the private key was read from.
     pub(crate) private_key_file: Located<PathBuf>,
     /// UDP port on all addresses, for peers that call.
     pub(crate) listen_port: Option<Located<u16>>,
@@ -35,17 +35,18 @@ pub(crate) struct Gateway {
     pub(crate) routes: bool,
     /// Unix socket that answers `plait status`.
     pub(crate) control_socket: PathBuf,
-    /// What outlives the daemon: quotas, addresses, what is to be undone.
+    /// File for state kept across restarts: quotas, addresses, host changes to undo.
     pub(crate) state_file: PathBuf,
-    /// Whom the daemon becomes once all is set up.
+    /// The user that the daemon becomes once all is set up.
     pub(crate) user: Option<Located<String>>,
-    /// Whether the daemon puts files and system calls that it does not need out of its reach.
+    /// Whether the daemon enters a sandbox without the files and system calls that it does not
+    /// need.
     pub(crate) sandbox: bool,
-    /// Whether key files may be such as others can read or write.
+    /// Whether other users may be able to read or write key files.
     pub(crate) allow_open_key_files: bool,
     /// Whether the host is made to forward packets while the gateway runs.
     pub(crate) forward: bool,
-    /// Where inner addresses are hidden behind the host's own.
+    /// Where inner addresses are translated to the host's own.
     pub(crate) nat: Nat,
     /// Whether peers may measure the bond with this gateway, unless their section says otherwise.
     pub(crate) measure: bool,
@@ -60,8 +61,8 @@ pub(crate) struct PathConfig {
     pub(crate) line: usize,
     /// Name for status and logs, at most 15 bytes.
     pub(crate) name: String,
-    /// Interface that the path's socket is bound to; ends in `*` when it stands for every interface
-    /// whose name begins so.
+    /// Interface that the path's socket is bound to; with a final `*`, every interface whose name
+    /// begins so.
     pub(crate) interface: Option<Located<String>>,
     /// Local address that the path's socket is bound to.
     pub(crate) address: Option<Located<IpAddr>>,
@@ -71,7 +72,7 @@ pub(crate) struct PathConfig {
     pub(crate) weight: u16,
     /// Carries data only while no other link does.
     pub(crate) standby: bool,
-    /// Each byte costs: the link's paths sleep while the bond is idle.
+    /// Each byte costs money: the link's paths sleep while the bond is idle.
     pub(crate) metered: bool,
     /// Its monthly allowance; a link that has spent it stands by.
     pub(crate) quota: Option<Quota>,
@@ -127,7 +128,7 @@ fn control_socket(said: &file::Gateway) -> PathBuf {
     common::control_socket_of(said.control_socket.as_deref(), &said.tun).into()
 }
 
-/// The control socket's path, from a `[gateway]` that may be wrong otherwise.
+/// The control socket's path, from a `[gateway]` whose other options may be wrong.
 pub(super) fn read_control_socket(mut section: Section<'_>) -> PathBuf {
     let mut said = file::Gateway::default();
     option::read(SOCKET, &mut section, &mut said);
@@ -179,7 +180,7 @@ pub(super) fn read_key(
 }
 
 impl PathConfig {
-    /// Whether it stands for every interface whose name begins alike.
+    /// Whether it is a wildcard for interfaces.
     pub(crate) fn is_wildcard(&self) -> bool {
         self.interface.as_ref().is_some_and(|interface| interface.value.ends_with('*'))
     }

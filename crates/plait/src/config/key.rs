@@ -37,8 +37,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Secret, KeyProblem> {
     parse(&text).map_err(|cause| KeyProblem::FileContent { path: path.to_owned(), cause })
 }
 
-/// Refuses a key file that others than its owner, root and the daemon's `user` may read or have
-/// written. A file that cannot be looked at has other problems.
+/// Refuses a key file that anyone but its owner, root and the daemon's `user` may read or may have
+/// written. A file that cannot be inspected is reported elsewhere.
 pub(crate) fn check_secrecy(path: &Path, user: Option<UserId>) -> Result<(), KeyProblem> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     check_metadata(path, [metadata.uid(), metadata.gid(), metadata.mode()], user)
@@ -54,7 +54,7 @@ fn check_metadata(
     if !owners.contains(&Some(uid)) {
         return Err(KeyProblem::Owner { path, uid });
     }
-    // Root's file that the daemon's own group may read: the daemon reads it, and cannot change it.
+    // The daemon's own group may read root's file: the daemon can read it, but not change it.
     let is_group_its_own = user.is_some_and(|user| user.gid == gid);
     let forbidden = if is_group_its_own { 0o037 } else { 0o077 };
     if mode & forbidden != 0 {

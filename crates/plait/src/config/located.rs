@@ -1,4 +1,4 @@
-//! Values that remember their line, for what is found out about them after the file was read.
+//! Values with their line, for problems found after the file was read.
 
 use plait_toml::{Place, Section};
 
@@ -27,7 +27,7 @@ impl<T> Located<T> {
         value.map(|value| Self::option(section, key, value))
     }
 
-    /// The values of an option of this section that is a list, if all of it was understood.
+    /// The values of a list option of this section, if all of them were parsed.
     pub(crate) fn all(section: &mut Section<'_>, key: &'static str, values: Vec<T>) -> Vec<Self> {
         let texts = section.texts(key);
         values.into_iter().zip(texts).map(|(value, (_, place))| Self::at(&place, value)).collect()

@@ -24,17 +24,17 @@ pub(crate) struct Peer {
     pub(crate) public_key: Located<PublicKey>,
     /// Symmetric key mixed into the handshake.
     pub(crate) preshared_key: Option<PresharedKey>,
-    /// Where the preshared key was read.
+    /// The file that the preshared key was read from.
     pub(crate) preshared_key_file: Option<Located<PathBuf>>,
     /// Where the peer listens; empty when it is the peer that calls.
     pub(crate) endpoints: Vec<Located<Endpoint>>,
     /// Inner networks behind the peer, host bits zero.
     pub(crate) allowed_ips: Vec<Located<Cidr>>,
-    /// Prefixes that were written with host bits: line, as written, as taken.
+    /// Prefixes written with host bits: line, as written, as used.
     pub(crate) cleared_host_bits: Vec<(usize, Cidr, Cidr)>,
     /// An idle path sends a datagram this often.
     pub(crate) keepalive: Duration,
-    /// Whether the peer may measure the bond, when its section says so.
+    /// Whether the peer may measure the bond; `None` when its section does not say.
     pub(crate) measure: Option<bool>,
 }
 

@@ -1,8 +1,8 @@
 //! Router advertisements on a host that forwards.
 //!
-//! A host that forwards IPv6 takes no router advertisements (RFC 4861 section 6.2.1), and Linux
-//! drops the default routes that came by them as soon as forwarding is switched on; unless
-//! `accept_ra` of the interface is 2. Links that live from advertisements would be lost.
+//! A host that forwards IPv6 ignores router advertisements (RFC 4861 section 6.2.1), and Linux
+//! drops the default routes learned from them as soon as forwarding is switched on, unless
+//! `accept_ra` of the interface is 2. Links that depend on advertisements would be lost.
 
 use std::fs;
 use std::io;
@@ -16,13 +16,13 @@ use crate::config::Config;
 /// Folder of the interfaces' sysctls.
 const INTERFACES: &str = "/proc/sys/net/ipv6/conf";
 const ACCEPT_RA: &str = "accept_ra";
-/// Taken by hosts that do not forward, and by all.
+/// Values of `accept_ra`: accept unless the host forwards, and always accept.
 const AS_HOST: &str = "1";
 const ALWAYS: &str = "2";
 
-/// Makes the host go on taking advertisements on these interfaces although it forwards, and on
-/// those where it has a default route by one. Call it before forwarding is switched on. A failure
-/// is logged: the host forwards nevertheless.
+/// Makes the host keep accepting advertisements although it forwards: on these interfaces, and on
+/// those with an advertised default route. Call it before forwarding is switched on. A failure is
+/// logged: the host forwards nevertheless.
 pub(super) fn keep(file: &mut StateFile, links: &[String]) {
     let mut names = by_advertised_default().unwrap_or_else(|error| {
         log::warn!("{error}: {}; a default route by advertisement may be lost", error.source);
@@ -32,7 +32,7 @@ pub(super) fn keep(file: &mut StateFile, links: &[String]) {
     keep_on(file, names.iter().map(String::as_str));
 }
 
-/// The same for these interfaces alone, as for a link that has just appeared.
+/// The same for these interfaces only, such as for a link that has just appeared.
 pub(super) fn keep_on<'a>(file: &mut StateFile, interfaces: impl Iterator<Item = &'a str>) {
     for name in interfaces {
         let sysctl = sysctl(name);

@@ -1,5 +1,5 @@
-//! The loop of a running gateway: waits for sockets, TUN device, timers and requests, and lets the
-//! [pump](super::pump) do the rest. One thread runs it all.
+//! The loop of a running gateway: waits for sockets, TUN device, timers and requests, and leaves
+//! the rest to the [pump](super::pump). One thread runs it all.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -19,7 +19,7 @@ use super::host::refresh_generator;
 use super::links::{Change, Links};
 use super::operations::Operations;
 use super::pump::Pump;
-use super::reach::{Answer, Reach};
+use super::reach::{Reach, ResolvedName};
 use super::reload::Reload;
 use super::requests::{Request, Requests, Snapshot};
 use crate::config::Config;
@@ -30,12 +30,12 @@ const MONITOR: Token = Token(usize::MAX - 2);
 
 /// Number of the socket for peers that call.
 pub(super) const LISTENING: SocketId = SocketId(0);
-/// News of interfaces comes in bursts, of which the last tells how things stand.
+/// Interface changes come in bursts; only the state after the last one matters.
 const NEWS_PAUSE: Duration = Duration::from_millis(10);
 /// A socket that could not be opened is tried again after this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// What a gateway follows, and changes, of its host.
+/// The parts of its host that a gateway follows and changes.
 pub(super) struct Host {
     pub(super) links: Links,
     pub(super) monitor: Monitor,
@@ -58,7 +58,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Registers everything; the waker is for whoever sends requests.
+    /// Registers everything; the waker is for the senders of requests.
     pub(super) fn new(
         pump: Pump<Tun, UdpSocket>,
         clock: Clock,
@@ -172,7 +172,7 @@ impl Driver {
             return Ok(());
         }
         self.look_at = None;
-        // What has come meanwhile is about to be seen.
+        // The look that follows covers changes until now.
         self.host.monitor.drain()?;
         match self.host.links.refresh() {
             Ok(changes) => self.carry_out(now, changes)?,
@@ -184,7 +184,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Opens and closes links as the link manager found.
+    /// Opens and closes links as the link manager decided.
     fn carry_out(&mut self, now: Instant, changes: Vec<Change>) -> io::Result<()> {
         for change in changes {
             match change {
@@ -221,7 +221,7 @@ impl Driver {
 
     fn remove_socket(&mut self, now: Instant, id: SocketId) -> io::Result<()> {
         self.pump.endpoint.remove_link(now, id);
-        // What was bound for the socket must not leave through the next one with its number.
+        // Datagrams for this socket must not leave through the next one with its number.
         self.pump.flush(now);
         self.pump.traffic.close(id);
         if let Some(socket) = self.pump.sockets.remove(id) {
@@ -231,7 +231,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes another configuration.
+    /// Applies another configuration.
     fn reload(&mut self, now: Instant, config: Config) -> io::Result<()> {
         let Host { links, operations, reach, .. } = &mut self.host;
         let peers = reach.follow(now, &config);
@@ -239,8 +239,8 @@ impl Driver {
         self.follow_peers(now, true)
     }
 
-    /// Takes in what a name stands for.
-    fn note_name(&mut self, now: Instant, answer: Answer) -> io::Result<()> {
+    /// Records the addresses of a name.
+    fn note_name(&mut self, now: Instant, answer: ResolvedName) -> io::Result<()> {
         let Host { operations, reach, .. } = &mut self.host;
         reach.names.note(answer);
         reach.wake(now);
@@ -248,8 +248,8 @@ impl Driver {
         self.follow_peers(now, false)
     }
 
-    /// Links need addresses of the families that the peers' have. `paths_changed` says that the
-    /// links may have other quotas.
+    /// Links need addresses of the same families as the peers'. `paths_changed` says that the links
+    /// may have other quotas.
     fn follow_peers(&mut self, now: Instant, paths_changed: bool) -> io::Result<()> {
         let Host { links, operations, .. } = &mut self.host;
         let endpoints = operations.peers().iter().flat_map(|peer| &peer.endpoints);
@@ -279,7 +279,7 @@ impl Driver {
         }
     }
 
-    /// Says whether the gateway is to stop.
+    /// Answers requests; says whether the gateway is to stop.
     fn answer_requests(&mut self, now: Instant) -> io::Result<bool> {
         while let Ok(request) = self.requests.try_recv() {
             match request {
@@ -292,7 +292,7 @@ impl Driver {
                 }
                 Request::Unpin(flow) => self.pump.endpoint.unpin_flow(&flow),
                 Request::Status(reply) => {
-                    // Whoever asked may have gone away.
+                    // The client may have gone away.
                     let _ = reply.send(self.snapshot(now));
                 }
             }

@@ -1,4 +1,4 @@
-//! What a gateway needs of its host: sockets, the TUN device with its addresses, randomness.
+//! What a gateway gets from its host: sockets, the TUN device with its addresses, randomness.
 
 use std::net::IpAddr;
 
@@ -19,14 +19,14 @@ use crate::config::Config;
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
 
-/// Not this program's business.
+/// Operation not permitted.
 const EPERM: i32 = 1;
-/// What adding an IPv6 address or route gives on a device without IPv6.
+/// The error of adding an IPv6 address or route on a device without IPv6.
 const EACCES: i32 = 13;
-/// What adding something gives that is there already.
+/// The error of adding something that exists already.
 const EEXIST: i32 = 17;
 
-/// What to do about a route that is there already.
+/// What to do about a route that exists already.
 pub(crate) const ROUTE_EXISTS_HELP: &str = concat!(
     "`ip route` and `ip -6 route` show it: end the program that made it (another VPN?) or remove ",
     "it with `ip route del`; or remove `routes = true` and add routes of your own"
@@ -49,7 +49,7 @@ pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<Ud
     Ok(Some(socket))
 }
 
-/// Creates the TUN device, gives it its addresses and takes it up.
+/// Creates the TUN device, gives it its addresses and sets it up.
 pub(super) fn open_tun(config: &Config, mtu: u16) -> anyhow::Result<Tun> {
     let name = &config.gateway.tun;
     let tun = Tun::open(name, true).map_err(|cause| {
@@ -78,7 +78,7 @@ pub(crate) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
     routes
 }
 
-/// An address or a route that cannot be added, with its remedy.
+/// The error of an address or a route that cannot be added, with its remedy.
 pub(super) fn advised(error: NetlinkError) -> Advised {
     let help = match error.errno() {
         Some(EEXIST) => ROUTE_EXISTS_HELP,
@@ -104,8 +104,8 @@ fn gso_max_size(mtu: u16) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// A default route becomes its two halves: they win against the host's own default route, which
-/// stays for the links.
+/// A default route becomes its two halves: they win over the host's own default route, which stays
+/// for the links.
 fn without_default(prefix: Prefix) -> Vec<Prefix> {
     match (prefix.length, prefix.address) {
         (0, IpAddr::V4(_)) => {
@@ -122,7 +122,7 @@ fn half(address: IpAddr) -> Prefix {
     Prefix { address, length: 1 }
 }
 
-/// A generator seeded by the operating system.
+/// A random generator seeded by the operating system.
 pub(super) fn random_generator() -> anyhow::Result<Rng> {
     let mut result = Ok(());
     let rng = Rng::seeded_by(|seed| result = fill_random(seed));

@@ -1,6 +1,6 @@
-//! The links of a running gateway: each configured path has a socket while its interface is there,
-//! works and has an address. It does not know the protocol's state; the [driver](super::driver)
-//! carries out what it finds.
+//! The links of a running gateway: each configured path has a socket while its interface exists,
+//! works and has an address. This module does not know the protocol's state; the
+//! [driver](super::driver) carries out its changes.
 
 pub(crate) mod plan;
 
@@ -19,17 +19,17 @@ use crate::config::{Config, PathConfig};
 use plan::{Families, Wanted};
 pub(crate) use plan::{LinkState, LinkStatus};
 
-/// What has to be done about a link.
+/// A change to a link, to be carried out.
 #[derive(Debug)]
 pub(super) enum Change {
     /// It appeared; its socket is open.
     Add(Box<UdpSocket>, LinkConfig),
-    /// It is gone, or has to be made anew.
+    /// It is gone, or has to be opened again.
     Remove(SocketId),
     /// Its interface has other addresses: the peer should see so at once. The socket is bound to
-    /// the interface alone and serves on.
+    /// the interface alone and stays in use.
     Moved(SocketId),
-    /// It is described otherwise.
+    /// Its description has changed.
     Update(LinkConfig),
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Links {
     paths: Vec<PathConfig>,
     families: Families,
     own_tun: String,
-    /// The socket numbers below belong to others.
+    /// Lower socket numbers are reserved for other sockets.
     first_socket: u16,
     netlink: Netlink,
     live: Vec<Live>,
     status: Vec<LinkStatus>,
-    /// Links whose sockets cannot be opened, with what was last said about it.
+    /// Links whose sockets cannot be opened, with the reason last logged.
     refused: Vec<(String, String)>,
 }
 
@@ -77,8 +77,7 @@ impl Links {
         Ok(links)
     }
 
-    /// The first look: a right that is missing ends the start, an interface that is missing does
-    /// not.
+    /// The first look: a missing right ends the start, a missing interface does not.
     pub(super) fn start(&mut self) -> anyhow::Result<Vec<Change>> {
         let mut failed = Vec::new();
         let changes = self.refresh_noting(&mut failed)?;
@@ -95,9 +94,9 @@ impl Links {
         }
     }
 
-    /// Other paths are configured, or other endpoints of peers. What stays the same keeps its
-    /// socket. Says whether there is a difference: then [`Self::refresh`] gives what changes, and
-    /// must follow.
+    /// Applies other paths or other endpoints of peers. Unchanged links keep their sockets. Says
+    /// whether there is a difference: then [`Self::refresh`] must follow, which returns the
+    /// changes.
     pub(super) fn reconfigure<'a>(
         &mut self,
         paths: &[PathConfig],
@@ -121,7 +120,7 @@ impl Links {
         self.live.iter().map(|live| live.wanted.interface.as_str())
     }
 
-    /// Every configured path with its link's state; `socket_of` says what happened on a socket.
+    /// Every configured path with its link's state; `socket_of` gives a socket's counters.
     pub(super) fn status(
         &self,
         socket_of: impl Fn(SocketId) -> Option<SocketStatus>,
@@ -143,9 +142,9 @@ impl Links {
         !self.refused.is_empty()
     }
 
-    /// Looks at the machine's interfaces and says what has to be done. The kernel makes whoever
-    /// looks wait while interfaces change, in any network namespace, and no packet moves meanwhile:
-    /// a gateway without configured paths does not look.
+    /// Reads the machine's interfaces and returns the changes. The kernel blocks this read while
+    /// interfaces change, in any network namespace, and no packet moves meanwhile: a gateway
+    /// without configured paths does not read them.
     pub(super) fn refresh(&mut self) -> anyhow::Result<Vec<Change>> {
         self.refresh_noting(&mut Vec::new())
     }
@@ -174,7 +173,7 @@ impl Links {
                 Ok(opened) => changes.push(self.add(opened, socket, wanted)),
                 Err(error) => {
                     refused.push(self.refuse(&wanted, &error));
-                    // It went between the look and now: that is news to come.
+                    // The interface went since it was read: a notification will follow.
                     let is_gone = matches!(
                         error,
                         BindError::NoSuchInterface { .. } | BindError::AddressUnavailable { .. }
@@ -211,7 +210,7 @@ impl Links {
         changes
     }
 
-    /// A link that stays may have other addresses or another description.
+    /// Finds other addresses or another description of a link that stays.
     fn follow(&mut self, at: usize, wanted: Wanted) -> Vec<Change> {
         let live = &mut self.live[at];
         let mut changes = Vec::new();
@@ -236,7 +235,7 @@ impl Links {
         Change::Add(Box::new(opened), config)
     }
 
-    /// Tells once why a socket cannot be opened.
+    /// Logs once why a socket cannot be opened.
     fn refuse(&mut self, wanted: &Wanted, error: &BindError) -> (String, String) {
         let text = format!("{:#}", anyhow::anyhow!("{error}"));
         let entry = (wanted.name.clone(), text);
@@ -250,8 +249,8 @@ impl Links {
         entry
     }
 
-    /// A number for a new link's socket. Links of one price are used in the order of these numbers:
-    /// as far as possible that of the file, whoever comes first.
+    /// A number for a new link's socket. Links of equal price are used in the order of these
+    /// numbers: as far as possible the file's order, whichever link appears first.
     fn free_socket(&self, wanted: &Wanted) -> SocketId {
         let first = self.first_socket;
         let count = self.paths.len() as u16;

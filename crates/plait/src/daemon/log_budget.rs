@@ -1,5 +1,6 @@
-//! How many lines of the log a peer may cause. A peer makes paths come, go and move as often as it
-//! likes; without a bound it would fill the disk, or push out of the log what others need to see.
+//! Limits how many log lines a peer may cause. A peer can make paths come, go and move as often as
+//! it likes; without a limit it could fill the disk, or crowd out of the log what others need to
+//! see.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,9 +9,9 @@ use plait_net::clock::Clock;
 
 /// Lines at once: more than a bond of eight paths causes when all links come and go.
 const LINES_AT_ONCE: u32 = 40;
-/// After those, one line each so often.
+/// After those, one line per interval.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
-/// Peers that are told apart; as many as a configuration may have.
+/// Peers that are tracked; as many as a configuration may have.
 const PEERS_MAX: usize = 4096;
 
 /// The lines of each peer `K`.
@@ -27,10 +28,10 @@ struct Lines {
     left_out: u64,
 }
 
-/// What becomes of a line.
+/// What happens to a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It is written, after a word on so many that were left out before.
+    /// It is written, after a note that so many were left out before.
     Write { left_out: u64 },
     /// It is left out; and whether it is the first.
     LeaveOut { is_first: bool },
@@ -50,7 +51,7 @@ impl<K: Ord + Clone> LogBudget<K> {
 
     fn take_at(&mut self, now: Duration, peer: &K) -> Verdict {
         if self.peers.len() >= PEERS_MAX && !self.peers.contains_key(peer) {
-            // Peers of earlier configurations, and who has been silent for long.
+            // Forgets peers of earlier configurations, and those long silent.
             self.peers.retain(|_, lines| lines.full_at > now);
         }
         let lines = self.peers.entry(peer.clone()).or_default();

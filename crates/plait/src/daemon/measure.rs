@@ -1,10 +1,9 @@
-//! The measuring service: a peer's `plait measure` finds its other end here, if the configuration
-//! allows it.
+//! The measuring service: the other end of a peer's `plait measure`, if the configuration allows
+//! it.
 //!
-//! It listens on the TUN device alone, so whoever connects is a peer whose source address was
-//! checked. Threads of its own serve the connections with plain blocking sockets; the packet loop
-//! is asked for nothing but pins. At most one measurement runs with each peer, and all that one may
-//! ask for is bounded.
+//! It listens on the TUN device alone, so every client is a peer whose source address was checked.
+//! Its own threads serve the connections with plain blocking sockets; the packet loop only handles
+//! pins. At most one measurement runs with each peer, and everything it may ask for is bounded.
 
 mod connection;
 mod registry;
@@ -27,7 +26,7 @@ use crate::advice::Advised;
 use crate::config::Config;
 use crate::measure::canonical;
 
-/// After an accept that failed, as for want of file descriptors.
+/// Pause after a failed accept, such as without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Opens the service's socket, when any peer may measure.

@@ -1,7 +1,7 @@
 //! Forwarding and NAT of the host, only when the configuration asks for them.
 //!
-//! What is changed is written to the state file first, so that it can be undone at exit, and by the
-//! next start when there was no orderly exit.
+//! Changes are written to the state file first, so that they can be undone at exit, or by the next
+//! start if there was no orderly exit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -56,14 +56,13 @@ impl HostError {
     }
 }
 
-/// Whether there is a program nft.
+/// Whether the program nft exists.
 fn nft_exists() -> bool {
     let run = nft_command().arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status();
     !run.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The program, also where the path of the one who started the daemon lacks the folders of system
-/// programs.
+/// The program, also when PATH lacks the folders of system programs.
 fn nft_command() -> Command {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("nft");
@@ -71,7 +70,7 @@ fn nft_command() -> Command {
     command
 }
 
-/// Gives commands to nft, all or none of which act; with the option `--check` none does.
+/// Gives commands to nft, which applies all or none; with the option `--check` none.
 fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     let spawned = nft_command()
         .args(options)
@@ -85,7 +84,7 @@ fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
         _ => HostError::Nft(error),
     })?;
     let mut stdin = child.stdin.take().expect("a pipe was asked for");
-    // Whether it read everything shows in what it says.
+    // Its answer shows whether it read everything.
     let _ = stdin.write_all(script.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().map_err(HostError::Nft)?;
@@ -96,8 +95,7 @@ fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     Err(HostError::NftRefused(said.lines().next().unwrap_or("without a word").to_owned()))
 }
 
-/// The name of a TUN device's table. Names of devices may have letters that those of tables may
-/// not.
+/// The name of a TUN device's table. Device names may contain characters that table names may not.
 fn table_name(tun: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     format!("plait_{}", tun.chars().map(plain).collect::<String>())
@@ -108,7 +106,7 @@ fn removal(table: &str) -> String {
     format!("table inet {table}\ndelete table inet {table}\n")
 }
 
-/// Commands that make a table anew: what comes from the peers' prefixes leaves under the host's own
+/// Commands that make the table again: packets from the peers' prefixes leave with the host's own
 /// address.
 fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
     let table = table_name(tun);
@@ -136,10 +134,10 @@ fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
     script
 }
 
-/// Sets up what the configuration asks for, after whatever an earlier run left was undone.
+/// Undoes what an earlier run left, then sets up what the configuration asks for.
 ///
 /// # Errors
-/// Something cannot be set up; what was is undone then.
+/// Something cannot be set up; the rest is then undone.
 pub(super) fn apply(
     config: &Config,
     prefixes: &[Prefix],
@@ -160,7 +158,7 @@ pub(super) fn apply(
     result
 }
 
-/// Whether any prefix is of IPv4, and whether any is of IPv6.
+/// Whether any prefix is IPv4, and whether any is IPv6.
 pub(super) fn families(prefixes: &[Prefix]) -> [bool; 2] {
     [IpAddr::is_ipv4, IpAddr::is_ipv6]
         .map(|is_of: fn(&IpAddr) -> bool| prefixes.iter().any(|prefix| is_of(&prefix.address)))
@@ -202,7 +200,7 @@ pub(crate) fn can_masquerade(config: &Config, has_rights: bool) -> Result<(), Ho
     if has_rights { nft(&["--check"], &script) } else { Ok(()) }
 }
 
-/// Makes the host forward packets of these families, until [`undo`], and go on taking router
+/// Makes the host forward packets of these families, until [`undo`], and keep accepting router
 /// advertisements on its links.
 ///
 /// # Errors
@@ -246,7 +244,7 @@ fn set_nat(config: &Config, prefixes: &[Prefix], file: &mut StateFile) -> Result
 /// Undoes what the state file says was done, by this run or one that crashed.
 pub(crate) fn undo(file: &mut StateFile) {
     if let Some(table) = file.state.nat_table.take() {
-        // The file may have been written by somebody else: only a table of ours is removed.
+        // Somebody else may have written the file: only a table of ours is removed.
         let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;
         if ours && let Err(error) = nft(&[], &removal(&table)) {
             log::warn!("the table {table} is not removed: {error}");

@@ -1,7 +1,6 @@
-//! What a gateway does over weeks: counts quotas, keeps its state file, takes another
-//! configuration.
+//! A gateway's long-term work: counts quotas, keeps its state file, applies another configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -29,22 +28,22 @@ use super::traffic::Traffic;
 use crate::advice::Advised;
 use crate::config::{Config, Nat, PathConfig, parse_key};
 
-/// Quotas are counted this often.
+/// How often quotas are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
-/// The state file is written this often, if anything changed.
+/// How often the state file is written, if anything changed.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A gateway's configuration, its state, and what is done about them from time to time.
+/// A gateway's configuration, its state, and the periodic work on them.
 #[derive(Debug)]
 pub(super) struct Operations {
     config: Config,
-    /// The peers as the endpoint was told last.
+    /// The peers as last given to the endpoint.
     peers: Vec<PeerConfig>,
     file: StateFile,
     meter: Meter,
     routes: Routes,
     measurements: Registry,
-    /// Whether the measuring service has its socket: it cannot be opened any more.
+    /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
     /// Paths that stand by because their quota is spent.
     spent: Vec<String>,
@@ -76,8 +75,7 @@ impl Operations {
         }
     }
 
-    /// Sets up routes; undoes what an earlier run left of its forwarding and NAT, and sets up its
-    /// own.
+    /// Sets up routes; undoes an earlier run's leftover forwarding and NAT, and sets up its own.
     ///
     /// # Errors
     /// Something cannot be set up, with the remedy.
@@ -87,15 +85,15 @@ impl Operations {
             .map_err(|error| Advised::new(error.to_string(), error.help()))
     }
 
-    /// Gives up the rights that are not needed any more, and to the user what it must go on
-    /// writing; then enters the sandbox, whose parts that hold are returned.
+    /// Gives up rights that are no longer needed, and gives the user the files it must keep
+    /// writing; then enters the sandbox and returns the parts in force.
     pub(super) fn give_up_rights(
         &mut self,
         user: Option<UserId>,
     ) -> anyhow::Result<Vec<&'static str>> {
         let gateway = &self.config.gateway;
         if user.is_some() || gateway.sandbox {
-            // Later its folder may be out of reach.
+            // Afterwards its folder may be out of reach.
             self.file.create();
         }
         if let Some(user) = user {
@@ -112,8 +110,8 @@ impl Operations {
         Ok(enter_sandbox(gateway.sandbox, &files))
     }
 
-    /// Tells the endpoint, before its start, where its peers were last reached, so that a gateway
-    /// that listens calls them.
+    /// Tells the endpoint, before its start, where its peers were last reached, so that a listening
+    /// gateway calls them.
     pub(super) fn tell_known_addresses(&self, endpoint: &mut Endpoint) {
         if self.config.gateway.listen_port.is_none() {
             return;
@@ -128,13 +126,13 @@ impl Operations {
         }
     }
 
-    /// The peers as the endpoint knows them.
+    /// The peers in the endpoint's form.
     pub(super) fn peers(&self) -> &[PeerConfig] {
         &self.peers
     }
 
-    /// Goes on with what the names of endpoints stand for now. An address at which a peer still
-    /// answers is kept, whatever its name says.
+    /// Applies the names' current addresses. An address at which a peer still answers is kept, even
+    /// if its name no longer resolves to it.
     pub(super) fn follow_names(&mut self, now: Instant, endpoint: &mut Endpoint, names: &Names) {
         let mut peers = names.peers(&self.config);
         let mut differs = false;
@@ -188,7 +186,7 @@ impl Operations {
         }
     }
 
-    /// Leaves the last counts and addresses in the state file.
+    /// Writes the last counts and addresses to the state file.
     pub(super) fn finish(
         &mut self,
         now: Instant,
@@ -202,7 +200,7 @@ impl Operations {
 
     fn keep(&mut self, endpoint: &Endpoint) {
         let known = known_addresses(endpoint);
-        let peers: Vec<_> =
+        let peers: BTreeSet<_> =
             self.config.peers.iter().map(|peer| peer.public_key.value.to_string()).collect();
         let addresses = &mut self.file.state.addresses;
         addresses.retain(|peer, _| peers.contains(peer));
@@ -210,8 +208,8 @@ impl Operations {
         self.file.save();
     }
 
-    /// Links came, went, or are described anew: their traffic counts for their paths, and what a
-    /// quota says of them holds on.
+    /// Links came, went or changed: assigns their traffic to their paths, and keeps standby for
+    /// spent quotas.
     pub(super) fn follow_links(
         &mut self,
         now: Instant,
@@ -229,8 +227,8 @@ impl Operations {
         self.count(now, endpoint, traffic, links);
     }
 
-    /// Counts what went over each path that has a quota, over all links of a wildcard together; the
-    /// links of one that has spent it stand by.
+    /// Counts the traffic of each path that has a quota, over all links of a wildcard together; the
+    /// links of a path that has spent its quota stand by.
     fn count(
         &mut self,
         now: Instant,
@@ -268,7 +266,8 @@ impl Operations {
         }
     }
 
-    /// Takes another configuration. The links follow, and after them [`Self::follow_links`].
+    /// Applies another configuration. Update the links afterwards, then call
+    /// [`Self::follow_links`].
     pub(super) fn reload(
         &mut self,
         now: Instant,
@@ -296,7 +295,7 @@ impl Operations {
         log::info!("{}: read again", self.config.file.display());
     }
 
-    /// Links are as the configuration has them, until the next count.
+    /// Puts links back to their configured standby, until the next count.
     fn forget_spent(&mut self, now: Instant, endpoint: &mut Endpoint, links: &Links) {
         for path in self.config.paths.iter().filter(|path| self.spent.contains(&path.name)) {
             for (socket, _) in links.sockets().filter(|(_, name)| *name == path.name) {
@@ -318,12 +317,12 @@ fn prefixes(peers: &[PeerConfig]) -> Vec<Prefix> {
     peers.iter().flat_map(|peer| peer.allowed_ips.clone()).collect()
 }
 
-/// The prefixes that the host is to have routes for.
+/// The prefixes for which the host gets routes.
 fn routed(config: &Config, peers: &[PeerConfig]) -> Vec<Prefix> {
     if config.gateway.routes { prefixes(peers) } else { Vec::new() }
 }
 
-/// Where peers that call are reached now, or were last.
+/// Where peers that call are reached now, or were reached last.
 fn known_addresses(endpoint: &Endpoint) -> BTreeMap<String, Vec<SocketAddr>> {
     let mut known: BTreeMap<String, Vec<SocketAddr>> = BTreeMap::new();
     for (peer, route) in endpoint.known_routes() {

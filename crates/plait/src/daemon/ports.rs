@@ -1,5 +1,4 @@
-//! What happened on the gateway's own ports, for people: what its sockets and its TUN device count,
-//! and sends that failed.
+//! Status of the gateway's own ports: counters of its sockets and its TUN device, and failed sends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,11 +11,11 @@ use plait_proto::stats::AttemptsStatus;
 use plait_proto::time::Instant;
 use serde::{Deserialize, Serialize};
 
-/// Sends over one link that fail are worth a line in the log at most this often.
+/// Failed sends over one link are logged at most this often.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
-/// An error that is older says nothing about attempts of now.
+/// An older error says nothing about current attempts.
 const FRESH: Duration = Duration::from_secs(30);
-/// What sending a datagram gives that is longer than the interface's MTU.
+/// The error of sending a datagram longer than the interface's MTU.
 const EMSGSIZE: i32 = 90;
 
 /// What happened on a socket since it was opened.
@@ -36,13 +35,13 @@ pub(crate) struct SocketStatus {
     pub(crate) refused_segmentation: u64,
     /// Datagrams longer than the interface's MTU: lost, as probes of the path's MTU may be.
     pub(crate) too_long_datagrams: u64,
-    /// Sends for which the kernel had no room: lost, as on a link that is full.
+    /// Sends for which the kernel had no room: lost, as on a full link.
     pub(crate) full_sends: u64,
     /// Sends that failed otherwise.
     pub(crate) failed_sends: u64,
-    /// What the last one failed for.
+    /// Error of the last failed send.
     pub(crate) last_error: Option<String>,
-    /// Milliseconds since then.
+    /// Milliseconds since the last failed send.
     pub(crate) last_error_ms_ago: Option<u64>,
 }
 
@@ -53,17 +52,17 @@ pub(crate) struct TunStatus {
     pub(crate) reads: u64,
     /// Packets from the host, super-packets split.
     pub(crate) read_packets: u64,
-    /// Packets from the host that did not hold together.
+    /// Packets from the host whose headers were inconsistent.
     pub(crate) dropped_malformed: u64,
     /// Packets for the host.
     pub(crate) written_packets: u64,
     /// Writes that carried several packets.
     pub(crate) written_aggregates: u64,
-    /// Of these, what the kernel refused; the packets were written singly.
+    /// Those that the kernel refused; the packets were written singly.
     pub(crate) refused_aggregates: u64,
     /// Packets for which the kernel had no room.
     pub(crate) dropped_full: u64,
-    /// Packets that the kernel took for no IP packets.
+    /// Packets that the kernel did not take for IP packets.
     pub(crate) dropped_invalid: u64,
 }
 
@@ -111,7 +110,7 @@ impl SendErrors {
         *self.of(socket) = Failures { link: link.to_owned(), ..Failures::default() };
     }
 
-    /// A send failed. Gives the line for the log, when it is time for one.
+    /// Notes a failed send. Returns a line for the log, when one is due.
     pub(super) fn note(
         &mut self,
         now: Instant,
@@ -121,12 +120,12 @@ impl SendErrors {
     ) -> Option<String> {
         let failures = self.of(socket);
         if error.kind() == io::ErrorKind::WouldBlock {
-            // A full socket drops like a full link; the peer reports it.
+            // A full socket drops like a full link; the peer reports the loss.
             failures.full += 1;
             return None;
         }
         if error.raw_os_error() == Some(EMSGSIZE) {
-            // The socket counts what is too long for its link: probes of the path's MTU are.
+            // The socket counts datagrams too long for its link, such as probes of the path's MTU.
             return None;
         }
         failures.failed += 1;
@@ -143,7 +142,7 @@ impl SendErrors {
         Some(format!("link {link}: cannot send to {remote}: {error}{several}"))
     }
 
-    /// The newest error on the links over which attempts went, while it is fresh.
+    /// The newest error on the links over which attempts went, if it is recent.
     pub(super) fn latest(&self, now: Instant, attempts: &AttemptsStatus) -> Option<String> {
         let asked =
             |failures: &&Failures| attempts.asked.iter().any(|asked| asked.link == failures.link);

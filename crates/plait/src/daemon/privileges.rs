@@ -1,4 +1,4 @@
-//! Rights: once all is set up, the daemon keeps those that it goes on needing and no others.
+//! Rights: once all is set up, the daemon keeps only those that it still needs.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use plait_net::rights::{CAP_NET_ADMIN, CAP_NET_RAW, UserId, keep_only};
 
 use crate::advice::Advised;
 
-/// State files, their successors while they are written, and control sockets.
+/// State files, their replacements while they are written, and control sockets.
 const OWN_EXTENSIONS: [&str; 3] = ["json", "new", "sock"];
 /// What to do when the daemon cannot become its user.
 pub(crate) const CANNOT_BECOME_HELP: &str =
     "start plait as root of a user namespace that has the user, or remove `user` under [gateway]";
 
-/// Gives a file that the daemon goes on writing or will remove to the user it becomes; its folder
-/// too, when it is plait's own.
+/// Gives a file that the daemon will write or remove later to the user it becomes; its folder too,
+/// when it is plait's own.
 ///
-/// The folder may be the user's already, from the run before, and the user may be an intruder by
-/// now: nothing is given that a link leads to, nor what has another name elsewhere.
+/// The folder may already belong to the user, from the run before, and an intruder may have become
+/// that user: so links are not followed, and files with another name elsewhere are not given.
 pub(crate) fn hand_over(file: &Path, user: UserId) {
     let result = Entry::open(file).map_err(NotGiven::from).and_then(|entry| entry.give_to(user));
     if let Err(error) = result {
@@ -32,8 +32,8 @@ pub(crate) fn hand_over(file: &Path, user: UserId) {
     }
 }
 
-/// Gives a folder that holds nothing but what gateways and steering nodes write. In one that holds
-/// configurations and keys, its owner could replace them.
+/// Gives away a folder only if it holds nothing but files that gateways and steering nodes write.
+/// The owner of a folder with configurations and keys could replace them.
 fn hand_over_folder(folder: &Path, user: UserId) -> anyhow::Result<()> {
     let entry = Entry::open(folder)?;
     if entry.uid() == user.uid {
@@ -56,7 +56,7 @@ fn hand_over_folder(folder: &Path, user: UserId) -> anyhow::Result<()> {
 }
 
 /// Gives up all rights but those to set up network devices and to bind sockets to them. Call it
-/// before threads are started: they keep what they have.
+/// before threads are started: they keep theirs.
 pub(crate) fn give_up(user: Option<UserId>) -> anyhow::Result<()> {
     let kept = keep_only(&[CAP_NET_ADMIN, CAP_NET_RAW], user).map_err(|cause| {
         let message = "cannot give up the rights that are not needed";
@@ -81,7 +81,7 @@ mod tests {
 
     const USER: UserId = UserId { uid: 4711, gid: 4711 };
 
-    /// A folder called `plait` in one of the test's own; nothing for who is not root.
+    /// A folder called `plait` in one of the test's own; `None` without root.
     fn folder(name: &str) -> Option<PathBuf> {
         let top = std::env::temp_dir().join(format!("plait-given-{}-{name}", std::process::id()));
         fs::create_dir_all(top.join("plait")).unwrap();
@@ -111,7 +111,7 @@ mod tests {
         remove(&folder);
     }
 
-    /// The user's own folder, a restart later: what is found there may have been laid out.
+    /// The user's own folder after a restart: files there may have been planted.
     #[test]
     fn regression_a_link_in_place_of_the_state_file_gives_nothing_away() {
         let Some(folder) = folder("link") else { return };

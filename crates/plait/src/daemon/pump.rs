@@ -1,8 +1,8 @@
 //! Moves packets between the host's ports and the protocol, in batches.
 //!
-//! The way out: TUN read → [`Endpoint::handle_packet`] → [`Endpoint::poll_transmit`] → socket. The
-//! way in: socket read → [`Endpoint::handle_datagrams`] → [`Endpoint::poll_deliver`] → TUN write.
-//! It does not know when to read or what time it is.
+//! Outbound: TUN read → [`Endpoint::handle_packet`] → [`Endpoint::poll_transmit`] → socket.
+//! Inbound: socket read → [`Endpoint::handle_datagrams`] → [`Endpoint::poll_deliver`] → TUN write.
+//! The driver tells it when to read and what time it is.
 
 use std::io;
 
@@ -23,11 +23,11 @@ use super::sockets::Sockets;
 use super::teller::Teller;
 use super::traffic::Traffic;
 
-/// Packets from the host that are handled before their datagrams are sent: a super-packet at least.
+/// Packets from the host handled before their datagrams are sent: at least a super-packet.
 const PACKETS_PER_SEND: usize = 64;
 /// Reads from one port before the others get their turn.
 const READS_PER_TURN: usize = 32;
-/// What reading a TUN device that is down gives.
+/// The error of reading a TUN device that is down.
 const EIO: i32 = 5;
 
 /// The ports and the protocol between them.
@@ -38,7 +38,7 @@ pub(super) struct Pump<T, U> {
     pub(super) sockets: Sockets<U>,
     pub(super) traffic: Traffic,
     pub(super) errors: SendErrors,
-    /// A peer is reached no more as it was, since this was last looked at.
+    /// Contact to a peer was lost since this flag was last read.
     pub(super) lost_contact: bool,
     teller: Teller,
     batch: PacketBatch,
@@ -90,8 +90,8 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
     /// Reads from a socket; says whether there may be more.
     pub(super) fn read_socket(&mut self, id: SocketId, now: impl Fn() -> Instant) -> bool {
         for _ in 0..READS_PER_TURN {
-            // What arrives while this thread waits to run, within the receive, arrived no earlier
-            // than the clock says after it: a round trip must not look shorter than it was.
+            // The clock is read after the receive, in which this thread may wait to run while
+            // datagrams arrive: a round trip must not look shorter than it was.
             let mut read_at = None;
             let (endpoint, traffic) = (&mut self.endpoint, &mut self.traffic);
             let Some(socket) = self.sockets.get_mut(id) else { return false };
@@ -106,14 +106,14 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             match read {
                 Ok(0) => return false,
                 Ok(_) => self.flush(read_at.unwrap_or_else(&now)),
-                // The paths' own checks notice what matters.
+                // The paths' own probes notice serious failures.
                 Err(error) => log::debug!("receiving on socket {}: {error}", id.0),
             }
         }
         true
     }
 
-    /// Sends, delivers and tells what the protocol has ready.
+    /// Sends, delivers and logs what the protocol has ready.
     pub(super) fn flush(&mut self, now: Instant) {
         while let Some(out) = self.endpoint.poll_transmit() {
             let (id, remote) = (out.socket, out.remote);
@@ -158,7 +158,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
 }
 
 impl<T, U> Pump<T, U> {
-    /// Whether the event's peer may cause another line of the log.
+    /// Whether the event's peer may cause another log line.
     fn may_tell(&mut self, event: &Event) -> bool {
         let peer = peer_of(event);
         match self.log_budget.take(peer) {
@@ -178,7 +178,7 @@ impl<T, U> Pump<T, U> {
     }
 }
 
-/// Whom an event is about.
+/// The peer that an event is about.
 fn peer_of(event: &Event) -> &PublicKey {
     match event {
         Event::BondUp(peer)
@@ -331,8 +331,8 @@ mod tests {
         }
     }
 
-    /// A thread that had to wait between clock and read took round trips of 43 ms for 29, and a
-    /// window of two of those is less than the link carries: 37.7 of 55 Mbit/s.
+    /// A thread that waited between clock and read measured 29 ms for round trips of 43 ms, and a
+    /// window of two of the shorter ones does not fill the link: 37.7 of 55 Mbit/s.
     #[test]
     fn regression_the_clock_is_read_after_the_datagrams() {
         let network = MemoryNetwork::new();

@@ -1,9 +1,9 @@
-//! Bytes per path and month, whatever the wall clock does.
+//! Counts bytes per path and month, whatever the wall clock does.
 //!
-//! Months begin on a day of the owner's choice, by UTC. A clock that is set (its step shows against
-//! the clock that never jumps) may change the month without a month having passed: what this run
-//! has counted is then counted in the other month as well, but once only, so neither a machine that
-//! starts in 1970 nor one whose clock goes back forgets anything.
+//! Months begin on a configured day, by UTC. Setting the clock (its step shows against the steady
+//! clock) may change the month without a month having passed: the bytes of this run are then
+//! counted in the other month as well, but only once, so neither a machine that starts in 1970 nor
+//! one whose clock goes back loses any.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Bytes by month, as in `2026-11`.
 pub(super) type Months = BTreeMap<String, u64>;
 
-/// Clocks differ by more than this only when one was set.
+/// The clocks diverge by more than this only when one was set.
 const STEP_MIN: Duration = Duration::from_secs(60);
 /// Months that are kept.
 const MONTHS_MAX: usize = 24;
@@ -27,7 +27,7 @@ pub(super) fn month(wall: Duration, first_day: u8) -> String {
 }
 
 /// Year, month and day, by the Gregorian calendar, of a day since 1970-01-01. Years are counted
-/// from March, so that the day that leap years add is their last; 400 years have 146097 days.
+/// from March, so that the leap day is the last day of a year; 400 years have 146097 days.
 fn civil(days: u64) -> (u64, u64, u64) {
     let since_march_0000 = days + 719_468;
     let (era, day_of_era) = (since_march_0000 / 146_097, since_march_0000 % 146_097);
@@ -44,7 +44,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 #[derive(Debug, Default)]
 struct Run {
     bytes: u64,
-    /// How much of that is in the count of each month.
+    /// How many of those bytes are in the count of each month.
     counted: BTreeMap<String, u64>,
     month: String,
 }
@@ -53,13 +53,13 @@ struct Run {
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     runs: BTreeMap<String, Run>,
-    /// The clock that never jumps and the wall clock, when last read.
+    /// The steady clock and the wall clock, when last read.
     last: Option<(Duration, Duration)>,
 }
 
 impl Meter {
-    /// Reads the clocks, the one that never jumps first; says whether the wall clock was set since
-    /// the last time.
+    /// Takes both clocks, the steady one first; says whether the wall clock was set since the last
+    /// time.
     pub(super) fn was_clock_set(&mut self, steady: Duration, wall: Duration) -> bool {
         let last = self.last.replace((steady, wall));
         last.is_some_and(|(last_steady, last_wall)| {
@@ -99,7 +99,7 @@ impl Meter {
     }
 }
 
-/// What the status says of a path that has spent its quota.
+/// The reason in the status of a path that has spent its quota.
 pub(super) fn spent_reason(used: u64, quota: u64) -> String {
     const UNITS: [(u64, &str); 3] =
         [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB")];
@@ -132,8 +132,8 @@ mod tests {
         assert_eq!(civil(20_772), (2026, 11, 15));
     }
 
-    /// Adds `bytes` to one path's count for each month of the list, the clock having been set for
-    /// those marked so.
+    /// Adds `bytes` to one path's count for each month of the list, where a mark says that the
+    /// clock was set.
     fn count(steps: &[(&str, bool, u64)]) -> (Meter, Months) {
         let (mut meter, mut months) = (Meter::default(), Months::new());
         for (month, set, bytes) in steps {

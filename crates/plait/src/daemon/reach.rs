@@ -1,5 +1,5 @@
-//! Peers that do not answer: what people are told about them, in the log and in the status, and
-//! that their names are asked again.
+//! Peers that do not answer: reports them in the log and in the status, and resolves their names
+//! again.
 
 mod names;
 mod refusals;
@@ -16,26 +16,26 @@ use plait_proto::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use self::names::NameStatus;
-pub(super) use self::names::{Answer, Names};
+pub(super) use self::names::{Names, ResolvedName};
 use self::refusals::Refusals;
 use super::ports::SendErrors;
 use super::requests::Requests;
 use crate::config::Config;
 
-/// While a peer does not answer, matters are looked at this often.
+/// How often the state is checked while a peer does not answer.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A peer that does not answer for so long is worth a line in the log; and so is the same again
-/// after each of the times that follow, of which the last one stays.
+/// A peer that has not answered for the first of these times is logged, and again after each of the
+/// next; the last one repeats.
 const TELL_AFTER: [Duration; 4] = [
     Duration::from_secs(5),
     Duration::from_secs(60),
     Duration::from_secs(600),
     Duration::from_secs(3600),
 ];
-/// Another reason is told at most this often.
+/// A changed reason is logged at most this often.
 const NEWS_INTERVAL_MIN: Duration = Duration::from_secs(30);
 
-/// What the status says of a peer that this gateway looks for.
+/// The status of a peer that this gateway tries to reach.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ContactStatus {
     /// The peer's key in base64.
@@ -46,7 +46,7 @@ pub(crate) struct ContactStatus {
     pub(crate) trouble: Option<String>,
 }
 
-/// What was told of a peer that does not answer.
+/// What was logged of a peer that does not answer.
 #[derive(Debug)]
 struct Told {
     since: Instant,
@@ -55,7 +55,7 @@ struct Told {
     last: String,
 }
 
-/// Watches over the peers that this gateway looks for.
+/// Watches the peers that this gateway tries to reach.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) names: Names,
@@ -65,7 +65,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// A watch that begins at once.
+    /// A watch whose first check is due at once.
     pub(super) fn new(names: Names) -> Self {
         let check_at = Some(Instant::ZERO);
         Self { names, refusals: Refusals::default(), told: BTreeMap::new(), check_at }
@@ -78,10 +78,10 @@ impl Reach {
         Ok(())
     }
 
-    /// Goes on with the peers of another configuration, whose names are asked again.
+    /// Applies the peers of another configuration, and resolves their names again.
     pub(super) fn follow(&mut self, now: Instant, config: &Config) -> Vec<PeerConfig> {
         self.names.follow(config);
-        self.names.hasten(now);
+        self.names.ask_at_once(now);
         self.wake(now);
         self.names.peers(config)
     }
@@ -91,20 +91,20 @@ impl Reach {
         self.check_at
     }
 
-    /// Something happened to a path or a link: matters are looked at now.
+    /// Something happened to a path or a link: makes the next check due now.
     pub(super) fn wake(&mut self, now: Instant) {
         self.check_at = Some(now);
     }
 
-    /// A link came: names may be asked over it, and what was tried without it says little.
+    /// A link came: names may resolve over it, and earlier attempts say little.
     pub(super) fn link_came(&mut self, now: Instant) {
         if self.names.is_waiting() {
-            self.names.hasten(now);
+            self.names.ask_at_once(now);
         }
         self.wake(now);
     }
 
-    /// Looks at the peers; asks for names, and tells people.
+    /// Checks the peers; resolves names, and logs.
     pub(super) fn run_due(&mut self, now: Instant, endpoint: &Endpoint, errors: &SendErrors) {
         let (mut silent, mut down) = (Vec::new(), Vec::new());
         for contact in endpoint.contacts() {
@@ -135,7 +135,7 @@ impl Reach {
         attempts.flat_map(|attempts| addresses(&attempts)).collect()
     }
 
-    /// One line at first, and then ever more rarely, unless there is news.
+    /// Logs one line at first, and then less and less often, unless the reason changes.
     fn tell(&mut self, now: Instant, endpoint: &Endpoint, errors: &SendErrors, peer: &PublicKey) {
         let Some(attempts) = endpoint.attempts(now, peer) else { return };
         let why = self.why(now, &attempts, errors);
@@ -161,7 +161,7 @@ impl Reach {
         }
     }
 
-    /// What is known of the reason.
+    /// The reason, as far as known.
     fn why(&self, now: Instant, attempts: &AttemptsStatus, errors: &SendErrors) -> String {
         if attempts.asked.is_empty() {
             return "there is no link to call it over".into();
@@ -178,7 +178,7 @@ impl Reach {
         }
     }
 
-    /// What the status says of every peer that this gateway looks for.
+    /// The status of every peer that this gateway tries to reach.
     pub(super) fn status(
         &self,
         now: Instant,
@@ -202,7 +202,7 @@ impl Reach {
     }
 }
 
-/// Where attempts went.
+/// The addresses that attempts went to.
 fn addresses(attempts: &AttemptsStatus) -> Vec<SocketAddr> {
     let asked = attempts.asked.iter().filter_map(|asked| asked.remote.parse().ok());
     let mut addresses: Vec<SocketAddr> = asked.collect();

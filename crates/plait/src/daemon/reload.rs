@@ -1,5 +1,5 @@
-//! Another configuration for a running gateway: read and checked beside the loop, then taken whole
-//! or not at all.
+//! Another configuration for a running gateway: read and checked outside the loop, then applied
+//! whole or not at all.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::config::{Config, ConfigErrors, Nat, PathConfig};
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) config: Config,
-    /// Its peers, with the addresses that are known of their names.
+    /// Its peers, with the known addresses of their names.
     pub(super) peers: Vec<PeerConfig>,
 }
 
 /// Reads the file again.
 ///
 /// # Errors
-/// Everything that is wrong, in one text; it was logged.
+/// Everything that is wrong, in one text, which was logged.
 pub(super) fn read(file: &Path) -> Result<Config, String> {
     match Config::load(file) {
         Ok(config) => {
@@ -47,8 +47,8 @@ pub(crate) fn log_errors(file: &Path, errors: &ConfigErrors) -> String {
     texts.join("; ")
 }
 
-/// Options that changed but only act at a start. `serves_measurements` tells whether the measuring
-/// service has its socket.
+/// Options that changed but take effect only at a start. `serves_measurements` tells whether the
+/// measuring service has its socket.
 pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: bool) -> Vec<String> {
     let (before, now) = (&old.gateway, &new.gateway);
     let port = |gateway: &crate::config::Gateway| gateway.listen_port.as_ref().map(|p| p.value);
@@ -75,7 +75,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
     names
 }
 
-/// A sandbox that was entered without NAT lets no program run, and NAT is one's work.
+/// A sandbox entered without NAT lets no program run, and NAT needs one.
 fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
     old.gateway.sandbox && old.gateway.nat == Nat::Off && new.gateway.nat != Nat::Off
 }
@@ -85,7 +85,7 @@ fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
     old.is_empty() != new.is_empty()
 }
 
-/// The new configuration, with what stays until a restart as it was.
+/// The new configuration, but with the old values of options that need a restart.
 pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     let nat_waits = is_nat_out_of_reach(old, &new);
     let (before, now) = (&old.gateway, &mut new.gateway);
@@ -109,7 +109,7 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     new
 }
 
-/// Whether forwarding or NAT is to be set up anew.
+/// Whether forwarding or NAT has to be set up again.
 pub(super) fn host_differs(old: &Config, new: &Config) -> bool {
     let asked = |config: &Config| (config.gateway.forward, config.gateway.nat.clone());
     let prefixes = |config: &Config| -> Vec<_> {

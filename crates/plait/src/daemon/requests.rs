@@ -1,4 +1,4 @@
-//! What a running gateway is asked from outside its loop, by signals and over the control socket.
+//! Requests to a running gateway from outside its loop, by signals and over the control socket.
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
 use super::ports::{SocketStatus, TunStatus};
-use super::reach::{Answer, ContactStatus};
+use super::reach::{ContactStatus, ResolvedName};
 use super::reload;
 use crate::config::Config;
 use crate::control::{self, ControlSocket, read_request};
@@ -26,24 +26,24 @@ pub(super) enum Request {
     Stop,
     /// Go on with another configuration.
     Reload(Box<Config>),
-    /// A name of an endpoint was asked for.
-    Resolved(Answer),
-    /// Tell the state.
+    /// A name of an endpoint was resolved, or failed to.
+    Resolved(ResolvedName),
+    /// Report the state.
     Status(SyncSender<Snapshot>),
-    /// Keep a flow on a path.
+    /// Pin a flow to a path.
     Pin(PathId, Inner, SyncSender<Result<(), PinError>>),
-    /// Let a flow go the bond's way.
+    /// Unpin a flow: the scheduler decides again.
     Unpin(Inner),
 }
 
-/// What the loop knows of the gateway's state.
+/// The part of the gateway's state that the loop knows.
 #[derive(Debug, Serialize)]
 pub(super) struct Snapshot {
     /// Seconds since the start.
     pub(super) uptime_s: u64,
     #[serde(flatten)]
     pub(super) endpoint: EndpointStatus,
-    /// Peers that this gateway looks for.
+    /// Peers that this gateway tries to reach.
     pub(super) contacts: Vec<ContactStatus>,
     /// The configured paths.
     pub(super) links: Vec<LinkStatus>,
@@ -53,24 +53,24 @@ pub(super) struct Snapshot {
     pub(super) device: TunStatus,
 }
 
-/// A way to the gateway's loop.
+/// Sends requests to the gateway's loop.
 pub(super) type Requests = control::Requests<Request>;
 
 impl Requests {
-    /// Keeps a flow on a path; `None` when the loop does not answer.
+    /// Pins a flow to a path; `None` when the loop does not answer.
     pub(super) fn pin(&self, path: PathId, flow: Flow) -> Option<Result<(), PinError>> {
         self.ask(|answer| Request::Pin(path, flow.inner(), answer))
     }
 
-    /// Lets a flow go the bond's way.
+    /// Unpins a flow.
     pub(super) fn unpin(&self, flow: Flow) {
         // A loop that has ended has no pins.
         self.send(Request::Unpin(flow.inner()));
     }
 }
 
-/// Stops the gateway, or has it go on with another configuration when that is sound. DNS may take
-/// its time.
+/// On a signal stops the gateway, or makes it apply another configuration if that is valid. DNS may
+/// take its time.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
     control::watch_signals(requests, || Request::Stop, move || read_again(&config))
 }
@@ -81,7 +81,7 @@ fn read_again(config: &Path) -> Result<Request, String> {
     Ok(Request::Reload(Box::new(reload::read(config)?)))
 }
 
-/// Answers the gateway's clients. What is returned removes the socket's file.
+/// Answers the gateway's clients. Dropping the returned value removes the socket's file.
 pub(super) fn serve(
     socket: ControlSocket,
     identity: Identity,
@@ -99,11 +99,11 @@ pub(super) fn serve(
     })
 }
 
-/// What a running gateway says of itself and never changes.
+/// The constant part of a running gateway's status.
 #[derive(Serialize)]
 pub(super) struct Identity {
     pub(super) tun: String,
-    /// The parts of the sandbox that hold.
+    /// The parts of the sandbox in force.
     pub(super) sandbox: Vec<&'static str>,
 }
 
@@ -137,7 +137,7 @@ fn answer(
     writeln!(&client, "{text}")
 }
 
-/// Carries a command out. Gives the answer, or what is wrong.
+/// Carries out a command. Returns the answer, or what is wrong.
 fn obey(
     command: Command,
     requests: &Requests,

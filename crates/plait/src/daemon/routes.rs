@@ -1,5 +1,5 @@
 //! The host's routes into the TUN device: one for each prefix of the peers, when the configuration
-//! asks for them. They follow a reload; at the end they go with the device.
+//! asks for them. They follow a reload, and vanish with the device at the end.
 
 use anyhow::Context as _;
 use plait_net::netlink::{Netlink, RouteInfo};
@@ -8,9 +8,9 @@ use plait_proto::config::Prefix;
 use super::host::{ROUTE_EXISTS_HELP, advised, halved};
 use crate::advice::Advised;
 
-/// What adding something gives that is there already.
+/// The error of adding something that exists already.
 const EEXIST: i32 = 17;
-/// What removing something gives that is not there.
+/// The error of removing something that does not exist.
 const ESRCH: i32 = 3;
 
 /// The routes of one TUN device.
@@ -23,10 +23,10 @@ pub(super) struct Routes {
     added: Vec<Prefix>,
 }
 
-/// What came of adding a route.
+/// The result of adding a route.
 enum Added {
     Done,
-    /// The device has it by one of its own addresses.
+    /// One of the device's own addresses implies it.
     BelongsToDevice,
 }
 
@@ -52,8 +52,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Adds the routes that are missing and removes those that are too many. What fails is logged
-    /// with its remedy, and tried again at the next reload; the rest is done.
+    /// Adds missing routes and removes superfluous ones. A failure is logged with its remedy, and
+    /// tried again at the next reload; the rest is still done.
     pub(super) fn follow(&mut self, prefixes: &[Prefix]) {
         let wanted = halved(prefixes);
         for route in
@@ -108,7 +108,7 @@ impl Routes {
         let routes = self.netlink.routes().ok()?;
         let is_same =
             |known: &RouteInfo| known.destination == route.address && known.prefix == route.length;
-        // Over IPv6 there may be one with another metric, which is in nobody's way.
+        // Over IPv6 there may be one with another metric, which does not conflict.
         let (own, others): (Vec<_>, Vec<_>) =
             routes.into_iter().filter(is_same).partition(|known| known.index == Some(self.index));
         own.into_iter().chain(others).next()
@@ -124,7 +124,7 @@ impl Routes {
     }
 }
 
-/// The error with what lies beneath, in one line.
+/// The error with its causes, in one line.
 fn chain(error: &Advised) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

@@ -1,13 +1,13 @@
-//! The cage of a running gateway or steering node: what it still needs once all is set up, and
-//! nothing else.
+//! The sandbox of a running gateway or steering node: it allows what is still needed once all is
+//! set up, and nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use plait_net::sandbox::{Needs, Sandbox, enter};
 
-/// The system's: names of hosts, C libraries and their modules, facts about processes and devices.
-/// Whole folders, because a file that is replaced by another is not the one that was named.
+/// System files: host names, C libraries and their modules, facts about processes and devices.
+/// Whole folders, because a rule for a file does not cover the file that replaces it.
 const SYSTEM: [&str; 13] = [
     "/etc",
     "/lib",
@@ -23,9 +23,9 @@ const SYSTEM: [&str; 13] = [
     "/run/systemd/resolve",
     "/run/nscd",
 ];
-/// Settings of the network that are put back at the end; what a program's input and output go to.
+/// Network settings that are restored at the end; input and output of programs that are run.
 const SYSTEM_WRITTEN: [&str; 2] = ["/proc/sys/net", "/dev/null"];
-/// Where `nft` is, with the libraries and the loader that it needs.
+/// Folders of `nft`, and of the libraries and the loader that it needs.
 const PROGRAMS: [&str; 10] = [
     "/usr/sbin",
     "/sbin",
@@ -39,17 +39,17 @@ const PROGRAMS: [&str; 10] = [
     "/nix/store",
 ];
 
-/// Files that a daemon goes on using.
+/// Files that a daemon keeps using.
 pub(crate) struct Files<'a> {
-    /// Read again when the daemon reloads; the folder of each is what stays within reach.
+    /// Read again when the daemon reloads; the folder of each stays within reach.
     pub(crate) read: Vec<&'a Path>,
-    /// Written anew or removed; the folder of each stays within reach.
+    /// Rewritten or removed; the folder of each stays within reach.
     pub(crate) written: Vec<&'a Path>,
     /// Whether `nft` is to be run.
     pub(crate) nft: bool,
 }
 
-/// Enters the cage, if the configuration wants one. Gives the parts that hold, for `plait status`.
+/// Enters the sandbox, if configured. Returns the parts in force, for `plait status`.
 pub(crate) fn enter_sandbox(is_wanted: bool, files: &Files<'_>) -> Vec<&'static str> {
     if !is_wanted {
         log::info!("sandbox: off, as the configuration says");
@@ -73,7 +73,7 @@ fn needs(files: &Files<'_>) -> Needs {
     let owned = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
     let mut needs = Needs { read: owned(&SYSTEM), write: owned(&SYSTEM_WRITTEN), run: Vec::new() };
     needs.read.extend(files.read.iter().map(|file| folder_of(file)));
-    // The file of the name servers is often a link into another folder.
+    // The file with the name servers is often a link into another folder.
     let linked = fs::canonicalize("/etc/resolv.conf").ok();
     needs.read.extend(linked.as_deref().map(folder_of));
     needs.write.extend(files.written.iter().map(|file| folder_of(file)));

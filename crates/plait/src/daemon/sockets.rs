@@ -1,5 +1,5 @@
-//! The gateway's sockets by number. Numbers stay as long as their sockets; a place that is free may
-//! be taken again.
+//! The gateway's sockets by number. A number stays as long as its socket; a free one may be used
+//! again.
 
 use plait_proto::config::SocketId;
 

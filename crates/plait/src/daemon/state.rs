@@ -1,7 +1,7 @@
-//! What outlives the daemon, in a file: bytes counted for quotas, peers' last addresses, and what
-//! the daemon changed about the host and must put back.
+//! State kept across restarts, in a file: bytes counted for quotas, peers' last addresses, and
+//! changes to the host that the daemon must undo.
 //!
-//! Nothing about the file keeps a gateway from running: what is wrong with it is logged.
+//! Problems with the file never keep a gateway from running: they are logged.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::folder_problem;
 
-/// The form of the file.
+/// Version of the file's format.
 const VERSION: u32 = 1;
-/// A file larger than this is none of ours.
+/// A file larger than this is not ours.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What is kept.
@@ -27,7 +27,7 @@ pub(crate) struct State {
     /// Bytes by path name and month, as in `2026-11`.
     #[serde(default)]
     pub(super) used_bytes: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Where peers were last reached, by public key in base64.
+    /// Addresses where peers were last reached, by public key in base64.
     #[serde(default)]
     pub(super) addresses: BTreeMap<String, Vec<SocketAddr>>,
     /// Values of sysctls before the daemon set them, by file.
@@ -57,12 +57,12 @@ pub(crate) struct StateFile {
     /// The state as it should be in the file.
     pub(super) state: State,
     saved: Option<State>,
-    /// Writing failed last time; people were told.
+    /// Writing failed last time, which was logged.
     failed: bool,
 }
 
 impl StateFile {
-    /// Reads the file. One that is missing is empty; one that cannot be understood too, with a
+    /// Reads the file. A missing file counts as empty; one that cannot be parsed too, with a
     /// warning.
     pub(crate) fn open(path: &Path) -> Self {
         let saved = match read(path) {
@@ -76,7 +76,7 @@ impl StateFile {
         Self { path: path.to_owned(), state, saved, failed: false }
     }
 
-    /// What is wrong with the file, without writing it; nothing when it can be read and written.
+    /// What is wrong with the file, without writing it; `None` when it can be read and written.
     pub(crate) fn problem(path: &Path) -> Option<String> {
         match read(path) {
             Err(error) => Some(format!("cannot be read: {error}")),
@@ -134,7 +134,7 @@ fn read(path: &Path) -> io::Result<Option<State>> {
     Ok(Some(state))
 }
 
-/// The file is whole at every moment: a new one takes its place.
+/// Writes atomically: a new file replaces the old one.
 fn write(path: &Path, state: &State) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
@@ -143,7 +143,7 @@ fn write(path: &Path, state: &State) -> io::Result<()> {
     new.push(".new");
     let new = PathBuf::from(new);
     let text = serde_json::to_vec_pretty(state).map_err(io::Error::other)?;
-    // A leftover of a crash, or a link that somebody laid there, is not written through.
+    // A crash's leftover, or a planted link, is removed instead of being written through.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

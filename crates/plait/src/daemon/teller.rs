@@ -1,4 +1,4 @@
-//! The log of what comes and goes, with the names that people know.
+//! Logs events, with the names that people know.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use plait_proto::session::PublicKey;
 
 use super::reach::short;
 
-/// Knows the names of paths, also of those that are gone when their end is told.
+/// Knows the names of paths, even of paths that are gone when their end is logged.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     names: BTreeMap<(PublicKey, PathId), String>,
@@ -28,7 +28,7 @@ impl Teller {
         }
     }
 
-    /// Forgets what is gone after an event.
+    /// Forgets paths that are gone after an event.
     pub(super) fn forget(&mut self, event: &Event) {
         match event {
             Event::BondDown(peer) => self.names.retain(|(of, _), _| of != peer),

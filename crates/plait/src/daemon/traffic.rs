@@ -1,4 +1,4 @@
-//! How many bytes went through each path's sockets, as the links' owners are charged for them.
+//! Counts the bytes of each path's sockets, as the links' owners are charged for them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ const UDP_HEADER_BYTES: u64 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     sockets: Vec<Account>,
-    /// What sockets carried that are closed, or count for another path now.
+    /// Bytes of sockets that are closed, or count for another path now.
     settled: BTreeMap<String, u64>,
 }
 
@@ -44,8 +44,8 @@ impl Traffic {
         &mut self.sockets[at]
     }
 
-    /// A socket counts for a path from now on; what it carried since it was opened, too, if it
-    /// counted for none.
+    /// A socket counts for a path from now on; its earlier bytes too, if it counted for none
+    /// before.
     pub(super) fn assign(&mut self, socket: SocketId, path: &str) {
         let account = self.account(socket);
         if account.path.as_deref() == Some(path) {
@@ -65,7 +65,7 @@ impl Traffic {
         }
     }
 
-    /// The bytes of a path since this was last asked.
+    /// The bytes of a path since the last call.
     pub(super) fn take(&mut self, path: &str) -> u64 {
         let mut bytes = self.settled.remove(path).unwrap_or_default();
         for account in

@@ -11,7 +11,7 @@ use super::{Finding, gateway_option, peer_option};
 use crate::config::{Cidr, Config};
 use crate::daemon::host::{IPV6_OFF_HELP, ROUTE_EXISTS_HELP, halved};
 
-/// The metric of an IPv6 route that has none of its own (IP6_RT_PRIO_USER); of IPv4 it is 0.
+/// The default metric of an IPv6 route (IP6_RT_PRIO_USER); for IPv4 it is 0.
 const IPV6_METRIC: u32 = 1024;
 
 pub(super) fn tun_name(config: &Config) -> Finding {
@@ -25,7 +25,7 @@ pub(super) fn tun_name(config: &Config) -> Finding {
     }
 }
 
-/// All about the device's addresses and routes that is not as it should be.
+/// Problems of the device's addresses and routes.
 pub(super) fn addresses_and_routes(config: &Config, network: &Network) -> Vec<Finding> {
     let mut findings: Vec<_> = ipv6_is_off(config).into_iter().collect();
     findings
@@ -36,7 +36,7 @@ pub(super) fn addresses_and_routes(config: &Config, network: &Network) -> Vec<Fi
     findings
 }
 
-/// A new device has the IPv6 that `default` says.
+/// `default` decides whether a new device has IPv6.
 fn ipv6_is_off(config: &Config) -> Option<Finding> {
     let needs_it = |cidr: &Cidr| cidr.address.is_ipv6();
     let routes = config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|prefix| prefix.value);
@@ -52,7 +52,7 @@ fn ipv6_is_off(config: &Config) -> Option<Finding> {
     is_off.then(|| Finding::error(gateway_option(config, option), text, IPV6_OFF_HELP))
 }
 
-/// An inner address that belongs to a wire: what is sent to its network goes there.
+/// An inner address whose network is also on an interface: packets to that network go there.
 fn overlap(config: &Config, own: Cidr, network: &Network) -> Option<Finding> {
     let is_single = own.length == if own.address.is_ipv4() { 32 } else { 128 };
     let (interface, theirs) = network.addresses().find(|(interface, theirs)| {
@@ -70,7 +70,7 @@ fn overlap(config: &Config, own: Cidr, network: &Network) -> Option<Finding> {
     Some(Finding::warning(gateway_option(config, "address"), text, help))
 }
 
-/// Everything is to go through the bond, but this machine has no address to send it from.
+/// All traffic is to go through the bond, but this machine has no inner address of that family.
 fn families_without_address(config: &Config) -> Vec<Finding> {
     let own = &config.gateway.addresses;
     let has = |ipv4: bool| own.is_empty() || own.iter().any(|cidr| cidr.address.is_ipv4() == ipv4);
@@ -97,10 +97,10 @@ fn families_without_address(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Routes that cannot be added, and those that would not be taken.
+/// Routes that cannot be added, and routes that would not be used.
 fn routes(config: &Config, network: &Network) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Of a gateway that runs its device tells enough.
+    // If the gateway runs already, the finding on its device is enough.
     let runs = network.interface(&config.gateway.tun).is_some();
     if !config.gateway.routes || runs {
         return findings;
@@ -131,12 +131,12 @@ fn routes(config: &Config, network: &Network) -> Vec<Finding> {
     findings
 }
 
-/// What becomes of a route into the device when there is one to the same network already.
+/// What happens to a route into the device when another to the same network exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It cannot be added.
     Taken,
-    /// It is added, and the other is preferred.
+    /// It is added, but the other is preferred.
     Loses,
     /// It is added and preferred.
     Wins,
@@ -155,7 +155,7 @@ fn fate_of(config: &Config, known: &RouteInfo) -> Fate {
             std::cmp::Ordering::Greater => Fate::Wins,
         };
     }
-    // To the network of the device's own address the kernel has made a route, after the others.
+    // For the network of the device's own address the kernel itself adds a route, after the others.
     let network = Cidr { address: known.destination, length: known.prefix };
     let is_own = config.gateway.addresses.iter().any(|own| own.network() == network);
     match (metric, is_own && known.prefix < 32) {
@@ -173,7 +173,7 @@ fn describe(route: &RouteInfo, network: &Network) -> String {
     }
 }
 
-/// All IPv4 goes through the bond, and IPv6 past it.
+/// All IPv4 goes through the bond, but IPv6 bypasses it.
 fn native_ipv6(config: &Config, network: &Network) -> Option<Finding> {
     let prefixes = || config.peers.iter().flat_map(|peer| &peer.allowed_ips);
     let is_default = |cidr: Cidr| cidr.length == 0;

@@ -6,7 +6,7 @@ use super::{Finding, gateway_option};
 use crate::config::{Config, Nat};
 use crate::daemon::{self, HostError};
 
-/// Forwarding that cannot be switched on; nothing when it is not asked for.
+/// Forwarding that cannot be switched on; `None` when it is not configured.
 pub(super) fn forwarding(config: &Config) -> Option<Finding> {
     let asked = config.gateway.forward;
     let subject = gateway_option(config, "forward");

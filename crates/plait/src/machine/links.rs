@@ -10,9 +10,9 @@ use crate::config::{Cidr, Config, PathConfig};
 use crate::daemon::LinkState;
 use crate::daemon::host::halved;
 use crate::daemon::links::open;
-use crate::daemon::links::plan::{Families, Plan, Wanted, plan};
+use crate::daemon::links::plan::{Families, Wanted, WantedLinks, plan};
 
-/// Inner bytes that every path should carry: what IPv6 asks of a link (RFC 8200 section 5).
+/// Inner bytes that every path should carry: what IPv6 requires of a link (RFC 8200 section 5).
 const INNER_BYTES_WANTED: u16 = 1280;
 
 pub(super) fn links(config: &Config, peers: &Peers, network: &mut Network) -> Vec<Finding> {
@@ -53,8 +53,8 @@ fn subject(config: &Config, path: &PathConfig) -> String {
     option_at(config, line, &format!("[[path]] {option}"))
 }
 
-/// A line for each link that is there or should be.
-fn states(config: &Config, plan: &Plan, network: &Network) -> Vec<Finding> {
+/// A line for each link that exists or should exist.
+fn states(config: &Config, plan: &WantedLinks, network: &Network) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (status, at) in plan.status.iter().zip(&plan.paths) {
         let path = &config.paths[*at];
@@ -143,7 +143,7 @@ fn unreachable(subject: &str, wanted: &Wanted, endpoints: &[SocketAddr]) -> Find
     Finding::warning(subject, text, help)
 }
 
-/// A link whose packets are so short that what is inside carries no IPv6, or next to nothing.
+/// A link whose MTU is so small that the inner packets cannot carry IPv6, or next to nothing.
 fn small_mtu(
     config: &Config,
     subject: &str,
@@ -163,8 +163,8 @@ fn small_mtu(
     Some(Finding::warning(subject, text, format!("`ip link set {name} mtu {least}` or more")))
 }
 
-/// A strict reverse-path filter (RFC 3704) drops what comes in over another link than the one that
-/// the kernel would answer over.
+/// A strict reverse-path filter (RFC 3704) drops packets that come in over another link than the
+/// one the kernel would answer over.
 fn strict_filter(
     config: &Config,
     subject: &str,
@@ -195,7 +195,8 @@ fn strict_filter(
     Some(Finding::warning(subject, text, format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2")))
 }
 
-/// Whether plait's own routes lead an address into the bond, against one of that prefix length.
+/// Whether plait's own routes lead an address into the bond, over a route of prefix length
+/// `against`.
 fn is_led_in(config: &Config, address: IpAddr, against: u8) -> bool {
     let routes = halved(&config.allowed_prefixes());
     let holds = |route: &plait_proto::config::Prefix| {
@@ -204,7 +205,7 @@ fn is_led_in(config: &Config, address: IpAddr, against: u8) -> bool {
     config.gateway.routes && routes.iter().any(|route| route.length > against && holds(route))
 }
 
-/// Without paths the listening socket calls the peers, by whatever route there is.
+/// Without paths the listening socket calls the peers, over the machine's routes.
 fn without_paths(config: &Config, peers: &Peers, network: &mut Network) -> Vec<Finding> {
     let subject = option_at(config, config.gateway.line, "[gateway]");
     let mut findings = Vec::new();
@@ -230,7 +231,7 @@ fn without_paths(config: &Config, peers: &Peers, network: &mut Network) -> Vec<F
     findings
 }
 
-/// The listening socket is bound to no link: what it answers takes the machine's routes.
+/// The listening socket is bound to no link: its answers take the machine's routes.
 fn swallowed_answers(config: &Config) -> Option<Finding> {
     let port = config.gateway.listen_port.as_ref()?;
     let callers = config.peers.iter().any(|peer| peer.endpoints.is_empty());

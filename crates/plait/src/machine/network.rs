@@ -1,4 +1,4 @@
-//! The network of this machine as the kernel tells it: interfaces, addresses, routes.
+//! The network of this machine as the kernel reports it: interfaces, addresses, routes.
 
 use std::fs;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub(super) struct Network {
     pub(super) interfaces: Vec<Interface>,
     links: Vec<LinkInfo>,
     addresses: Vec<(u32, IpAddr, u8)>,
-    /// Those of the table `main`, also such as lead nowhere.
+    /// Those of the table `main`, including unreachable ones.
     pub(super) routes: Vec<RouteInfo>,
     /// Whether this process may change anything here.
     pub(super) may_change: bool,
@@ -47,7 +47,7 @@ impl Network {
         self.links.iter().find(|link| link.index == index).map(|link| link.mtu)
     }
 
-    /// The addresses that a whole network can know, with their interfaces.
+    /// The addresses that are valid beyond this machine and one wire, with their interfaces.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (&Interface, Cidr)> {
         let of = |index: u32| self.interfaces.iter().find(move |known| known.index == index);
         let wide = self.addresses.iter().filter(|(_, address, _)| !is_narrow(*address));
@@ -56,7 +56,7 @@ impl Network {
         })
     }
 
-    /// The route that a packet would take. What cannot be found out counts as none.
+    /// The route that a packet would take. A failed look-up counts as no route.
     pub(super) fn way(&mut self, packet: &Packet) -> Option<Way> {
         self.netlink.way(packet).unwrap_or_else(|error| {
             log::debug!("{error}: {}", error.source);
@@ -65,7 +65,7 @@ impl Network {
     }
 }
 
-/// Whether an address is of use on this machine or on one wire alone.
+/// Whether an address is valid only on this machine or on one wire.
 fn is_narrow(address: IpAddr) -> bool {
     let is_link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     address.is_loopback() || is_link_local

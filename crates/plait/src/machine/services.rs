@@ -1,4 +1,4 @@
-//! What the gateway opens beside the device: ports, the control socket, its file; and whom it
+//! What the gateway opens besides the device: ports, the control socket, its file; and the user it
 //! becomes.
 
 use std::io;
@@ -35,7 +35,7 @@ pub(super) fn listen_port(place: &str, port: u16) -> Finding {
 pub(super) fn control_socket(config: &Config) -> Finding {
     let path = &config.gateway.control_socket;
     let subject = gateway_option(config, "control_socket");
-    // A user that does not exist is told by itself.
+    // A missing user is a finding of its own.
     let user = user_of(config.gateway.user.as_ref()).ok().flatten();
     match control::probe(path, "[gateway]", user) {
         Ok(()) => Finding::ok(subject, format!("{} can be opened", path.display())),
@@ -60,8 +60,8 @@ pub(super) fn state_file(config: &Config) -> Finding {
     }
 }
 
-/// The device is not there yet, so the port is tried on the loopback device: whoever listens on all
-/// devices is in the way there too.
+/// The device does not exist yet, so the port is tried on the loopback device: a program that
+/// listens on all devices blocks it there too.
 pub(super) fn measure_port(config: &Config) -> Option<Finding> {
     let port = config.gateway.measure_port;
     let subject = gateway_option(config, "measure_port");

@@ -82,7 +82,7 @@ pub(super) fn buffer(direction: &str, sysctl: &str, bytes: Option<u64>) -> Findi
             format!("{bytes} bytes: the {direction} buffer overflows in bursts on fast links"),
             format!("sysctl -w {subject}={WANTED_BYTES}"),
         ),
-        // Network namespaces other than the first do not show it on some kernels.
+        // On some kernels, only the first network namespace shows it.
         None => Finding::ok(subject, "not shown here"),
     }
 }

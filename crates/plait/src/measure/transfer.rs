@@ -1,5 +1,5 @@
-//! A flow of so many seconds and bytes, sent and counted. Both sides do this, on plain blocking
-//! sockets with short timeouts, so that nothing ever waits for longer than a flow may last.
+//! Sends and counts a flow of limited time and bytes. Both sides do this, on plain blocking sockets
+//! with short timeouts, so that no wait exceeds a flow's time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use super::wire::COUNTS_MAX;
 
 /// Received bytes are counted in slots of this length.
 pub(crate) const SLOT: Duration = Duration::from_millis(100);
-/// No call of the system lasts longer: whether to go on is asked this often.
+/// No system call lasts longer: whether to go on is checked this often.
 const CALL_TIME: Duration = Duration::from_millis(100);
 const CHUNK_BYTES: usize = 128 * 1024;
 
@@ -20,14 +20,14 @@ pub(crate) struct Limit {
     pub(crate) bytes: u64,
 }
 
-/// What arrived of a flow, and when, since its beginning.
+/// The bytes of a flow that arrived, and when, since its beginning.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     slots: Vec<u64>,
 }
 
 impl Counts {
-    /// Counts of slots that somebody else counted.
+    /// From counts per slot made by the other side.
     pub(crate) fn from_slots(slots: impl IntoIterator<Item = u32>) -> Self {
         Self { slots: slots.into_iter().map(u64::from).collect() }
     }
@@ -41,7 +41,7 @@ impl Counts {
         self.slots[slot] += bytes as u64;
     }
 
-    /// The slots, for a message.
+    /// The counts per slot, for a message.
     pub(crate) fn slots(&self) -> Vec<u32> {
         self.slots.iter().map(|bytes| u32::try_from(*bytes).unwrap_or(u32::MAX)).collect()
     }
@@ -51,13 +51,13 @@ impl Counts {
         self.slots.iter().sum()
     }
 
-    /// For how long anything arrived.
+    /// The time during which bytes arrived.
     pub(crate) fn lasted(&self) -> Duration {
         SLOT * u32::try_from(self.slots.len()).expect("slots are bounded")
     }
 
-    /// Mean rate in bits per second between two times since the beginning, whole slots only.
-    /// Nothing when there is no slot between them.
+    /// Mean rate in bits per second between two times since the beginning, whole slots only. `None`
+    /// when there is no slot between them.
     pub(crate) fn rate_bps(&self, from: Duration, to: Duration) -> Option<u64> {
         let slot = |time: Duration| (time.as_nanos() / SLOT.as_nanos()) as usize;
         let (from, to) = (slot(from), slot(to));
@@ -68,11 +68,11 @@ impl Counts {
     }
 }
 
-/// Sends until time or bytes are over, the receiver goes away, or `goes_on` says no. Gives the
+/// Sends until time or bytes are used up, the receiver goes away, or `goes_on` says no. Returns the
 /// bytes that the kernel took.
 ///
 /// # Errors
-/// The connection failed in another way than by the receiver's end.
+/// The connection failed otherwise than by the receiver's end.
 pub(crate) fn send(
     stream: &mut TcpStream,
     start: Instant,
@@ -95,10 +95,10 @@ pub(crate) fn send(
     Ok(sent)
 }
 
-/// Counts what arrives until the sender ends, time or bytes are over, or `goes_on` says no.
+/// Counts what arrives until the sender ends, time or bytes are used up, or `goes_on` says no.
 ///
 /// # Errors
-/// The connection failed in another way than by the sender's end.
+/// The connection failed otherwise than by the sender's end.
 pub(crate) fn receive(
     stream: &mut TcpStream,
     start: Instant,
@@ -124,12 +124,12 @@ pub(crate) fn receive(
     Ok(counts)
 }
 
-/// Nothing could be done in time.
+/// Whether the call only timed out.
 pub(crate) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// The other side is gone.
+/// Whether the other side is gone.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }

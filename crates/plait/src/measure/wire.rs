@@ -1,19 +1,19 @@
 //! The messages between `plait measure` and a measuring service, version 1.
 //!
-//! A message is a length of two bytes (of what follows), a kind of one, and a body; numbers are
-//! big-endian. Whoever connects says [`Message::Open`] or [`Message::Join`] first, both of which
-//! begin with a mark and the version. After [`Message::Go`] of a flow its bytes follow, without
-//! any frame, until the sender closes its half.
+//! A message is a length of two bytes (of what follows), a kind of one byte, and a body; numbers
+//! are big-endian. The client sends [`Message::Open`] or [`Message::Join`] first; both begin with a
+//! mark and the version. After a flow's [`Message::Go`] its bytes follow, without framing, until
+//! the sender closes its half.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The version spoken here.
+/// The protocol version.
 pub(crate) const VERSION: u8 = 1;
 /// Begins every connection.
 const MARK: [u8; 4] = *b"pltm";
-/// The longest message, its length apart.
+/// The longest message, without its length field.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// The longest text of a refusal in bytes.
 const TEXT_BYTES_MAX: usize = 500;
@@ -30,24 +30,24 @@ pub(crate) enum Purpose {
     Down,
     /// The service receives.
     Up,
-    /// The service sends back what it is sent.
+    /// The service echoes.
     Echo,
 }
 
 /// Why a service refuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// The version is not spoken here.
+    /// The version is not supported.
     Version,
-    /// Measuring is not allowed to this peer.
+    /// This peer may not measure.
     NotAllowed,
-    /// A measurement with this peer is running.
+    /// A measurement with this peer is already running.
     Busy,
-    /// No measurement has this name, or it is over.
+    /// No measurement has this token, or it is over.
     UnknownToken,
     /// More time, bytes or connections than a measurement may have.
     TooMuch,
-    /// The flow cannot be kept on its path.
+    /// The flow cannot be pinned to its path.
     NoSuchPath,
     /// Something else.
     Other,
@@ -56,17 +56,17 @@ pub(crate) enum Refusal {
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Message {
-    /// A measurement is to begin, and to last so long at most.
+    /// Request for a measurement of limited duration.
     Open {
         /// Its longest duration.
         seconds: u16,
     },
-    /// It may. It lasts as long as this connection.
+    /// The measurement is allowed. It lasts as long as this connection.
     Welcome {
         /// Its name.
         token: Token,
     },
-    /// It may not.
+    /// The request is refused.
     Refused {
         /// Why.
         why: Refusal,
@@ -79,7 +79,7 @@ pub(crate) enum Message {
         token: Token,
         /// What it is for.
         purpose: Purpose,
-        /// The path on which the service is to keep its packets.
+        /// The path to which the service pins its packets.
         path: Option<u8>,
         /// The longest that the flow lasts.
         millis: u32,
@@ -95,17 +95,17 @@ pub(crate) enum Message {
     Go,
     /// To be sent back.
     Echo {
-        /// Anything.
+        /// An arbitrary number.
         stamp: u64,
     },
-    /// What the service received, in tenths of a second since the flow's beginning.
+    /// Bytes that the service received per tenth of a second since the flow's beginning.
     Counted {
         /// Bytes of each.
         bytes: Vec<u32>,
     },
 }
 
-/// What can be wrong with a message.
+/// Errors of a message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     /// The connection ended between messages.
@@ -170,14 +170,14 @@ impl Refusal {
         self as u8
     }
 
-    /// A reason that is not known yet is some other.
+    /// An unknown reason becomes [`Self::Other`].
     fn of(number: u8) -> Self {
         Self::ALL.into_iter().find(|why| why.number() == number).unwrap_or(Self::Other)
     }
 }
 
 impl Message {
-    /// The message as it travels.
+    /// The message's bytes on the wire.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let (kind, body) = self.kind_and_body();
         let length = u16::try_from(1 + body.len()).expect("every message is far below 64 KiB");
@@ -291,10 +291,10 @@ impl Message {
         Self::parse(&bytes)
     }
 
-    /// Reads the next message, all of which must be there in time, however it comes.
+    /// Reads the next message, which must arrive completely in time.
     ///
     /// # Errors
-    /// As [`Self::read`]; the time is over.
+    /// As [`Self::read`], and a timeout.
     pub(crate) fn read_within(stream: &TcpStream, time: Duration) -> Result<Self, WireError> {
         Self::read(&mut Hurried { stream, until: Instant::now() + time })
     }
@@ -308,7 +308,7 @@ impl Message {
     }
 }
 
-/// A connection that is read until a deadline, and not as long as a byte comes now and then.
+/// A connection with a deadline for the whole message, not for each byte.
 struct Hurried<'a> {
     stream: &'a TcpStream,
     until: Instant,
@@ -338,7 +338,7 @@ fn begin(body: &mut Vec<u8>) {
     body.push(VERSION);
 }
 
-/// The beginning of a text that has so many bytes at most.
+/// The beginning of a text, cut to so many bytes.
 fn cut(text: &str, bytes_max: usize) -> &str {
     let fits = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..fits.unwrap_or(0)]
@@ -370,7 +370,7 @@ impl Body<'_> {
     fn text(&mut self) -> Result<String, WireError> {
         let bytes = std::mem::take(&mut self.rest);
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= TEXT_BYTES_MAX);
-        // It may be shown on a terminal.
+        // The text may be shown on a terminal.
         let text = text.filter(|text| !text.chars().any(char::is_control));
         text.map(str::to_owned).ok_or(WireError::BadBody(self.kind))
     }

@@ -1,8 +1,8 @@
 //! The configuration of a steering node: read from a TOML file, checked, ready to use.
 //!
-//! Like a gateway's ([`crate::config`]): everything that the file alone can tell is found in one
-//! reading, each mistake at its place. The options, their units and defaults are described in
-//! `docs/guide/steering.md`.
+//! Like a gateway's ([`crate::config`]): everything that can be checked from the file alone is
+//! checked in one pass, and each mistake is reported with its place. The options, their units and
+//! defaults are described in `docs/guide/steering.md`.
 
 mod check;
 mod client;
@@ -18,8 +18,8 @@ pub(crate) use node::NodeSection;
 
 use crate::config::{self, ConfigError, ConfigErrors, Kind};
 
-/// Clients that one node may have: each costs two rules of policy routing, through which the kernel
-/// goes for every packet.
+/// Clients that one node may have: each costs two policy routing rules, which the kernel tests for
+/// every packet.
 pub(crate) const CLIENTS_MAX: usize = 1024;
 
 /// A checked configuration of a steering node.
@@ -69,7 +69,7 @@ impl SteerConfig {
         problems.finish(Some(socket))
     }
 
-    /// What the protocol is told.
+    /// The protocol's configuration.
     pub(crate) fn node_config(&self) -> NodeConfig {
         let attachment = |attachment: &Attachment| AttachmentConfig {
             name: attachment.name.clone(),

@@ -1,5 +1,5 @@
-//! The loop of a running steering node: waits for the TUN device, answers to probes, timers, news
-//! of interfaces and requests. One thread runs it all.
+//! The loop of a running steering node: waits for the TUN device, answers to probes, timers,
+//! interface changes and requests. One thread runs it all.
 
 use std::io;
 use std::sync::mpsc::Receiver;
@@ -19,20 +19,20 @@ use super::probes::Probes;
 use super::pump::Pump;
 use super::reload;
 use super::requests::{KIND, Report, Request};
-use super::ways::{Plan, Way};
+use super::ways::{RoutingPlan, Way};
 
 const WAKER: Token = Token(0);
 const TUN: Token = Token(1);
 const MONITOR: Token = Token(2);
 const PROBES: Token = Token(3);
 
-/// News of interfaces comes in bursts, of which the last tells how things stand.
+/// Interface changes come in bursts; only the state after the last one matters.
 const NEWS_PAUSE: Duration = Duration::from_millis(10);
 /// A route that could not be set is tried again after this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// How long packets may still come out of the device once the rules that lead there are gone.
+/// How long packets may still come out of the device once the rules that lead to it are gone.
 const DRAIN_PAUSE: Duration = Duration::from_millis(5);
-/// How often the device is looked at for such.
+/// How often the device is checked for such packets.
 const DRAINS: usize = 3;
 
 /// A running node.
@@ -63,7 +63,7 @@ pub(super) struct Parts {
 }
 
 impl Driver {
-    /// Registers everything; the waker is for whoever sends requests.
+    /// Registers everything; the waker is for the senders of requests.
     pub(super) fn new(parts: Parts, requests: Receiver<Request>) -> io::Result<(Self, Waker)> {
         use std::os::fd::AsRawFd as _;
         let Parts { config, pump, host, probes, monitor, clock } = parts;
@@ -124,7 +124,7 @@ impl Driver {
         self.finish(now)
     }
 
-    /// Lets the clients' packets pass by, passes on those that were under way, and keeps none back.
+    /// Routes the clients' packets past the node, forwards those in flight, and holds none back.
     fn finish(&mut self, now: impl Fn() -> Instant) -> anyhow::Result<()> {
         self.host.lead_past()?;
         for _ in 0..DRAINS {
@@ -195,9 +195,9 @@ impl Driver {
     }
 
     /// Finds which attachments can be reached and sets their routes.
-    fn look(&mut self, now: Instant) -> anyhow::Result<Plan> {
+    fn look(&mut self, now: Instant) -> anyhow::Result<RoutingPlan> {
         self.look_at = None;
-        // What has come meanwhile is about to be seen.
+        // The look that follows covers changes until now.
         self.monitor.drain()?;
         let plan = self.host.refresh(&self.config)?;
         let before = std::mem::take(&mut self.ways);
@@ -215,14 +215,14 @@ impl Driver {
         Ok(plan)
     }
 
-    /// Says whether the node is to stop.
+    /// Answers requests; says whether the node is to stop.
     fn answer_requests(&mut self, now: Instant) -> anyhow::Result<bool> {
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Stop => return Ok(true),
                 Request::Reload(config) => self.reload(now, *config)?,
                 Request::Status(reply) => {
-                    // Whoever asked may have gone away.
+                    // The client may have gone away.
                     let _ = reply.send(self.report(now));
                 }
             }
@@ -241,7 +241,7 @@ impl Driver {
         }
     }
 
-    /// Takes another configuration: clients and flows that stay go on.
+    /// Applies another configuration: clients and flows that remain in it go on.
     fn reload(&mut self, now: Instant, config: SteerConfig) -> anyhow::Result<()> {
         for change in reload::needs_restart(&self.config, &config) {
             log::warn!("{change} changed: a restart is needed for it to have an effect");

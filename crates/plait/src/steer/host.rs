@@ -1,6 +1,5 @@
-//! What a steering node changes of its host: a TUN device, rules of policy routing and routes in
-//! tables of its own. All of it bears the node's marks, so that a next start finds what a crash
-//! left.
+//! What a steering node changes on its host: a TUN device, policy routing rules and routes in its
+//! own tables. All of it carries the node's marks, so that the next start finds what a crash left.
 
 use std::fs;
 use std::io;
@@ -12,21 +11,22 @@ use plait_net::netlink::{Interface, LinkInfo, Netlink, NetlinkError};
 use plait_net::tun::Tun;
 
 use super::config::SteerConfig;
-use super::ways::{self, Leading, PRIORITIES, PROTOCOL, Plan, TABLES};
+use super::ways::{self, Leading, PRIORITIES, PROTOCOL, RoutingPlan, TABLES};
 use crate::advice::Advised;
 use crate::daemon::{FORWARD_IPV4, FORWARD_IPV6};
 
-/// The dummy address of RFC 7600: a device without any address fails the kernel's check of reverse
-/// paths, whatever the check's mode.
+/// The dummy address of RFC 7600: a device without any address fails the kernel's reverse-path
+/// check in every mode.
 const DUMMY_ADDRESS: [u8; 4] = [192, 0, 0, 8];
-/// `rp_filter`, loose (RFC 3704 §2.4): packets come out of the device whose way back is another.
+/// `rp_filter`, loose (RFC 3704 §2.4): packets come out of the device whose return path is
+/// different.
 const RP_FILTER_LOOSE: &str = "2";
-/// The least that IPv6 needs (RFC 8200 §5), and what IPv4 hosts must take (RFC 1122 §3.3.2).
+/// The least that IPv6 needs (RFC 8200 §5), and what IPv4 hosts must accept (RFC 1122 §3.3.2).
 const MTU_MIN: [u32; 2] = [1280, 576];
 /// The TUN device's MTU when no attachment's is known, in bytes.
 const MTU_DEFAULT: u32 = 1500;
 
-/// What adding something gives that is there, and removing something that is not.
+/// The errors of adding what exists, and of removing what does not.
 const EEXIST: i32 = 17;
 const ENOENT: i32 = 2;
 const ESRCH: i32 = 3;
@@ -39,12 +39,12 @@ pub(super) struct Host {
     index: u32,
     table: u32,
     mtu: Option<u32>,
-    /// Routes that the kernel refused, with its answer: told once.
+    /// Routes that the kernel refused, with its answer: logged once.
     refused: Vec<(TableRoute, String)>,
 }
 
-/// Refuses a host that does not forward what the node writes, unless the configuration lets it be
-/// set.
+/// Refuses a host that does not forward the node's packets, unless the configuration lets the node
+/// switch forwarding on.
 ///
 /// # Errors
 /// Forwarding is off, with the way to switch it on.
@@ -54,7 +54,7 @@ pub(super) fn check_forwarding(config: &SteerConfig) -> Result<(), Advised> {
         (any_v4, FORWARD_IPV4, "net.ipv4.ip_forward"),
         (any_v6, FORWARD_IPV6, "net.ipv6.conf.all.forwarding"),
     ] {
-        // A kernel without the file is without the family, which the first route will tell.
+        // A kernel without the file lacks the family; adding the first route will report that.
         let is_off = fs::read_to_string(file).is_ok_and(|value| value.trim() == "0");
         if wanted && is_off && !config.node.forward {
             let message = format!("{name} is 0: this host forwards nothing");
@@ -75,11 +75,11 @@ pub(super) fn families(config: &SteerConfig) -> [bool; 2] {
 }
 
 impl Host {
-    /// Sets the TUN device up and removes what an earlier run left. Nothing leads to the device
+    /// Sets up the TUN device and removes what an earlier run left. No route leads to the device
     /// yet.
     ///
     /// # Errors
-    /// What cannot be set up, or belongs to another.
+    /// Something cannot be set up, or belongs to another program.
     pub(super) fn open(config: &SteerConfig, tun: &Tun) -> anyhow::Result<Self> {
         let mut netlink = Netlink::open()?;
         let link = netlink.link(tun.name())?;
@@ -98,7 +98,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Another node that runs keeps its tables.
+    /// Leaves the tables of another running node alone.
     fn check_owner(&mut self, config: &SteerConfig) -> anyhow::Result<()> {
         let interfaces = self.netlink.links()?;
         let rules = self.own_rules()?;
@@ -128,8 +128,8 @@ impl Host {
         Ok(())
     }
 
-    /// Switches IPv6 on the device on or off. Without link-local addresses the kernel has nothing
-    /// to ask and tell there.
+    /// Switches IPv6 on the device on or off. Without link-local addresses the kernel sends nothing
+    /// of its own there.
     fn set_ipv6(&self, on: bool) {
         let conf = PathBuf::from("/proc/sys/net/ipv6/conf").join(&self.tun);
         for (sysctl, value) in
@@ -147,8 +147,8 @@ impl Host {
         self.set_ipv6(any_v6);
     }
 
-    /// Of the device's and the host's values the larger counts (ip-sysctl.rst), and loose is the
-    /// largest: the device's own value decides.
+    /// The larger of the device's and the host's values counts (ip-sysctl.rst), and loose is the
+    /// largest: so the device's own value decides.
     fn loosen_reverse_path_check(&self) -> Result<(), Advised> {
         let file = PathBuf::from("/proc/sys/net/ipv4/conf").join(&self.tun).join("rp_filter");
         let Err(cause) = fs::write(&file, RP_FILTER_LOOSE) else { return Ok(()) };
@@ -164,16 +164,16 @@ impl Host {
         Err(Advised::new(message, help).caused_by(cause))
     }
 
-    /// Looks at the interfaces, and makes the attachments' routes and the rules for what the node
-    /// writes as they should be. Says which attachment can be reached.
+    /// Reads the interfaces, and updates the attachments' routes and the rules for packets that the
+    /// node writes. Returns which attachments can be reached.
     ///
     /// # Errors
-    /// The kernel refuses to tell, or a rule.
-    pub(super) fn refresh(&mut self, config: &SteerConfig) -> anyhow::Result<Plan> {
+    /// The kernel refuses a read or a rule.
+    pub(super) fn refresh(&mut self, config: &SteerConfig) -> anyhow::Result<RoutingPlan> {
         let interfaces = self.netlink.interfaces().context("cannot look at the interfaces")?;
         self.require_device(&interfaces)?;
         let mut plan = ways::plan(config, &interfaces, self.index);
-        // What others go to comes first.
+        // The target of other rules comes first.
         self.apply_rules(&plan.inner_rules, self.end()..self.end() + 1)?;
         self.apply_rules(&plan.inner_rules, self.table..self.table + 2)?;
         let found = self.own_routes()?;
@@ -229,11 +229,11 @@ impl Host {
         !self.refused.is_empty()
     }
 
-    /// Leads the clients' packets into the TUN device.
+    /// Routes the clients' packets into the TUN device.
     ///
     /// # Errors
     /// The kernel refuses a route or a rule.
-    pub(super) fn lead_in(&mut self, plan: &Plan) -> Result<(), NetlinkError> {
+    pub(super) fn lead_in(&mut self, plan: &RoutingPlan) -> Result<(), NetlinkError> {
         let tables = self.table + 1..self.table + TABLES;
         let found = self.own_routes()?;
         let found: Vec<_> = found.into_iter().filter(|one| tables.contains(&one.table)).collect();
@@ -247,7 +247,7 @@ impl Host {
         Ok(())
     }
 
-    /// Lets the clients' packets pass by the node; what it writes still goes its way.
+    /// Routes the clients' packets past the node; packets that it writes are still routed.
     ///
     /// # Errors
     /// The kernel refuses to remove a rule.
@@ -285,7 +285,7 @@ impl Host {
         Ok(routes.into_iter().filter(|route| own.contains(&route.table)).collect())
     }
 
-    /// Makes the rules of these priorities those that are wanted.
+    /// Adds and removes rules of these priorities until they are the wanted ones.
     fn apply_rules(
         &mut self,
         wanted: &[Rule],
@@ -306,8 +306,9 @@ impl Host {
         tolerate(self.netlink.remove_table_route(route, PROTOCOL), ESRCH)
     }
 
-    /// The device takes no packet that an attachment cannot carry: what is too long is told to its
-    /// sender before its destination is rewritten, while the sender knows it by its address.
+    /// The device accepts no packet that an attachment cannot carry: the sender learns that a
+    /// packet is too long before its destination is rewritten, while the sender still recognises
+    /// the address.
     fn follow_mtu(&mut self, config: &SteerConfig, leading: &[Leading]) -> anyhow::Result<()> {
         let [_, any_v6] = families(config);
         let least = MTU_MIN[usize::from(!any_v6)];
@@ -351,7 +352,7 @@ impl Drop for Host {
     }
 }
 
-/// Whether a route that is there is the one that is wanted; the kernel fills the interface in.
+/// Whether an existing route is the wanted one; the kernel fills in the interface.
 fn is_met(wanted: &TableRoute, there: &TableRoute) -> bool {
     let index = wanted.index.or(there.index);
     TableRoute { index, ..wanted.clone() } == *there
@@ -361,7 +362,7 @@ fn tolerate(result: Result<(), NetlinkError>, errno: i32) -> Result<(), NetlinkE
     result.or_else(|error| if error.errno() == Some(errno) { Ok(()) } else { Err(error) })
 }
 
-/// The node's seed, and what its probes are known by, from the operating system.
+/// Random bytes from the operating system: for the node's seed, and for the identity of its probes.
 pub(super) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;

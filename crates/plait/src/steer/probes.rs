@@ -1,11 +1,11 @@
-//! The node's probes on the wire: ICMP echo requests to the clients' addresses, led over their
-//! attachments by the same routes as the packets.
+//! The node's probes on the wire: ICMP echo requests to the clients' addresses, routed over their
+//! attachments like the packets.
 //!
-//! The client's rule turns a request to an attachment's address into one to the primary's, and the
-//! answer comes from there, over the primary. So an answer is known by what it carries: the
-//! attachment, and a mark that only the node can make, another for each probe. One that comes from
-//! the attachment's address tells that the client has no rule, and that packets there would be lost
-//! on it.
+//! The client's rule rewrites a request to an attachment's address to the primary address, and the
+//! answer comes from there, over the primary. So an answer is recognised by its payload: the
+//! attachment, and a mark that only the node can make, different for each probe. An answer from the
+//! attachment's address shows that the client lacks its rule, and that packets sent there would be
+//! lost.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use plait_proto::steer::{AttachmentId, Probe, ProbeKey};
 
 /// An answer to a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
+pub(super) struct ProbeAnswer {
     /// The attachment that was probed.
     pub(super) attachment: AttachmentId,
     /// The probe's number.
@@ -25,13 +25,13 @@ pub(super) struct Answer {
     pub(super) source: IpAddr,
 }
 
-/// The sockets and what makes their requests the node's own.
+/// The sockets, and the key that marks their requests as the node's own.
 #[derive(Debug)]
 pub(super) struct Probes {
     v4: Option<EchoSocket>,
     v6: Option<EchoSocket>,
     key: ProbeKey,
-    /// Attachments are numbered anew with each configuration.
+    /// Attachments get new numbers with each configuration.
     generation: u32,
 }
 
@@ -46,13 +46,13 @@ impl Probes {
         Ok(Self { v4, v6, key, generation: 0 })
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     pub(super) fn fds(&self) -> impl Iterator<Item = RawFd> {
         use std::os::fd::AsRawFd as _;
         [&self.v4, &self.v6].into_iter().flatten().map(|socket| socket.as_raw_fd())
     }
 
-    /// Sends a probe. One that cannot leave goes unanswered, which says all.
+    /// Sends a probe. A probe that cannot be sent goes unanswered, which is enough.
     pub(super) fn send(&self, probe: Probe) {
         let socket = if probe.address.is_ipv4() { &self.v4 } else { &self.v6 };
         let Some(socket) = socket else { return };
@@ -63,7 +63,7 @@ impl Probes {
     }
 
     /// The answers that have come.
-    pub(super) fn receive(&self) -> Vec<Answer> {
+    pub(super) fn receive(&self) -> Vec<ProbeAnswer> {
         let mut answers = Vec::new();
         for socket in [&self.v4, &self.v6].into_iter().flatten() {
             loop {
@@ -71,7 +71,7 @@ impl Probes {
                     Ok(Some(reply)) => {
                         let (number, payload) = (reply.sequence, &reply.payload);
                         let attachment = self.key.attachment(self.generation, number, payload);
-                        answers.extend(attachment.map(|attachment| Answer {
+                        answers.extend(attachment.map(|attachment| ProbeAnswer {
                             attachment,
                             number,
                             source: reply.source,
@@ -88,7 +88,7 @@ impl Probes {
         answers
     }
 
-    /// Answers to earlier probes count no more.
+    /// Makes answers to earlier probes invalid.
     pub(super) fn renumber(&mut self) {
         self.generation = self.generation.wrapping_add(1);
     }

@@ -1,6 +1,5 @@
-//! Moves packets between the TUN device and the protocol, in batches: what is for a client goes
-//! over one of its attachments, what comes from a client may be held. The host's routes do the
-//! rest.
+//! Moves packets between the TUN device and the protocol, in batches: packets to a client go over
+//! one of its attachments, packets from a client may be held. The host's routes do the rest.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,11 +10,11 @@ use plait_net::tun::TunPort;
 use plait_proto::steer::{Downstream, Node, NodeConfig, Upstream};
 use plait_proto::time::Instant;
 
-/// Packets that are handled before they are written: a super-packet at least.
+/// Packets that are handled before they are written: at least a super-packet.
 const PACKETS_PER_WRITE: usize = 64;
 /// Reads before everything else gets its turn.
 const READS_PER_TURN: usize = 32;
-/// What reading a TUN device that is down gives.
+/// The error of reading a TUN device that is down.
 const EIO: i32 = 5;
 
 /// The TUN device and the protocol behind it.
@@ -26,7 +25,7 @@ pub(super) struct Pump<T> {
     /// The primary addresses of all clients.
     clients: BTreeSet<IpAddr>,
     batch: PacketBatch,
-    /// Packets that the kernel meant for everybody on the device.
+    /// Multicast packets that the kernel sent on the device.
     pub(super) ignored_packets: u64,
 }
 
@@ -36,7 +35,7 @@ impl<T: TunPort> Pump<T> {
         Self { node, tun, clients, batch: PacketBatch::new(), ignored_packets: 0 }
     }
 
-    /// Goes on with another configuration.
+    /// Applies another configuration.
     pub(super) fn reconfigure(&mut self, now: Instant, config: NodeConfig) {
         self.clients = primary_addresses(&config);
         self.node.reconfigure(now, config);
@@ -76,7 +75,7 @@ impl<T: TunPort> Pump<T> {
     /// Both ends of a packet may be clients.
     fn pass(&mut self, now: Instant, packet: &mut [u8]) {
         let Some((source, destination)) = addresses(packet) else {
-            // The node counts what is no packet.
+            // The node counts input that is not a packet.
             let _: Downstream = self.node.handle_downstream(now, packet);
             return;
         };

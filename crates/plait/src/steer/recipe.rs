@@ -1,9 +1,9 @@
-//! What a client needs: shell lines that its owner runs there as root, once per start of the
-//! client. The client runs nothing of plait's.
+//! Shell lines that a client needs: its owner runs them there as root, once per start of the
+//! client. No part of plait runs on the client.
 //!
-//! Three things make a client: its packets leave over the primary, whatever came in where; the
-//! kernel lets packets in over an interface that is not their way back; and one rule writes the
-//! primary address back into what comes over another attachment.
+//! A client needs three things: its packets leave over the primary, wherever packets came in; the
+//! kernel accepts packets over an interface that is not their return path; and one rule restores
+//! the primary address in packets that come over another attachment.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
-//! Another configuration for a running node: what of it acts at once, and what does not.
+//! Another configuration for a running node: which options take effect at once, and which do not.
 
 use super::config::SteerConfig;
 
-/// Options that changed but only act at a start.
+/// Options that changed but take effect only at a start.
 pub(super) fn needs_restart(old: &SteerConfig, new: &SteerConfig) -> Vec<String> {
     let (before, now) = (&old.node, &new.node);
     let user = |config: &SteerConfig| config.node.user.as_ref().map(|user| user.value.clone());
@@ -19,7 +19,7 @@ pub(super) fn needs_restart(old: &SteerConfig, new: &SteerConfig) -> Vec<String>
     changed.map(|(name, _)| format!("[node] {name}")).collect()
 }
 
-/// The new configuration, with what stays until a restart as it was.
+/// The new configuration, but with the old values of options that need a restart.
 pub(super) fn keep_what_stays(old: &SteerConfig, mut new: SteerConfig) -> SteerConfig {
     let (before, now) = (&old.node, &mut new.node);
     now.tun.clone_from(&before.tun);

@@ -1,4 +1,4 @@
-//! What a running node is asked from outside its loop, by signals and over the control socket.
+//! Requests to a running node from outside its loop, by signals and over the control socket.
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use super::ways::Way;
 use crate::control::{self, read_request};
 use crate::daemon::log_errors;
 
-/// What the answer of a steering node is known by.
+/// Marks the answer of a steering node.
 pub(super) const KIND: &str = "steering-node";
 
 /// Something the loop is asked to do.
@@ -22,7 +22,7 @@ pub(super) enum Request {
     Stop,
     /// Go on with another configuration.
     Reload(Box<SteerConfig>),
-    /// Tell the state.
+    /// Report the state.
     Status(SyncSender<Report>),
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Report {
     pub(crate) node: NodeStatus,
     /// How each attachment is reached, in the order of the file.
     pub(crate) ways: Vec<Way>,
-    /// Packets that the host told everybody on the device, and the node nobody.
+    /// Multicast packets from the host on the device, which the node ignored.
     pub(crate) ignored_packets: u64,
 }
 
@@ -61,10 +61,10 @@ impl Report {
     }
 }
 
-/// A way to the node's loop.
+/// Sends requests to the node's loop.
 pub(super) type Requests = control::Requests<Request>;
 
-/// Stops the node, or has it go on with another configuration when that is sound.
+/// On a signal stops the node, or makes it apply another configuration if that is valid.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
     control::watch_signals(requests, || Request::Stop, move || read_again(&config))
 }

@@ -1,9 +1,8 @@
-//! How the node's packets travel through its host: which rules and routes there must be, and which
-//! attachments can be reached. It computes from the configuration and the interfaces, and changes
-//! nothing.
+//! How the node's packets are routed through its host: which rules and routes are needed, and which
+//! attachments can be reached. Computed from the configuration and the interfaces; changes nothing.
 //!
-//! Packets for a client's primary address and packets from it go into the TUN device; what the node
-//! writes there goes on by the host's routes, before which those of the attachments come:
+//! Packets for a client's primary address and packets from it go into the TUN device; packets that
+//! the node writes there follow the attachments' routes first, then the host's:
 //!
 //! ```text
 //! priority      table
@@ -14,8 +13,8 @@
 //! T+9  nothing
 //! ```
 //!
-//! The kernel looks its reverse paths up (RFC 3704) as if a packet were the host's own, so they
-//! follow the same rules.
+//! For reverse paths (RFC 3704) the kernel looks up routes as if for the host's own packets, so the
+//! same rules apply.
 
 use std::net::IpAddr;
 
@@ -26,15 +25,14 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{Attachment, Client, SteerConfig};
 
-/// The number under which the node's rules and routes are known as plait's (`protocol` in
-/// ip-rule(8)).
+/// The number that marks the node's rules and routes as plait's (`protocol` in ip-rule(8)).
 pub(super) const PROTOCOL: u8 = 112;
 /// Priorities that belong to a node, from its first on.
 pub(super) const PRIORITIES: u32 = 10;
 /// Tables that belong to a node, from its first on.
 pub(super) const TABLES: u32 = 3;
 
-/// One attachment's way, for status.
+/// How one attachment is reached, for status.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Way {
     /// The client's name.
@@ -56,14 +54,14 @@ pub(crate) struct Way {
 pub(super) struct Leading {
     pub(super) id: AttachmentId,
     pub(super) way: Way,
-    /// None when the host's own routes lead there, or when it cannot be reached.
+    /// Empty when the host's own routes lead there, or when it cannot be reached.
     pub(super) routes: Vec<TableRoute>,
 }
 
-/// Everything that should be.
+/// The rules and routes that there should be.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Plan {
-    /// Rules for what the node writes and for the host's own packets.
+pub(super) struct RoutingPlan {
+    /// Rules for packets that the node writes and for the host's own packets.
     pub(super) inner_rules: Vec<Rule>,
     /// Rules that bring clients' packets to the node.
     pub(super) outer_rules: Vec<Rule>,
@@ -73,10 +71,10 @@ pub(super) struct Plan {
     pub(super) leading: Vec<Leading>,
 }
 
-/// What should be, with these interfaces. `tun` is the index of the TUN device.
-pub(super) fn plan(config: &SteerConfig, interfaces: &[Interface], tun: u32) -> Plan {
+/// Computes the plan for these interfaces. `tun` is the index of the TUN device.
+pub(super) fn plan(config: &SteerConfig, interfaces: &[Interface], tun: u32) -> RoutingPlan {
     let table = config.node.table;
-    let mut plan = Plan::default();
+    let mut plan = RoutingPlan::default();
     for family in Family::ALL {
         let addresses: Vec<IpAddr> =
             config.clients.iter().flat_map(|client| of_family(client, family)).collect();
@@ -235,7 +233,7 @@ mod tests {
         assert_eq!(plan.leading[1].way.through, "via 10.4.0.2");
         let priorities: Vec<u32> = plan.outer_rules.iter().map(|rule| rule.priority).collect();
         assert_eq!(priorities, [5202, 5203, 5202, 5203]);
-        // Everything of the node's own skips the rules that lead to it.
+        // The node's own packets skip the rules that lead to it.
         for family in Family::ALL {
             for from in ["steer0", "lo"] {
                 let selector = Selector::Interface(from.into());

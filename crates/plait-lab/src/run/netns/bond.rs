@@ -1,12 +1,12 @@
-//! From a scenario's bond to the configuration of its gateways. How the bond behaves is written out
-//! in full, so that the gateways' defaults have no say.
+//! Converts a scenario's bond to the configuration of its gateways. The bond's settings are written
+//! in full, so that the gateways' defaults do not matter.
 
 use plait_sim::scenario::{BondSpec, Scenario};
 
 use super::site::device_of;
 use crate::gateway::{BondSetup, GatewayPath, endpoint_v4};
 
-/// What both gateways are told.
+/// The setup of both gateways.
 pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
     let path = |name: &String| {
         let link = &scenario.links[name];

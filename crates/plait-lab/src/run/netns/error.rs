@@ -1,7 +1,6 @@
-//! Why the namespaces cannot run a scenario, or why what they measured says nothing.
+//! Why the namespaces cannot run a scenario, or why their results are invalid.
 
-/// What a scenario asks for and the kernel or the lab does not have, and what a run showed of the
-/// machine under it.
+/// Something in a scenario that the kernel or the lab lacks, or a machine that did not keep up.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub(super) enum NetnsError {
     /// The scenario is for other back-ends.
@@ -19,13 +18,13 @@ pub(super) enum NetnsError {
     /// Something that only the simulator has so far.
     #[error("{what}: not on netns yet; take it out, or choose --on sim")]
     NotYet { what: String },
-    /// Clients that put packets in order below IP.
+    /// Clients that reorder packets below IP.
     #[error(
         "[steer.client]: clients on netns are plain hosts, which deliver packets as they come; \
          take it out, or choose --on sim"
     )]
     Reordering,
-    /// A load over an attachment that the steering node uses, beside loads through the node.
+    /// A load over an attachment of the steering node, besides loads through the node.
     #[error(
         "app.{app}: via = \"{link}\": what comes over an attachment is for the client's primary \
          address, which the node steers; give all applications via = \"steer\", or all a link, or \
@@ -54,31 +53,31 @@ pub(super) enum NetnsError {
          another, or choose --on sim"
     )]
     Controller { app: String, controller: String, kernel_name: String, known: String },
-    /// A loss recovery that the kernel does not have any more.
+    /// A loss recovery that the kernel no longer has.
     #[error(
         "app.{app}: recovery = \"{recovery}\" needs a kernel older than Linux 6.17, and this is \
          {kernel}, whose TCP has RACK-TLP alone; choose recovery = \"rack-tlp\", or --on sim"
     )]
     Recovery { app: String, recovery: String, kernel: String },
-    /// A sender that does not take a needless reduction back.
+    /// A sender that does not undo a spurious reduction.
     #[error(
         "app.{app}: the kernel's TCP takes back a reduction that proves needless (RFC 3522, \
          RFC 3708), and cannot be told not to; write undo = true, or choose --on sim"
     )]
     Undo { app: String },
-    /// Two senders that want different uses of SACK.
+    /// Two senders with different SACK settings.
     #[error(
         "app.{app} and app.{other}: all TCP of a run has SACK on netns, or none; give both the \
          same `sack`, or choose --on sim"
     )]
     Sacks { app: String, other: String },
-    /// Two senders of one host that want different loss recoveries.
+    /// Two senders of one host with different loss recoveries.
     #[error(
         "app.{app} and app.{other}: a host has one loss recovery for all its TCP on netns; give \
          both the same `recovery`, or choose --on sim"
     )]
     Recoveries { app: String, other: String },
-    /// More of something than the lab takes.
+    /// More of something than the lab supports.
     #[error("{what}: {count} where netns takes {max} at most; make it less, or choose --on sim")]
     TooMany { what: String, count: u64, max: u64 },
     /// A packet longer than hosts send.

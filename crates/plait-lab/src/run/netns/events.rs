@@ -1,4 +1,4 @@
-//! What happens to gateways, interfaces, addresses and links while a scenario runs.
+//! Events of gateways, interfaces, addresses and links while a scenario runs.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::site::Site;
 use super::testbed::Carriers;
 use crate::emulator::Way;
 
-/// A NAT's other ports.
+/// The port mask of a NAT after rebinding.
 const OTHER_PORTS: u16 = 0x0155;
 
 /// Events that have not happened yet, by their times.
@@ -22,7 +22,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Those of a scenario that starts at `zero`; its events have one time each.
+    /// The events of a scenario that starts at `zero`; each has one time.
     pub(super) fn new(scenario: &Scenario, zero: Instant) -> Self {
         let known = |action: &Action| match action.link() {
             Some(link) => scenario.links.contains_key(link),
@@ -37,7 +37,7 @@ impl Events {
         self.left.front().map(|(at, _)| *at)
     }
 
-    /// Lets happen what is due.
+    /// Performs due events.
     pub(super) fn happen(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Whether the machine kept up: a run that it spoiled must not give figures.
+//! Checks whether the machine kept up: a run that it spoiled must not give figures.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use super::site::Site;
 use crate::emulator::{LATE_P99_MAX, Lateness, LatenessSummary, VERY_LATE, VERY_LATE_SHARE_MAX};
 use crate::measure::counters;
 
-/// Most that the 99th percentile of an ordinary thread's oversleeping may be: gateways are such.
+/// The largest 99th percentile of an ordinary thread's oversleeping: gateways are ordinary threads.
 const ORDINARY_P99_MAX: Duration = Duration::from_millis(10);
-/// Most packets that devices and sockets may lose, of those that the links carried, and so many
-/// that are not worth a word.
+/// The largest share of the links' packets that devices and sockets may lose, and a number that is
+/// always allowed.
 const LOST_SHARE_MAX: f64 = 1e-4;
 const LOST_PACKETS_FREE: u64 = 10;
-/// From this share on, time that a virtual machine's host took away is a likely cause.
+/// From this share on, time taken by a virtual machine's host is a likely cause.
 const STOLEN_WORTH_A_WORD: f64 = 0.005;
 
-/// What was seen of the machine during a run.
+/// Observations of the machine during a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Health {
-    /// Of the emulated links.
+    /// Lateness of the emulated links.
     pub(super) links: Lateness,
-    /// Of the UDP senders.
+    /// Lateness of the UDP senders.
     pub(super) senders: Lateness,
-    /// Of an ordinary thread that sleeps.
+    /// Lateness of an ordinary thread that sleeps.
     pub(super) ordinary: Lateness,
-    /// Packets that devices and sockets did not take.
+    /// Packets that devices and sockets dropped.
     pub(super) lost_packets: u64,
-    /// The share of the processors' time that the host of a virtual machine took away.
+    /// The share of processor time that a virtual machine's host took away.
     pub(super) cpu_stolen: f64,
 }
 
 impl Health {
-    /// What was seen, as far as it is beyond the bounds.
+    /// Reports observations beyond the bounds.
     pub(super) fn check(&self) -> Result<(), NetnsError> {
         let mut seen = Vec::new();
         for (who, lateness, p99_max) in [
@@ -104,7 +104,7 @@ fn lost_in(netns: &NetNs) -> Result<u64> {
     Ok(lost_by_devices(&devices?) + lost_by_sockets(&snmp?))
 }
 
-/// The drops in a table as in proc_pid_net(5), `dev`: of receiving and of sending.
+/// The drops in a table like proc_pid_net(5), `dev`: of receiving and of sending.
 fn lost_by_devices(table: &str) -> u64 {
     let lines = table.lines().filter_map(|line| line.split_once(':'));
     let drops = lines.map(|(_, counts)| {
@@ -114,7 +114,7 @@ fn lost_by_devices(table: &str) -> u64 {
     drops.sum()
 }
 
-/// The datagrams in a table as `/proc/net/snmp` for which a UDP socket had no room.
+/// The datagrams in a table like `/proc/net/snmp` for which a UDP socket had no room.
 fn lost_by_sockets(table: &str) -> u64 {
     let fields = counters(table, "Udp");
     let drops = fields.filter(|(name, _)| ["RcvbufErrors", "SndbufErrors"].contains(name));

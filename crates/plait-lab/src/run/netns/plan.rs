@@ -1,4 +1,4 @@
-//! What of a scenario the namespaces can run, and what the kernel is told for it.
+//! Checks which scenarios the namespaces can run, and sets the kernel up for them.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use super::error::NetnsError;
 use crate::machine::Machine;
 use crate::quic;
 
-/// Each link has a network of its own, 10.N.0.0/30, and 10.99.0.0/24 is the bond's.
+/// Each link has its own network, 10.N.0.0/30, and 10.99.0.0/24 is the bond's.
 const LINKS_MAX: usize = 64;
 /// Each flow of the kernel's TCP has two threads.
 const TCP_FLOWS_MAX: u32 = 200;
 /// Hosts are on Ethernet, as in the simulator.
 pub(super) const HOST_MTU_BYTES: u32 = 1500;
-/// From this release on the kernel's TCP has RACK alone.
+/// From this release on the kernel's TCP has only RACK.
 const RACK_ALONE: (u32, u32) = (6, 17);
 
 /// Whether the scenario is meant for namespaces.
@@ -28,7 +28,7 @@ pub(super) fn check_meant(scenario: &Scenario) -> Result<(), NetnsError> {
     Ok(())
 }
 
-/// Whether a file is where namespaces see it.
+/// Whether a file is visible from namespaces.
 pub(super) fn check_file(file: &Path) -> Result<(), NetnsError> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
@@ -38,7 +38,7 @@ pub(super) fn check_file(file: &Path) -> Result<(), NetnsError> {
     Ok(())
 }
 
-/// Whether the namespaces can run the scenario, as far as its words tell.
+/// Whether the namespaces can run the scenario, judged by its settings.
 pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
     let too_many = |what: &str, count: u64, max: u64| {
         let what = what.to_owned();
@@ -77,7 +77,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
     Ok(())
 }
 
-/// Whether the kernel's TCP is what an application asks for.
+/// Whether the kernel's TCP matches an application's settings.
 fn check_kernel_tcp(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
     if tcp.paced {
         return Err(NetnsError::Paced { app: app.name.clone() });
@@ -88,7 +88,7 @@ fn check_kernel_tcp(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
     kernel_controller(app, tcp).map(|_| ())
 }
 
-/// Whether the lab's QUIC is what an application asks for.
+/// Whether the lab's QUIC matches an application's settings.
 fn check_quic(app: &AppSpec, quic: &TcpKind) -> Result<(), NetnsError> {
     let (name, controller) = (app.name.clone(), quic.controller.clone());
     if app.via == Via::Mptcp {
@@ -126,7 +126,7 @@ fn sack_of(scenario: &Scenario) -> Result<bool, NetnsError> {
     Ok(found.is_none_or(|(_, sack)| sack))
 }
 
-/// What stands between provider and server.
+/// Checks the steering node between provider and server.
 fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
     let not_yet = |what: &str| Err(NetnsError::NotYet { what: what.to_owned() });
     match (&scenario.steer, &scenario.bond) {
@@ -142,12 +142,12 @@ fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
     }
 }
 
-/// Whether anything goes through the scenario's steering node.
+/// Whether any application uses the scenario's steering node.
 pub(super) fn steers(scenario: &Scenario) -> bool {
     scenario.apps.iter().any(|app| app.via == Via::Steer)
 }
 
-/// Whether anything goes over the kernel's MPTCP.
+/// Whether any application uses the kernel's MPTCP.
 pub(super) fn needs_mptcp(scenario: &Scenario) -> bool {
     scenario.apps.iter().any(|app| app.via == Via::Mptcp)
 }
@@ -172,7 +172,7 @@ fn check_length(app: &AppSpec, payload_bytes: u32) -> Result<(), NetnsError> {
     Err(NetnsError::Length { app: app.name.clone(), bytes, max: HOST_MTU_BYTES, less })
 }
 
-/// What the kernel calls an application's congestion controller.
+/// The kernel's name of an application's congestion controller.
 pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, NetnsError> {
     let kernel_name = match tcp.controller.as_str() {
         "new-reno" => "reno",
@@ -192,7 +192,7 @@ pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, 
     })
 }
 
-/// The loss recovery of the host that sends in a direction; `None` when no TCP does.
+/// The loss recovery of the host that sends in a direction; `None` without TCP.
 fn recovery_of<'a>(
     scenario: &'a Scenario,
     direction: Direction,
@@ -227,7 +227,7 @@ fn release(kernel: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Tells a sending host's TCP its loss recovery (ip-sysctl of Linux: tcp_sack, tcp_recovery,
+/// Sets the loss recovery of a sending host's TCP (ip-sysctl of Linux: tcp_sack, tcp_recovery,
 /// tcp_early_retrans, tcp_max_reordering). Without SACK that is RFC 6582's, with its three
 /// duplicates.
 pub(super) fn set_recovery(
@@ -236,7 +236,7 @@ pub(super) fn set_recovery(
     host: &NetNs,
 ) -> anyhow::Result<()> {
     let recovery = recovery_of(scenario, direction, &Machine::detect().kernel)?;
-    // A connection has SACK when both of its ends want it.
+    // A connection has SACK when both of its ends enable it.
     let has_sack = sack_of(scenario)?;
     host.set_sysctl("net.ipv4.tcp_sack", if has_sack { "1" } else { "0" })?;
     let settings = match recovery {

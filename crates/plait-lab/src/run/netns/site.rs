@@ -27,11 +27,11 @@ use crate::topology::{
     connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
 };
 
-/// Rate of a wire with a delay: so high that only the delay counts.
+/// Rate of a wire with a delay: so high that only the delay matters.
 const WIRE_RATE_MBIT: u64 = 100_000;
 const WIRE_QUEUE_BYTES: u64 = 64 << 20;
 
-/// The name of a link's devices: a link's own name may be none for a device.
+/// The name of a link's devices: the link's own name may not be valid for a device.
 pub(crate) fn device_of(scenario: &Scenario, name: &str) -> String {
     device(place_of(scenario, name))
 }
@@ -41,7 +41,7 @@ pub(crate) fn customer_address(scenario: &Scenario, name: &str) -> Ipv4Addr {
     link_v4(number(place_of(scenario, name)), 1)
 }
 
-/// A link's place among the scenario's.
+/// A link's index among the scenario's.
 pub(crate) fn place_of(scenario: &Scenario, name: &str) -> usize {
     let at = scenario.links.keys().position(|known| known == name);
     at.expect("a checked scenario names links that exist")
@@ -51,7 +51,7 @@ fn device(at: usize) -> String {
     format!("link{at}")
 }
 
-/// N of link number `at`'s network 10.N.0.0/30; 10.3.0.0/24 is the server's.
+/// N of the network 10.N.0.0/30 of link number `at`; 10.3.0.0/24 is the server's.
 fn number(at: usize) -> u8 {
     let number = if at < 2 { at + 1 } else { at + 2 };
     u8::try_from(number).expect("a scenario that netns takes has at most 64 links")
@@ -61,17 +61,17 @@ fn number(at: usize) -> u8 {
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) epoch: Epoch,
-    // Links stop before the namespaces of their devices go.
+    // Dropped first: links stop before the namespaces of their devices vanish.
     emulators: Vec<Emulator>,
     wire: Option<Emulator>,
-    /// For each link, its emulator and its strand there.
+    /// For each link, its emulator and its strand in it.
     places: Vec<(usize, usize)>,
     pub(crate) customer: NetNs,
     pub(crate) provider: NetNs,
     pub(crate) server: NetNs,
 }
 
-/// Where an application's data comes from and goes to.
+/// Source and destination of an application's data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends<'a> {
     pub(super) sender: (&'a NetNs, Ipv4Addr),
@@ -100,7 +100,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Makes all links: those that share one have an emulator together.
+    /// Makes all links: those that share a link share an emulator.
     fn join_links(&mut self, scenario: &Scenario, prng: &mut Prng) -> Result<()> {
         let specs: Vec<&LinkSpec> = scenario.links.values().collect();
         let devices: Vec<String> = (0..specs.len()).map(device).collect();
@@ -135,7 +135,7 @@ impl Site {
         choose_link_by_source(&self.customer, &ends)
     }
 
-    /// The emulators, that of the wire to the server included.
+    /// The emulators, including that of the wire to the server.
     pub(crate) fn emulators(&self) -> impl Iterator<Item = &Emulator> {
         self.emulators.iter().chain(&self.wire)
     }
@@ -145,7 +145,7 @@ impl Site {
         self.emulators[emulator].observe(strand, way)
     }
 
-    /// Lets the links begin what the scenario has, which starts at `zero`.
+    /// Starts the links' timelines of the scenario, which starts at `zero`.
     pub(super) fn begin(
         &self,
         scenario: &Scenario,
@@ -153,8 +153,8 @@ impl Site {
     ) -> Result<()> {
         for ((name, spec), &(emulator, strand)) in scenario.links.iter().zip(&self.places) {
             for (way, spec) in [(Way::Down, &spec.down), (Way::Up, &spec.up)] {
-                let course = link_config::Course::new(name, spec, zero)?;
-                self.emulators[emulator].begin(strand, way, course);
+                let schedule = link_config::LinkSchedule::new(name, spec, zero)?;
+                self.emulators[emulator].begin(strand, way, schedule);
             }
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Site {
         &self.emulators[self.places[place_of(scenario, name)].0]
     }
 
-    /// Changes what one direction of a link is like.
+    /// Changes the configuration of one direction of a link.
     pub(super) fn change(
         &self,
         scenario: &Scenario,
@@ -184,7 +184,7 @@ impl Site {
         self.emulators[emulator].change(strand, way, change);
     }
 
-    /// Does something with the customer's interface of a link.
+    /// Runs an action on the customer's interface of a link.
     pub(super) fn interface(
         &self,
         scenario: &Scenario,
@@ -212,25 +212,25 @@ impl Site {
     }
 }
 
-/// The steering node's first link, on which its client has the address that the world knows.
+/// The steering node's first link, on which its client has its public address.
 fn primary(scenario: &Scenario) -> &str {
     let steer = scenario.steer.as_ref();
     let links = steer.map(|steer| &steer.links).and_then(|links| links.first());
     links.expect("a checked scenario steers over links where it says so")
 }
 
-/// The link over which a connection of the kernel's MPTCP begins.
+/// The link over which the kernel's MPTCP opens connections.
 fn first(scenario: &Scenario) -> &str {
     scenario.links.keys().next().expect("a checked scenario has a link")
 }
 
-/// For each link, the one that it goes through.
+/// For each link, the one that its packets also cross.
 fn through(scenario: &Scenario) -> Vec<Option<usize>> {
     let at = |name: &String| scenario.links.keys().position(|known| known == name);
     scenario.links.values().map(|link| link.through.as_ref().and_then(at)).collect()
 }
 
-/// Links by the one that they share; a link that shares nothing is a group of its own.
+/// Links grouped by the one that they share; a link that shares none is its own group.
 fn groups(through: &[Option<usize>]) -> Vec<Vec<usize>> {
     let heads = (0..through.len()).filter(|at| through[*at].is_none());
     heads
@@ -241,7 +241,7 @@ fn groups(through: &[Option<usize>]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Joins provider and server; the emulated link when the wire has a delay.
+/// Joins provider and server; returns the emulated link if the wire has a delay.
 fn join_server(
     scenario: &Scenario,
     provider: &NetNs,
@@ -264,13 +264,13 @@ fn join_server(
     };
     let (at_server, at_provider) = (open(server, "provider")?, open(provider, "server")?);
     address_server(provider, server)?;
-    // Nothing is drawn at random on a wire without jitter and loss.
+    // A wire without jitter and loss draws no random numbers.
     let (up, down) = (Link::new(config, 0), Link::new(config, 0));
     let strand = Strand { customer: at_provider, provider: at_server, up, down, through: None };
     Ok(Some(Emulator::join(vec![strand], epoch)?))
 }
 
-/// Time to set a network up and to start its gateways, as a guess for people.
+/// Estimated time to set up a network and to start its gateways.
 pub(super) const SET_UP: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! From a scenario's steering node to the configuration of a real one. Every option is written out,
-//! so that the node's defaults have no say.
+//! Converts a scenario's steering node to the configuration of a real one. Every option is written,
+//! so that the node's defaults do not matter.
 
 use plait_proto::steer::Addresses;
 use plait_sim::scenario::{Scenario, SteerSpec};
@@ -8,7 +8,7 @@ use plait_toml::node::{Attachment, Client, Node, NodeFile};
 use super::site::{customer_address, device_of};
 use crate::steering::node_with;
 
-/// What the node is told.
+/// The node's configuration.
 pub(crate) fn node_file(scenario: &Scenario, steer: &SteerSpec) -> NodeFile {
     let address =
         |name: &String| Addresses { v4: Some(customer_address(scenario, name)), v6: None };

@@ -1,6 +1,6 @@
-//! Applications over the kernel's TCP: [`bulk`] transfers and [`pages`]. Here is what both have:
-//! their sockets, what is counted of each connection, and their threads. These sleep in the kernel
-//! until it has room or data, and wake up now and then to look whether the application is over.
+//! Applications over the kernel's TCP: [`bulk`] transfers and [`pages`]. This module has their
+//! common parts: sockets, counters of each connection, and threads. Threads sleep in the kernel
+//! until it has room or data, and wake up regularly to check whether the application is over.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -25,24 +25,24 @@ use crate::emulator::Epoch;
 mod bulk;
 mod pages;
 
-/// Longest sleep in a call: how soon a stop is noticed.
+/// Longest sleep in a call: a stop is noticed within this time.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 const CHUNK_BYTES: usize = 256 << 10;
-/// Connections that wait to be taken: more than an application may have.
+/// Connections that wait to be accepted: more than an application may have.
 const BACKLOG: i32 = 256;
 
-/// What goes over the connections.
+/// The load of the connections.
 #[derive(Clone, Debug)]
 pub(super) enum Load {
     Bulk(TcpSpec),
     Pages {
         spec: WebSpec,
-        /// Of the objects' sizes.
+        /// Seed of the objects' sizes.
         seed: u64,
     },
 }
 
-/// What an application does, besides where.
+/// An application's plan, without its addresses.
 #[derive(Clone, Debug)]
 pub(super) struct TcpPlan {
     pub(super) load: Load,
@@ -75,7 +75,7 @@ struct Shared {
 struct State {
     tally: Tally,
     connections: Vec<Connection>,
-    /// What the receivers were given, whenever that was.
+    /// Bytes that receivers got over the whole run.
     received_bytes: u64,
     /// The time of the last byte, once each flow's transfer is complete.
     complete_at: Option<Instant>,
@@ -93,7 +93,7 @@ struct Connection {
 }
 
 impl TcpApp {
-    /// Starts application number `at`: it waits for its time by itself.
+    /// Starts application number `at`; it waits for its start time by itself.
     pub(super) fn start(plan: TcpPlan, at: usize, ends: Ends<'_>, epoch: Epoch) -> Result<Self> {
         let state = State {
             tally: Tally::new(plan.span),
@@ -116,7 +116,7 @@ impl TcpApp {
         Ok(app)
     }
 
-    /// A thread in a namespace; those that it starts are there as well.
+    /// A thread in a namespace; threads that it starts are there too.
     fn spawn(
         &mut self,
         netns: &NetNs,
@@ -129,7 +129,7 @@ impl TcpApp {
         Ok(())
     }
 
-    /// Asks the kernel where the senders are now.
+    /// Reads the senders' counters from the kernel.
     pub(super) fn sample(&self) {
         self.shared.sample(&mut self.shared.lock());
     }
@@ -157,8 +157,8 @@ impl TcpApp {
         }
     }
 
-    /// Whether the kernel counts retransmission timeouts; a transfer without a connection tells of
-    /// none.
+    /// Whether the kernel counts retransmission timeouts; false for a transfer without a
+    /// connection.
     pub(super) fn tells_timeouts(&self) -> bool {
         let connections = &self.shared.lock().connections;
         let least = match &self.shared.plan.load {
@@ -197,9 +197,9 @@ impl TcpPlan {
         Ok(socket)
     }
 
-    /// A listener in a namespace. Its connections have what it has.
+    /// A listener in a namespace. Its connections inherit its options.
     fn listen(&self, netns: &NetNs, address: SocketAddrV4, sends: bool) -> Result<TcpListener> {
-        // Further subflows come to the host's other addresses.
+        // Further subflows use the host's other addresses.
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, address.port());
         let own = if self.is_multipath { any } else { address };
         let listen = || -> Result<TcpListener> {
@@ -233,7 +233,7 @@ impl Shared {
         self.quit.load(Ordering::Relaxed)
     }
 
-    /// Whether the application is not over.
+    /// Whether the application still runs.
     fn goes_on(&self) -> bool {
         !self.quits() && self.now() < self.plan.stop
     }
@@ -249,8 +249,8 @@ impl Shared {
         }
     }
 
-    /// Counts what grew since the last time. For the span it counts, of a transfer, when most of
-    /// that time lies within, and of pages, when its end does.
+    /// Counts growth since the last sample. It counts for the span, for a transfer, if most of that
+    /// time lies within it, and for pages, if its end does.
     fn sample(&self, state: &mut State) {
         let now = self.now();
         let counts_at = match self.plan.load {
@@ -272,7 +272,7 @@ impl Shared {
         }
     }
 
-    /// Does `work` over a connection at its sender's end, and counts what is sent.
+    /// Does `work` over a connection at its sender's end, and counts the bytes sent.
     fn send_over(
         &self,
         stream: TcpStream,
@@ -292,7 +292,7 @@ impl Shared {
         done
     }
 
-    /// Notes payload that a receiver was given.
+    /// Notes payload that a receiver got.
     fn take(&self, now: Instant, bytes: u64) {
         let mut state = self.lock();
         state.tally.on_goodput(now, bytes);
@@ -318,7 +318,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// `None` when nothing passed as long as the application ran.
+    /// `None` when it could not connect while the application ran.
     fn connect(&self, socket: Socket, to: SocketAddrV4) -> Result<Option<TcpStream>> {
         let limit = self.plan.stop.since(self.now()).max(Duration::from_millis(1));
         match socket.connect_timeout(&SocketAddr::from(to).into(), limit) {
@@ -344,7 +344,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads what there is; none at the stream's end, or when the application is over.
+    /// Reads available bytes; zero at the stream's end, or when the application is over.
     fn read(&self, mut stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
         while self.goes_on() {
             match stream.read(buffer) {
@@ -358,7 +358,7 @@ impl Shared {
     }
 }
 
-/// So that a stop is noticed in every call.
+/// Sets timeouts, so that every call notices a stop.
 fn prepare(stream: TcpStream) -> Result<TcpStream> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(SLEEP_MAX))?;
@@ -366,7 +366,7 @@ fn prepare(stream: TcpStream) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether a call ended only to look at the clock.
+/// Whether a call only timed out.
 fn is_pause(error: &io::Error) -> bool {
     use ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -30,9 +30,9 @@ use crate::machine::CpuTime;
 use crate::quic::{QuicApp, QuicPlan};
 use crate::steering::PlacedNode;
 
-/// Time between the making of the applications and the start of the scenario.
+/// Time from the creation of the applications to the start of the scenario.
 const LEAD: Duration = Duration::from_millis(100);
-/// Longest sleep: how often it is looked whether all is well.
+/// Longest sleep: how often health is checked.
 const SLEEP_MAX: Duration = Duration::from_millis(10);
 /// How long a gateway may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub(super) struct Carriers<'a> {
     pub(super) node: Option<PlacedNode<'a>>,
     /// Gateways that an event has killed.
     pub(super) killed: Vec<event::Gateway>,
-    /// Whether one was started anew: until it listens it tells nothing.
+    /// Whether one was started again: until it listens it gives no status.
     pub(super) restarted: bool,
 }
 
@@ -82,7 +82,7 @@ impl Carriers<'_> {
         self.gateway(gateway).map_or(Ok(()), Gateway::kill)
     }
 
-    /// Starts a gateway anew; one that runs is killed before.
+    /// Starts a gateway again; a running one is killed first.
     pub(super) fn restart(&mut self, gateway: event::Gateway, netns: &NetNs) -> Result<()> {
         self.kill(gateway)?;
         self.killed.retain(|killed| *killed != gateway);
@@ -90,7 +90,7 @@ impl Carriers<'_> {
         self.gateway(gateway).map_or(Ok(()), |gateway| gateway.restart(netns))
     }
 
-    /// Lets a gateway read its configuration again.
+    /// Makes a gateway read its configuration again.
     pub(super) fn reload(&mut self, gateway: event::Gateway) -> Result<()> {
         if self.killed.contains(&gateway) {
             return Ok(());
@@ -107,21 +107,21 @@ impl Carriers<'_> {
     }
 }
 
-/// A scenario under way.
+/// A running scenario.
 #[derive(Debug)]
 pub(super) struct NetnsTestbed<'a> {
     scenario: &'a Scenario,
-    // Applications end before the gateways, and these before the links.
+    // Drop order: applications end before the gateways, and gateways before the links.
     apps: Vec<RunningApp>,
     carriers: Carriers<'a>,
     site: &'a Site,
     zero: Instant,
     events: Events,
-    /// How much longer than asked for this thread slept.
+    /// How much this thread overslept.
     oversleeping: Lateness,
     lost_before: u64,
     cpu_before: CpuTime,
-    /// What a gateway or the node did not tell, and why.
+    /// Why a gateway or the node gave no status.
     silence: Option<anyhow::Error>,
 }
 
@@ -184,7 +184,7 @@ impl<'a> NetnsTestbed<'a> {
         }
     }
 
-    /// What was seen of the machine.
+    /// Observations of the machine.
     pub(super) fn health(&self) -> Result<Health> {
         let mut health = Health {
             ordinary: self.oversleeping.clone(),
@@ -202,20 +202,20 @@ impl<'a> NetnsTestbed<'a> {
         };
         let kills = any(|action| matches!(action, event::Action::Kill(_)));
         if kills || any(|action| matches!(action, event::Action::Unplug(_))) {
-            // A device that goes takes its queue with it.
+            // A device that vanishes loses its queue.
             health.lost_packets = 0;
         }
         for app in &self.apps {
             if let RunningApp::Udp(udp) = app {
                 health.senders.add(&udp.lag());
-                // Without a gateway there is no device that takes them.
+                // Without a gateway there is no device to take them.
                 health.lost_packets += if kills { 0 } else { udp.refused_packets() };
             }
         }
         Ok(health)
     }
 
-    /// The applications whose timeouts nobody counts: those of old kernels' TCP, and of QUIC.
+    /// The applications whose timeouts are not counted: TCP on old kernels, and QUIC.
     pub(super) fn apps_without_timeouts(&self) -> impl Iterator<Item = &str> {
         let apps = self.scenario.apps.iter().zip(&self.apps);
         apps.filter_map(|(spec, app)| match app {
@@ -267,7 +267,7 @@ impl Testbed for NetnsTestbed<'_> {
             }
             if self.events.next().is_some_and(|due| due <= now) {
                 self.events.happen(now, self.scenario, self.site, &mut self.carriers)?;
-                // Programs are started and stopped meanwhile: this thread did not sleep.
+                // This thread started and stopped programs meanwhile: it did not sleep.
                 continue;
             }
             let due = self.events.next().map_or(end, |due| due.min(end));

@@ -1,5 +1,6 @@
 //! UDP applications over real sockets: the simulator's own applications, whose packets leave by one
-//! socket and arrive by another. One thread is both ends, so that one clock tells the delay.
+//! socket and arrive by another. One thread handles both ends, so that one clock measures the
+//! delay.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddrV4, UdpSocket};
@@ -19,11 +20,11 @@ use crate::worker::Worker;
 
 /// The port of the first application; each has one, the same at both ends.
 pub(super) const FIRST_PORT: u16 = 20_000;
-/// Room for what a resequencer hands on at once after a gap.
+/// Room for what a resequencer delivers at once after a gap.
 const BUFFER_BYTES: usize = 8 << 20;
-/// Longest sleep: how soon the end is noticed.
+/// Longest sleep: the end is noticed within this time.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// Packets received before it is looked whether one is to be sent.
+/// Packets received before checking whether one must be sent.
 const READ_BURST: usize = 64;
 const PAYLOAD_BYTES_MAX: usize = 9216;
 /// Number and time of sending, at the start of each payload; every payload has room for them.
@@ -42,12 +43,12 @@ struct State {
     app: Box<dyn App>,
     /// How long after their time packets were sent.
     lag: Lateness,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel refused.
     refused_packets: u64,
     failure: Option<String>,
 }
 
-/// Both ends, and what they need for themselves.
+/// Both ends and their state.
 #[derive(Debug)]
 struct BothEnds {
     state: Arc<Mutex<State>>,
@@ -83,7 +84,7 @@ impl UdpApp {
             buffer: vec![0; PAYLOAD_BYTES_MAX],
         };
         let worker = Worker::start("udp", move |goes_on| {
-            // Without the right to either the lag shows what that costs.
+            // Without the right to either, the lag shows the cost.
             let _kept_default = plait_net::clock::set_timer_slack(1);
             let _kept_ordinary = plait_net::clock::set_realtime_priority();
             while goes_on() {
@@ -109,7 +110,7 @@ impl UdpApp {
         self.lock().lag.clone()
     }
 
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel refused.
     pub(super) fn refused_packets(&self) -> u64 {
         self.lock().refused_packets
     }
@@ -134,8 +135,8 @@ pub(super) fn port_of(at: usize) -> u16 {
     FIRST_PORT + at
 }
 
-/// The sender's socket and the receiver's for application number `at`. Each speaks with the other
-/// alone, and has room for bursts.
+/// The sender's socket and the receiver's for application number `at`. They are connected to each
+/// other, and have room for bursts.
 pub(super) fn sockets(at: usize, ends: Ends<'_>) -> Result<(UdpSocket, UdpSocket)> {
     let port = port_of(at);
     let [from, towards] =
@@ -152,7 +153,7 @@ fn socket(here: SocketAddrV4, there: SocketAddrV4) -> io::Result<UdpSocket> {
     socket.connect(there)?;
     socket.set_nonblocking(true)?;
     if plait_net::tcp::force_buffers(&socket, BUFFER_BYTES).is_err() {
-        // Without the right, as much as the system allows anybody.
+        // Without the right, as much as the system allows.
         let options = socket2::SockRef::from(&socket);
         options.set_recv_buffer_size(BUFFER_BYTES)?;
         options.set_send_buffer_size(BUFFER_BYTES)?;
@@ -161,7 +162,7 @@ fn socket(here: SocketAddrV4, there: SocketAddrV4) -> io::Result<UdpSocket> {
 }
 
 impl BothEnds {
-    /// Sends what is due, takes what has arrived, and sleeps until there is more.
+    /// Sends due packets, reads arrived ones, and sleeps until there is more.
     fn turn(&mut self) -> Result<()> {
         self.send();
         let received = self.receive().context("cannot receive")?;
@@ -185,7 +186,7 @@ impl BothEnds {
             let payload = &mut self.buffer[..length];
             payload.fill(0);
             write_head(payload, packet.number, packet.sent_at);
-            // A link or a queue that takes no packet loses it, and the receiver misses it.
+            // A link or a queue that refuses a packet loses it, and the receiver misses it.
             if self.sender.send(payload).is_err() {
                 state.refused_packets += 1;
             }

@@ -14,11 +14,11 @@ use crate::output::Output;
 use crate::steering::{Layout, RecipeKind, SteerNode, SteerSite, node_with};
 use crate::topology::LinkSpec;
 
-/// When the download is well under way.
+/// Time after which the download is well in progress.
 const UNDER_WAY: Duration = Duration::from_millis(1200);
 
-/// Downloads, does `work` meanwhile, and gives back the node. The file must arrive unchanged over
-/// one connection.
+/// Downloads, does `work` meanwhile, and returns the node. The file must arrive unchanged over one
+/// connection.
 fn meanwhile(
     site: &SteerSite,
     node: &mut SteerNode,

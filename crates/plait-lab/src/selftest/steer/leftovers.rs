@@ -16,7 +16,7 @@ use crate::steering::{Layout, SteerSite, node_with};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// SIGTERM takes device, rules, routes and socket away; so does the next start after a kill.
+/// SIGTERM removes device, rules, routes and socket; so does the next start after a kill.
 pub(in super::super) fn leaves_nothing(_output: &Output) -> Result<()> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
     let before = traces(&site.node)?;
@@ -33,7 +33,7 @@ pub(in super::super) fn leaves_nothing(_output: &Output) -> Result<()> {
     node.kill()?;
     let killed = traces(&site.node)?;
     ensure!(killed.iter().any(|line| line.starts_with("5203:")), "a killed node leaves its rules");
-    // Clients that are not configured any more must not be led anywhere either.
+    // No rule of a client that is no longer configured may remain either.
     let mut other = file.clone();
     other.clients[0].address.v6 = None;
     other.clients[0].attachments[1].address.v6 = None;

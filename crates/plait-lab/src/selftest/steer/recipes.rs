@@ -61,7 +61,7 @@ pub(in super::super) fn iptables(output: &Output) -> Result<()> {
 /// connection tracking.
 pub(in super::super) fn android(output: &Output) -> Result<()> {
     let site = SteerSite::build(&LINKS, Layout::Colocated)?;
-    // Nothing can be run that lies on the lab's own /run.
+    // Programs on the lab's own /run cannot be executed.
     let scratch = Scratch::on_disk("phone")?;
     let programs = scratch.path();
     let no_zones = "#!/bin/sh\ncase \"$*\" in *--zone*) exit 1 ;; esac\n";
@@ -90,7 +90,7 @@ pub(in super::super) fn android(output: &Output) -> Result<()> {
     let file = site.node_file(node_with(Policy::Fixed), None);
     let mut node = site.start_node(&file)?;
     let recipe = print_recipe(node.config(), "phone", RecipeKind::Android)?;
-    // Twice: it may be run again.
+    // Twice, because it may be run again.
     for _ in 0..2 {
         run_lines(&site.client, &recipe, Some(programs))?;
     }

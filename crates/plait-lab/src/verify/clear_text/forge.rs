@@ -1,4 +1,4 @@
-//! Sending captured datagrams again with one bit changed.
+//! Sends captured datagrams again with one bit changed.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -26,8 +26,8 @@ const BURST_PAUSE: Duration = Duration::from_millis(10);
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Sends some datagrams of each kind once for each of their bits, with that bit changed, to the
-/// gateway they were meant for, from another port. `what` names them in the figures. Nobody sends
-/// anything else through the bond meanwhile, so that whatever comes out of it was forged.
+/// gateway they were meant for, from another port. `what` names them in the figures. Nothing else
+/// is sent through the bond meanwhile, so that any packet that comes out was forged.
 pub(super) fn forge(
     topology: &Topology,
     bond: &mut Bond<'_>,

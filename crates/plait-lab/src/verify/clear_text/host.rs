@@ -1,4 +1,4 @@
-//! The host behind a gateway: what the bond gives it, against what was sent into the bond.
+//! The host behind a gateway: compares what the bond delivers with what was sent.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
@@ -8,12 +8,12 @@ use plait_net::netns::NetNs;
 
 use super::{MARKER, MARKER_PORT};
 
-/// A marked payload that can be told from every other.
+/// A marked payload with a unique number.
 pub(super) fn numbered(number: u32) -> Vec<u8> {
     [MARKER, &number.to_be_bytes()].concat()
 }
 
-/// Takes marked packets and tells those that were sent from those that cannot have been.
+/// Receives marked packets and distinguishes those that were sent from forged ones.
 #[derive(Debug)]
 pub(super) struct Host {
     socket: UdpSocket,
@@ -27,12 +27,12 @@ impl Host {
         Ok(Self { socket, deliveries: Deliveries::default() })
     }
 
-    /// These numbers are sent into the bond.
+    /// Notes numbers that are sent into the bond.
     pub(super) fn expect(&mut self, numbers: impl IntoIterator<Item = u32>) {
         self.deliveries.expected.extend(numbers);
     }
 
-    /// What came so far.
+    /// Deliveries so far.
     pub(super) fn deliveries(&mut self) -> &Deliveries {
         let mut buffer = [0; 2048];
         while let Ok(length) = self.socket.recv(&mut buffer) {
@@ -42,14 +42,14 @@ impl Host {
     }
 }
 
-/// What came out of the bond.
+/// Packets that came out of the bond.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
-    /// Sent and not here yet.
+    /// Sent, but not arrived yet.
     expected: BTreeSet<u32>,
-    /// Sent, and here for the first time.
+    /// Sent, and arrived for the first time.
     pub(super) genuine: u64,
-    /// Packets that nobody sent, changed ones and second copies.
+    /// Packets that nobody sent, changed ones and duplicates.
     pub(super) unexplained: u64,
 }
 

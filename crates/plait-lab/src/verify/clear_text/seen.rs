@@ -1,4 +1,4 @@
-//! What was captured on the links.
+//! The packets captured on the links.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(super) struct Datagram {
 /// Captured datagrams by kind, the shortest of each kind first.
 pub(super) type ByKind = BTreeMap<u8, Vec<Datagram>>;
 
-/// Everything that was on the links.
+/// All packets on the links.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     total: usize,
@@ -30,7 +30,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Takes what the links of a topology captured.
+    /// Takes the captures of a topology's links.
     pub(super) fn on(topology: &Topology) -> Self {
         let mut seen = Self::default();
         topology.captured().for_each(|(way, packet)| seen.add(way, packet));
@@ -62,7 +62,7 @@ impl Seen {
         }
     }
 
-    /// What the capture says, `arrived` marked datagrams having come through the bond.
+    /// The figures of the capture; `arrived` marked datagrams have come through the bond.
     pub(super) fn figures(&self, arrived: usize) -> Vec<Figure> {
         let marked = 2 * MARKED as u64;
         let mut figures = vec![

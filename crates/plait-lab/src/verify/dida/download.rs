@@ -1,7 +1,7 @@
 //! dida.5: the downloads of `000/downloads`: how long they take over each link alone, over a
 //! steering node with and without DIDA, and over the kernel's MPTCP. The scenario has the claims
-//! and the shares that they are held to; here are those bars that no scenario has: each file
-//! arrives whole, and nothing is held afterwards.
+//! and their bounds; this module has the checks that no scenario can express: each file arrives
+//! whole, and nothing is held afterwards.
 
 mod fetch;
 
@@ -19,15 +19,16 @@ use crate::emulator::Lateness;
 use crate::machine::Machine;
 use crate::measure::{FETCH_CONGESTION, SenderView};
 use crate::output::{self, Progress};
-use crate::run::Plan;
+use crate::run::PreparedRun;
 use crate::set::figures_of;
 use fetch::File;
 
 const SCENARIO: &str = "000/downloads";
-const SOURCE: &str = "issue 6, promise 5";
+const SOURCE: &str = "dida.5";
 /// A machine may be too busy for a moment.
 const TRIES: usize = 2;
-/// What a file takes in the mean, with its part of building a network: a guess, for people.
+/// Estimated mean time of a file, including its share of building a network, for the progress
+/// display.
 const FILE_S: u64 = 4;
 /// Without SACK and without DIDA larger files take a minute.
 const WITHOUT_SACK_BYTES_MAX: u64 = 4_000_000;
@@ -44,15 +45,15 @@ struct Measured {
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let started = Instant::now();
-    let plan = Plan::new(&RunArgs::of(SCENARIO, On::Netns))?;
+    let plan = PreparedRun::new(&RunArgs::of(SCENARIO, On::Netns))?;
     let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| is_measured(cell)).collect();
-    // On steady links the files of one way follow each other over one network.
+    // On steady links the files of one carrier follow each other over one network.
     let same_network = |one: &&Cell, next: &&Cell| {
         !fluctuates(one) && !fluctuates(next) && one.settings["way"] == next.settings["way"]
     };
     let mut measured = Measured::default();
-    // The ways take turns, so that a machine that is busy for some minutes spoils none of them more
-    // than the others.
+    // The carriers alternate, so that a machine that is busy for some minutes affects all of them
+    // equally.
     let turns = (0..2 * effort.runs)
         .flat_map(|run| cells.chunk_by(same_network).map(move |cells| (run, cells)));
     let turns: Vec<_> = turns.filter(|(run, cells)| *run < runs(cells[0], effort)).collect();
@@ -84,14 +85,14 @@ fn fluctuates(cell: &Cell) -> bool {
     cell.settings.get("condition").and_then(|label| label.as_str()) == Some("fluctuating")
 }
 
-/// A sender without SACK is measured on steady links alone.
+/// A sender without SACK is measured only on steady links.
 fn is_measured(cell: &Cell) -> bool {
     let (bytes, has_sack) = transfer(cell);
     has_sack || (!fluctuates(cell) && bytes <= WITHOUT_SACK_BYTES_MAX)
 }
 
-/// On links that fluctuate a download depends on when it begins, so there are twice as many
-/// beginnings.
+/// On fluctuating links a download depends on its start time, so there are twice as many start
+/// times.
 fn runs(cell: &Cell, effort: Effort) -> usize {
     if fluctuates(cell) { 2 * effort.runs } else { effort.runs }
 }
@@ -117,7 +118,8 @@ impl Measured {
         Ok(())
     }
 
-    /// What no scenario tells: senders, nodes, the bars of each file, and how late the links were.
+    /// The figures that no scenario has: senders, nodes, the checks of each file, and the links'
+    /// lateness.
     fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for (cell, files) in &self.files {

@@ -1,7 +1,9 @@
-//! promise.6: `plait measure` on emulated links, against the lab's own figures of the same links.
+//! promise.6: compares `plait measure` on emulated links with the lab's own figures of the same
+//! links.
 //!
-//! Both go through plait: the lab measures each link by a bond of it alone, and then the bond of
-//! both, with iperf3. Beside them stands what the links' rates leave for the payload of TCP.
+//! Both measure through plait: the lab measures each link with a bond of only that link, and then
+//! the bond of both, with iperf3. For comparison it shows the TCP payload rate computed from the
+//! links' rates.
 
 use std::time::Duration;
 
@@ -15,8 +17,8 @@ use crate::output::Progress;
 use crate::site::{Carrier, on_site};
 use crate::topology::LinkSpec;
 
-const SOURCE: &str = "issue 5, promise 6";
-/// Figures may differ by so much of the lab's.
+const SOURCE: &str = "promise.6";
+/// Largest difference, as a share of the lab's figure.
 const DIFFERENCE_MAX: f64 = 0.03;
 /// TCP's payload of an outer packet of 1500 bytes: 60 are plait's framing over IPv4, 52 the inner
 /// headers with timestamps.
@@ -54,7 +56,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
 /// One round's figures in bits per second.
 struct Round {
     measured: MeasuredView,
-    /// Of the lab: each link by itself, then the bond.
+    /// The lab's: each link by itself, then the bond.
     alone_bps: Vec<u64>,
     bond_bps: u64,
 }
@@ -90,7 +92,7 @@ fn round(
     Ok(Round { measured, alone_bps, bond_bps: tcp("bond", &names)? })
 }
 
-/// The medians of what was measured and of the lab's figures, side by side.
+/// The medians of `plait measure` and of the lab's figures, side by side.
 fn compare(rates: &str, links: &[LinkSpec; 2], rows: &[Round]) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut add = |what: &str, measured: u64, lab: u64| {

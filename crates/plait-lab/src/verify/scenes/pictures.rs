@@ -47,7 +47,7 @@ const LOOK: Duration = Duration::from_secs(2);
 const HEIGHT_MAX: u32 = 12_000;
 /// Smaller letters are hard to read.
 const LETTERS_MIN_PX: f64 = 10.0;
-const SOURCE: &str = "issue 17, the scenes' pages";
+const SOURCE: &str = "scenes.5";
 
 /// There is nothing to look with.
 #[derive(Debug, thiserror::Error)]

@@ -1,14 +1,11 @@
-//! scenes.2: all promises on one state of the code, as the README's table has them.
+//! scenes.2: all promises on one state of the code, as the table of promises has them.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::super::readme::TABLE_BEGIN;
+use super::super::table::{self, TABLE_BEGIN};
 use super::super::{Effort, Figure, promises};
-use crate::list::Catalogue;
 use crate::record::Origin;
 
 /// What is simulated, and checked whole.
@@ -27,7 +24,7 @@ const SIMULATED: [&str; 10] = [
 /// They judge the table themselves.
 const JUDGES: [&str; 3] = ["link.6", "scenes.1", "scenes.2"];
 
-/// A figure of the README's table.
+/// A figure of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     /// `PROMISE: FIGURE`.
@@ -44,71 +41,59 @@ struct Head {
     effort: String,
 }
 
-/// The checkout.
-pub(super) fn root() -> Result<PathBuf> {
-    let scenarios = Catalogue::find(None)?;
-    Ok(scenarios.folder().parent().unwrap_or(Path::new(".")).to_owned())
-}
-
-pub(super) fn readme(root: &Path) -> Result<String> {
-    let file = root.join("README.md");
-    fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
-}
-
-fn lines(readme: &str) -> impl Iterator<Item = Vec<&str>> {
-    let table = readme.split_once(TABLE_BEGIN).map_or("", |(_, table)| table);
-    let lines = table.lines().filter(|line| line.starts_with("| "));
+fn lines(table: &str) -> impl Iterator<Item = Vec<&str>> {
+    let rows = table.split_once(TABLE_BEGIN).map_or("", |(_, rows)| rows);
+    let lines = rows.lines().filter(|line| line.starts_with("| "));
     lines.map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
 }
 
-pub(super) fn rows(readme: &str) -> Vec<Row> {
+pub(super) fn rows(table: &str) -> Vec<Row> {
     let own = |cells: Vec<&str>| match cells[..] {
         [name, _, band, kept] if name.contains(": ") && !name.starts_with('*') => {
             Some(Row { name: name.into(), band: band.into(), kept: kept.into() })
         }
         _ => None,
     };
-    lines(readme).filter_map(own).collect()
+    lines(table).filter_map(own).collect()
 }
 
-fn heads(readme: &str) -> Vec<Head> {
+fn heads(table: &str) -> Vec<Head> {
     let own = |cells: Vec<&str>| {
         let promise = cells.first()?.strip_prefix("**")?.split_once("** ")?.0.to_owned();
         let mut origin = cells.get(1)?.split(", ").map(str::to_owned);
         let (commit, effort) = (origin.next()?, origin.next().unwrap_or_default());
         Some(Head { promise, commit, effort })
     };
-    lines(readme).filter_map(own).collect()
+    lines(table).filter_map(own).collect()
 }
 
 pub(in super::super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
-    let readme = readme(&root()?)?;
+    let text = table::read(&table::root()?)?;
     let promises: Vec<&str> = promises().map(|(name, _)| name).collect();
-    Ok(figures(&readme, &promises, &Origin::new(String::new()).commit))
+    Ok(figures(&text, &promises, &Origin::new(String::new()).commit))
 }
 
-/// link.6: the README has whole rows of all of `promise.*`, and rows of all others, of one state of
+/// link.6: the table has whole rows of all of `promise.*`, and rows of all others, of one state of
 /// the code.
 pub(in super::super) fn check_sums(_effort: Effort) -> Result<Vec<Figure>> {
-    let readme = readme(&root()?)?;
+    let text = table::read(&table::root()?)?;
     let promises: Vec<&str> = promises().map(|(name, _)| name).collect();
-    let mut figures = figures(&readme, &promises, &Origin::new(String::new()).commit);
-    figures.push(sums_not_whole(&readme, &promises));
+    let mut figures = figures(&text, &promises, &Origin::new(String::new()).commit);
+    figures.push(sums_not_whole(&text, &promises));
     Ok(figures)
 }
 
-fn sums_not_whole(readme: &str, promises: &[&str]) -> Figure {
-    let heads = heads(readme);
+fn sums_not_whole(table: &str, promises: &[&str]) -> Figure {
+    let heads = heads(table);
     let is_whole =
         |name: &str| heads.iter().any(|head| head.promise == name && head.effort == "whole");
     let sums = promises.iter().filter(|name| name.starts_with("promise."));
     let not_whole = sums.filter(|name| !is_whole(name)).count();
-    Figure::count("of promise.* not checked whole", not_whole as u64)
-        .exactly(0.0, "issue 18, line 6")
+    Figure::count("of promise.* not checked whole", not_whole as u64).exactly(0.0, "link.6")
 }
 
-fn figures(readme: &str, promises: &[&str], own_commit: &str) -> Vec<Figure> {
-    let all = heads(readme);
+fn figures(table: &str, promises: &[&str], own_commit: &str) -> Vec<Figure> {
+    let all = heads(table);
     let (mut without, mut other, mut not_whole) = (0, 0, 0);
     let mut commits = BTreeSet::new();
     for promise in promises.iter().filter(|name| !JUDGES.contains(name)) {
@@ -120,7 +105,7 @@ fn figures(readme: &str, promises: &[&str], own_commit: &str) -> Vec<Figure> {
         other += u64::from(head.commit != own_commit);
         not_whole += u64::from(SIMULATED.contains(promise) && head.effort != "whole");
     }
-    let rows = rows(readme);
+    let rows = rows(table);
     let broken: Vec<&Row> = rows.iter().filter(|row| row.kept == "**no**").collect();
     broken.iter().for_each(|row| crate::output::note(format!("not kept: {}", row.name)));
     let none = |name: &str, value: u64, source: &'static str| {
@@ -141,14 +126,14 @@ mod tests {
     use super::*;
     use crate::figure::Value;
 
-    const README: &str = "| **bond.9** outside | x, whole, 2026-01-31 | | |\n<!-- promises -->\n
+    const TABLE: &str = "| **bond.9** outside | x, whole, 2026-01-31 | | |\n<!-- promises -->\n
 | promise | measured | band | kept |\n|---|---|---|---|
 | **bond.1** fast | abc, quick, 2026-01-31 | | |\n| bond.1: A_r | 0.9 | at least 0.900 | yes |
 | **promise.1** sums | abd, quick, 2026-01-31 | | |\n| promise.1: x | 1 | just 2 | **no** |\n";
 
     #[test]
     fn what_is_wrong_with_the_table_is_counted() {
-        let found = figures(README, &["bond.1", "promise.1", "bond.2", "scenes.2"], "abc");
+        let found = figures(TABLE, &["bond.1", "promise.1", "bond.2", "scenes.2"], "abc");
         let values: Vec<f64> = found
             .iter()
             .filter_map(|figure| match figure.value {
@@ -157,11 +142,11 @@ mod tests {
             })
             .collect();
         assert_eq!(values, [4.0, 1.0, 1.0, 1.0, 1.0], "{found:?}");
-        assert_eq!(rows(README).len(), 2);
-        let sums = |promises: &[&str]| sums_not_whole(README, promises).ok;
+        assert_eq!(rows(TABLE).len(), 2);
+        let sums = |promises: &[&str]| sums_not_whole(TABLE, promises).ok;
         assert!(!sums(&["bond.1", "promise.1"]), "it is quick");
         assert!(sums(&["bond.1"]) && !sums(&["promise.2"]), "it has no row");
-        let whole = README.replace("abd, quick", "abd, whole");
+        let whole = TABLE.replace("abd, quick", "abd, whole");
         assert!(sums_not_whole(&whole, &["promise.1"]).ok);
     }
 }

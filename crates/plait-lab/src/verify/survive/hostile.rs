@@ -20,27 +20,28 @@ mod generator;
 
 pub(crate) use generator::{Generator, Hostility};
 
-const SOURCE: &str = "issue 4, promise 5";
+const SOURCE: &str = "survive.5";
 const GROWTH_MIB_MAX: f64 = 8.0;
 const THROUGHPUT_SHARE_MIN: f64 = 0.5;
-/// Of the datagrams that the gateway's socket took, those that it must account for.
+/// Share of the datagrams read from its socket that the gateway must account for.
 const COUNTED_SHARE_MIN: f64 = 0.9;
 
 const DATAGRAMS: u64 = 10_000_000;
 const DATAGRAMS_QUICK: u64 = 300_000;
-/// Pace of the many: about what a gateway can read, so that they reach it and not only its socket.
+/// Rate of the flood: about what a gateway can read, so that datagrams reach it and not only its
+/// socket.
 const FLOOD_PER_SECOND: u64 = 50_000;
-/// Pace of those beside which the throughput is measured.
+/// Rate during which the throughput is measured.
 const BESIDE_PER_SECOND: u64 = 20_000;
 
-/// Packets kept of each direction of each link, from the first handshake on.
+/// Packets kept per direction of each link, from the first handshake on.
 const CAPTURE_PACKETS_MAX: usize = 2_000;
 /// Traffic under which packets are captured.
 const CAPTURING: Duration = Duration::from_secs(3);
-/// Packets kept of each direction of each link each time that the captures are renewed: older ones
-/// fail for their age alone.
+/// Packets kept per direction of each link at each renewal of the captures: older ones fail because
+/// of their age alone.
 const FRESH_PACKETS_MAX: usize = 200;
-/// Time between two renewals. Within it what was captured has arrived, so that a copy is a replay.
+/// Time between two renewals. Within it captured packets have arrived, so that a copy is a replay.
 const RENEWAL: Duration = Duration::from_millis(500);
 /// Time in which the last datagrams are read.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -83,7 +84,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Payloads of what the gateways sent each other, in both directions.
+/// Payloads that the gateways sent each other, in both directions.
 pub(crate) fn captured_payloads(topology: &Topology) -> Vec<Vec<u8>> {
     let payload = |(_, packet): (Way, Box<[u8]>)| match sort(&packet) {
         Captured::Plait { payload, .. } => Some(payload.to_vec()),
@@ -92,7 +93,7 @@ pub(crate) fn captured_payloads(topology: &Topology) -> Vec<Vec<u8>> {
     topology.captured().filter_map(payload).collect()
 }
 
-/// Gives the generator what the links carry now.
+/// Gives the generator the links' current packets.
 fn renew(topology: &Topology, generator: &Generator) {
     topology.capture(FRESH_PACKETS_MAX);
     std::thread::sleep(RENEWAL);

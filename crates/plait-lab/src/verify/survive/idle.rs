@@ -1,4 +1,4 @@
-//! survive.4 in virtual time: what an idle bond sends in an hour.
+//! survive.4 in virtual time: the traffic of an idle bond in an hour.
 
 use std::time::Duration;
 

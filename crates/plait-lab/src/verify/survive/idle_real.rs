@@ -1,4 +1,4 @@
-//! survive.4, the part of real gateways: what an idle bond sends, counted on its links.
+//! survive.4 with real gateways: the traffic of an idle bond, counted on its links.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::gateway::{Bond, BondSetup};
 use crate::output::Progress;
 use crate::topology::Topology;
 
-/// How far real gateways may be from simulated ones, as a share and in packets, whichever is more:
-/// in a short time a single datagram more or less is a large share.
+/// Largest difference between real and simulated gateways, as a share or in packets, whichever is
+/// more: in a short time a single datagram is a large share.
 const APART_SHARE_MAX: f64 = 0.2;
 const APART_PACKETS_MAX: f64 = 3.0;
-const SOURCE: &str = "issue 4, promise 4: five real minutes agree";
+const SOURCE: &str = "survive.4: five real minutes agree";
 
-/// Lets bonds of two paths idle and counts on their links, beside those of virtual time.
+/// Lets bonds of two paths idle, counts on their links, and compares with virtual time.
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    // What comes at first is not counted: the paths are checked then.
+    // The beginning is not counted: the paths are validated then.
     let (settle, counted) = if effort.runs == 1 { (10, 30) } else { (30, 300) };
     let (settle, counted) = (Duration::from_secs(settle), Duration::from_secs(counted));
     let mut progress = Progress::new(2, (settle + counted) * 2);
@@ -38,7 +38,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What each link was given in the time counted, both directions together.
+/// Traffic of each link in the counted time, both directions together.
 fn idle(metered: bool, settle: Duration, counted: Duration) -> Result<Vec<IdlePath>> {
     let topology = Topology::build(&LINKS)?;
     let mut setup = BondSetup::over(&LINKS.map(|link| link.name));
@@ -56,7 +56,7 @@ fn idle(metered: bool, settle: Duration, counted: Duration) -> Result<Vec<IdlePa
     Ok(grown.collect())
 }
 
-/// For each link what it was given, both directions together.
+/// Traffic sent into each link so far, both directions together.
 fn given(topology: &Topology) -> Vec<IdlePath> {
     let links = topology.customer().links.iter();
     let both = links.map(|link| {
@@ -66,7 +66,7 @@ fn given(topology: &Topology) -> Vec<IdlePath> {
     both.collect()
 }
 
-/// `simulated` is of an hour.
+/// `simulated` covers an hour.
 fn compare(name: &str, real: IdlePath, simulated: IdlePath, counted: Duration) -> Vec<Figure> {
     let share = counted.as_secs_f64() / HOUR.as_secs_f64();
     let expected = simulated.packets as f64 * share;

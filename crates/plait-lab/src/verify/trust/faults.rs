@@ -1,4 +1,4 @@
-//! trust.4: every fault that use and review have found has a test, and all of them pass.
+//! trust.4: every fault found by use and review has a test, and all tests pass.
 //!
 //! The table is that of `docs/faults-found.md`. A test is named there by its package, its target
 //! (`lib`, `bin NAME`, or the name of a test target) and its path.
@@ -15,7 +15,7 @@ use crate::process;
 
 const TABLE: &str = include_str!("../../../../../docs/faults-found.md");
 const HEADING: &str = "## By use and by review";
-/// Tests of one target, built before.
+/// Expected time of one target's tests, already built.
 const EXPECTED: Duration = Duration::from_secs(60);
 const LIMIT: Duration = Duration::from_secs(1800);
 /// The issues' lists: A.1 to A.8 and B.1 to B.7.
@@ -27,17 +27,17 @@ const FAULTS: [&str; 15] = [
 /// A row of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Row {
-    /// Which fault of the lists.
+    /// The fault's number in the lists.
     number: String,
     target: Target,
     test: String,
-    /// Where it was seen to fail.
+    /// The commit at which the test failed.
     failed_at: String,
 }
 
-/// What `cargo test` builds and runs.
+/// A target of `cargo test`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Target {
+pub(in super::super) struct Target {
     package: String,
     arguments: Vec<String>,
 }
@@ -88,13 +88,13 @@ fn row(line: &str) -> Result<Row> {
     Ok(Row { number: number.into(), target, test: test.into(), failed_at: failed_at.into() })
 }
 
-fn target(package: &str, arguments: &[&str]) -> Target {
+pub(in super::super) fn target(package: &str, arguments: &[&str]) -> Target {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     Target { package: package.into(), arguments }
 }
 
 /// Runs tests of one target; says how many passed.
-fn run(target: &Target, tests: &[&str]) -> Result<u64> {
+pub(in super::super) fn run(target: &Target, tests: &[&str]) -> Result<u64> {
     let mut command = Command::new("cargo");
     command.args(["test", "--locked", "--package", &target.package]).args(&target.arguments);
     command.args(["--", "--exact"]).args(tests).env("PLAIT_REQUIRE_NETNS", "1");

@@ -1,13 +1,13 @@
-//! trust.3: what an authenticated peer's datagrams cost a gateway, kind by kind.
+//! trust.3: the cost of an authenticated peer's datagrams to a gateway, by kind.
 //!
 //! In one process, with real keys: a gateway with two peers. One sends ordinary data; the other
 //! seals hostile datagrams of one kind, at 10,000 a second of virtual time. Blocks of both
-//! alternate; a block of ordinary ones has the lengths of the hostile block before it. Only the
-//! gateway's work is timed, by the thread's own processor time.
+//! alternate; a block of ordinary ones has the same lengths as the hostile block before it. Only
+//! the gateway's work is timed, by the thread's own processor time.
 //!
-//! Handshakes are another matter: nothing of them is sealed, each costs a thousand datagrams, and
-//! their number is limited instead (spec H-7, H-10, H-11). Rows with handshakes are held to the
-//! share of a core that those limits leave.
+//! Handshakes are different: they are not sealed, each costs as much as a thousand datagrams, and
+//! their number is limited instead (spec H-7, H-10, H-11). Rows with handshakes are checked against
+//! the share of a core that those limits allow.
 
 mod scene;
 
@@ -25,33 +25,33 @@ use crate::process;
 const SOURCE: &str = "docs/threat-model.md, what a customer can do";
 /// Share of a core that handshakes may take: 250 of half a millisecond in a second.
 const HANDSHAKES_CORE_PERCENT_MAX: f64 = 12.5;
-/// Places of packets looked at one after the other, for each datagram that the gateway received or
-/// sent. A packet that arrives fills two places at most, its own and its predecessor's, and each is
-/// looked at twice: when what is missing below is known lost, and when it is given up or delivered.
+/// Packet slots walked for each datagram that the gateway received or sent. A packet that arrives
+/// fills at most two slots, its own and its predecessor's, and each is visited twice: when the gap
+/// below is known lost, and when it is given up or delivered.
 const SLOTS_MAX: f64 = 4.0;
-/// Processor time of hostile datagrams, of that of as many ordinary ones of the same lengths.
+/// Processor time of hostile datagrams over that of as many ordinary ones of the same lengths.
 const COST_RATIO_MAX: f64 = 3.0;
 /// Bytes that the gateway sends for each byte that it receives: a challenge for a datagram from
 /// another address, an echo for a probe.
 const ANSWERED_RATIO_MAX: f64 = 2.0;
-/// Memory that one peer may make the gateway hold: what waits in its resequencer (16 MiB), and what
-/// its paths, their windows and the allocator need beside.
+/// Memory that one peer may make the gateway hold: packets in its resequencer (16 MiB), plus its
+/// paths, their windows and the allocator's overhead.
 const GROWTH_MIB_MAX: f64 = 32.0;
 
 const DATAGRAMS: u64 = 10_000_000;
 const DATAGRAMS_QUICK_PER_ROW: u64 = 100_000;
 /// Datagrams of a block.
 const BLOCK: usize = 1000;
-/// Blocks of which the costs are added up before they are compared: what is costly now and then
-/// falls into each such span.
+/// Blocks whose costs are summed before comparison: each such span includes occasional expensive
+/// work.
 const SPAN_BLOCKS: usize = 10;
-/// A kind that has cost so much is stopped, and fails for it.
+/// A kind that takes longer is stopped, and fails.
 const ROW_TIME_MAX: Duration = Duration::from_secs(60);
-/// So many of the gateway's own packets are on their way to the peer that acknowledges them: as
-/// many as an open loop leaves there, or a closed one.
+/// The gateway's own packets in flight to the peer that acknowledges them: as many as an open loop
+/// allows, or a closed one.
 const OUTSTANDING: [(Loop, usize); 2] = [(Loop::Open, 20_000), (Loop::Closed, 500)];
 
-/// One kind of content under one kind of gateway; `None` is all kinds mixed.
+/// One kind of content against one kind of gateway; `None`: all kinds mixed.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     kind: Option<Kind>,
@@ -135,7 +135,7 @@ fn summary(outcomes: &[Outcome], total: u64, panics: u64) -> Vec<Figure> {
     ]
 }
 
-/// What a row came to.
+/// The result of a row.
 #[derive(Debug)]
 struct Outcome {
     /// Median over the spans of hostile cost by ordinary cost.
@@ -147,7 +147,7 @@ struct Outcome {
     growth_mib: f64,
     /// Slots walked per datagram.
     slots: f64,
-    /// The peer made handshakes, of which the number is limited.
+    /// Whether the peer made handshakes, whose number is limited.
     shakes_hands: bool,
 }
 
@@ -195,7 +195,7 @@ fn measure(row: &Row, blocks: usize) -> Outcome {
         let lengths: Vec<usize> = made.iter().map(|datagram| datagram.made.bytes.len()).collect();
         let before = scene.slots_walked();
         spans[0].add(&scene.receive(made));
-        // A bond that began anew counts from 0.
+        // A new bond counts from 0.
         slots += scene.slots_walked().saturating_sub(before);
         scene.settle();
         let made = scene.make_ordinary(&lengths);
@@ -227,7 +227,7 @@ fn measure(row: &Row, blocks: usize) -> Outcome {
     }
 }
 
-/// Memory that this process holds.
+/// Memory of this process.
 fn resident_mib() -> f64 {
     let bytes = process::memory_bytes("self", process::RESIDENT).unwrap_or_default();
     bytes as f64 / f64::from(1 << 20)

@@ -1,9 +1,9 @@
 //! trust.2: an honest and a hostile customer of one real gateway.
 //!
-//! The honest one has a real gateway of its own over two emulated links: a download, pings, and
-//! IPv6 in packets of 1280 bytes. The hostile one has a link without a limit and sends 10,000
-//! datagrams a second, in phases; what the honest bond gives in each is compared with what it gives
-//! while the hostile one sends nothing.
+//! The honest one has its own real gateway over two emulated links: a download, pings, and IPv6 in
+//! packets of 1280 bytes. The hostile one has an unlimited link and sends 10,000 datagrams a
+//! second, in phases; the honest bond's results in each phase are compared with those while the
+//! hostile one sends nothing.
 
 mod attacker;
 mod network;
@@ -18,19 +18,19 @@ use super::super::{Effort, Figure};
 use crate::output::Progress;
 use crate::run::{Middle, Samples};
 
-const SOURCE: &str = "issue 16, promise 2";
+const SOURCE: &str = "trust.2";
 const THROUGHPUT_SHARE_MIN: f64 = 0.9;
-/// The 99th percentile of the pings, of that beside nothing hostile.
+/// The pings' 99th percentile over that without hostile datagrams.
 const LATENCY_RATIO_MAX: f64 = 2.0;
-/// Pings that are slower by less are no slower: what a busy machine adds now and then.
+/// A smaller increase of pings is ignored: a busy machine sometimes adds that much.
 const LATENCY_FLOOR_MS: f64 = 2.0;
-/// What one peer may make a gateway hold: packets in its resequencer, 16 MiB by default, and the
-/// state of its paths and sessions.
+/// Memory that one peer may make a gateway hold: packets in its resequencer, 16 MiB by default, and
+/// the state of its paths and sessions.
 const GROWTH_MIB_MAX: f64 = 24.0;
 const PACE_SHARE_MIN: f64 = 0.9;
 
-/// How long a phase lasts before it counts: until the hostile one's path has been found to be tiny,
-/// where it is to seem so.
+/// Start of a phase that is not counted; longer in the phase in which the gateway must first find
+/// the hostile one's path MTU to be tiny.
 const RAMP: Duration = Duration::from_secs(1);
 const RAMP_MTU: Duration = Duration::from_secs(5);
 const PHASE_QUICK: Duration = Duration::from_secs(3);
@@ -43,23 +43,23 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut progress = Progress::new(steps, (RAMP + counted) * steps as u32);
     let mut runs = Vec::new();
     for _ in 0..effort.runs {
-        runs.push(Course::run(counted, &mut progress)?);
+        runs.push(PhaseSamples::run(counted, &mut progress)?);
     }
     Ok(figures(&runs))
 }
 
-/// What one run of all phases gave.
+/// The samples of one run of all phases.
 #[derive(Debug)]
-struct Course {
+struct PhaseSamples {
     quiet: Sample,
     phases: Vec<(Phase, Sample)>,
-    /// Memory of the provider before anything hostile, in MiB.
+    /// Memory of the provider before hostile datagrams, in MiB.
     memory_mib: f64,
     attacker_cpu: Duration,
     elapsed: Duration,
 }
 
-impl Course {
+impl PhaseSamples {
     fn run(counted: Duration, progress: &mut Progress) -> Result<Self> {
         let begun = Instant::now();
         let mut network = Network::build()?;
@@ -87,13 +87,13 @@ impl Course {
     }
 }
 
-/// Not a number without any.
+/// NaN without any values.
 fn median(values: Vec<f64>) -> f64 {
     Samples::new(values).map_or(f64::NAN, |samples| samples.middle(Middle::Median))
 }
 
-fn figures(runs: &[Course]) -> Vec<Figure> {
-    let of_runs = |value: &dyn Fn(&Course) -> f64| median(runs.iter().map(value).collect());
+fn figures(runs: &[PhaseSamples]) -> Vec<Figure> {
+    let of_runs = |value: &dyn Fn(&PhaseSamples) -> f64| median(runs.iter().map(value).collect());
     let quiet_p99 = of_runs(&|run| run.quiet.p99_ms);
     let mut figures = vec![
         Figure::mbit(
@@ -109,8 +109,8 @@ fn figures(runs: &[Course]) -> Vec<Figure> {
         Figure::number("provider's memory at first", of_runs(&|run| run.memory_mib), "MiB"),
     ];
     for phase in Phase::noisy() {
-        let of_phase = |value: &dyn Fn(&Course, &Sample) -> f64| {
-            let one = |run: &Course| run.phase(phase).map(|sample| value(run, sample));
+        let of_phase = |value: &dyn Fn(&PhaseSamples, &Sample) -> f64| {
+            let one = |run: &PhaseSamples| run.phase(phase).map(|sample| value(run, sample));
             median(runs.iter().filter_map(one).collect())
         };
         figures.extend(phase_figures(phase.name(), quiet_p99, &of_phase));
@@ -133,10 +133,10 @@ fn figures(runs: &[Course]) -> Vec<Figure> {
     figures
 }
 
-type OfPhase<'a> = &'a dyn Fn(&dyn Fn(&Course, &Sample) -> f64) -> f64;
+type OfPhase<'a> = &'a dyn Fn(&dyn Fn(&PhaseSamples, &Sample) -> f64) -> f64;
 
-/// Processor time that the provider takes for a datagram, beside what it takes without any.
-fn cost_us(run: &Course, sample: &Sample) -> f64 {
+/// Processor time of the provider per hostile datagram, beyond its time in the quiet phase.
+fn cost_us(run: &PhaseSamples, sample: &Sample) -> f64 {
     let more = sample.provider_cpu.saturating_sub(run.quiet.provider_cpu);
     more.as_secs_f64() * 1e6 / sample.hostile_datagrams.max(1) as f64
 }

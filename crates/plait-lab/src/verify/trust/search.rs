@@ -1,4 +1,5 @@
-//! trust.1: every sequence of actions on real endpoints, and faults put back, which it must find.
+//! trust.1: searches every sequence of actions on real endpoints, and must find faults that are put
+//! back.
 
 use anyhow::{Context, Result};
 use plait_proto::faults::Faults;
@@ -13,7 +14,7 @@ const FAULTS_MAX: u32 = 2;
 const THREADS: usize = 2;
 const STATES_MIN: f64 = 1e6;
 const MINUTES_MAX: f64 = 10.0;
-/// Where each fault that is put back shows, in the order of [`FAULTS`].
+/// The setup in which each put-back fault shows, in the order of [`FAULTS`].
 const SHOWN_IN: [&str; 4] = ["clone", "beginning", "bond", "mutual"];
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
@@ -30,7 +31,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The search of the core as it is.
+/// The search of the unmodified core.
 fn whole(all: &[Searched], is_quick: bool) -> Vec<Figure> {
     let sum = |of: fn(&Searched) -> u64| all.iter().map(of).sum::<u64>();
     let depth = all.iter().map(|searched| searched.depth).min().unwrap_or(0);
@@ -38,11 +39,11 @@ fn whole(all: &[Searched], is_quick: bool) -> Vec<Figure> {
     let states = Figure::count("states", sum(|searched| searched.states));
     let depth = Figure::count("depth, with at most two faults", depth.into());
     let mut figures = vec![
-        if is_quick { depth } else { depth.at_least(DEPTH.into(), "issue 16") },
-        if is_quick { states } else { states.at_least(STATES_MIN, "issue 16") },
+        if is_quick { depth } else { depth.at_least(DEPTH.into(), "trust.1") },
+        if is_quick { states } else { states.at_least(STATES_MIN, "trust.1") },
         Figure::count("distinct states", sum(|searched| searched.distinct)),
         Figure::count("states watched until they had healed", sum(|searched| searched.healed)),
-        Figure::number("time", minutes, "min").at_most(MINUTES_MAX, "issue 16"),
+        Figure::number("time", minutes, "min").at_most(MINUTES_MAX, "trust.1"),
         Figure::count("violations", sum(|searched| searched.found.len() as u64))
             .exactly(0.0, "what is sent arrives within 10 s of the last fault"),
     ];
@@ -51,7 +52,7 @@ fn whole(all: &[Searched], is_quick: bool) -> Vec<Figure> {
     figures
 }
 
-/// Every mended fault, put back alone: the shortest sequence that shows it.
+/// Puts back each fixed fault alone: the shortest sequence that shows it.
 fn put_back(bounds: &Bounds) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut found_count = 0;
@@ -67,6 +68,6 @@ fn put_back(bounds: &Bounds) -> Result<Vec<Figure>> {
         figures.push(Figure::text(format!("put back: {name}"), text));
     }
     let found = Figure::count("faults put back and found", found_count);
-    figures.push(found.exactly(FAULTS.len() as f64, "issue 16"));
+    figures.push(found.exactly(FAULTS.len() as f64, "trust.1"));
     Ok(figures)
 }

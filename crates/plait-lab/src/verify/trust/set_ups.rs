@@ -1,5 +1,6 @@
 //! trust.5: `plait check` and `plait up` agree. Each set-up of a [table] is a host and a
-//! configuration; `check` must say what the table has, and `up` must start or refuse to.
+//! configuration; `check` must report what the table says, and `up` must start or refuse
+//! accordingly.
 
 mod table;
 
@@ -24,15 +25,15 @@ use crate::process::{self, Service};
 use crate::scratch::Scratch;
 use crate::topology::{LinkSpec, Topology, new_netns};
 
-const SOURCE: &str = "issue 16";
+const SOURCE: &str = "trust.5";
 const TRIED_MIN: f64 = 30.0;
-/// What `plait check` said nothing about.
+/// Number of set-ups whose fault `plait check` once missed.
 const SILENT_CASES: f64 = 7.0;
 const CHECK_LIMIT: Duration = Duration::from_secs(20);
-/// In which `up` must have refused, or answer its control socket.
+/// Time within which `up` must refuse, or answer on its control socket.
 const UP_LIMIT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(50);
-/// What a set-up takes.
+/// Expected time of a set-up.
 const EXPECTED: Duration = Duration::from_millis(700);
 /// Two links, each with an address and a default route. The far ends are in the same namespace.
 const NETWORK: &str = "
@@ -45,7 +46,7 @@ for n in 0 1; do
 done
 ";
 
-/// How a finding bears on the start.
+/// Effect of a finding on the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
@@ -64,7 +65,7 @@ struct Finding {
 }
 
 impl Finding {
-    /// Whether it is about the machine that the lab runs on, whatever the set-up.
+    /// Whether it is about the lab's machine, independent of the set-up.
     fn is_of_the_machine(&self) -> bool {
         self.subject == "kernel" || self.subject.starts_with("net.core.")
     }
@@ -77,13 +78,13 @@ impl Finding {
 /// What `plait up` did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Up {
-    /// It answers its control socket.
+    /// It answers on its control socket.
     Started,
-    /// It ended with exit code 2 and these words.
+    /// It ended with exit code 2 and this message.
     Refused(String),
 }
 
-/// What a set-up came to.
+/// The result of a set-up.
 #[derive(Debug)]
 struct Outcome {
     findings: Vec<Finding>,
@@ -111,7 +112,7 @@ impl Outcome {
         bad.filter(|finding| !finding.is_of_the_machine())
     }
 
-    /// Whether `check` said just what the table has.
+    /// Whether `check` reported exactly what the table says.
     fn says_what_it_must(&self, set_up: &SetUp) -> bool {
         let fits = |finding: &Finding, (level, part): &(Level, String)| {
             finding.level == *level && finding.text.contains(part.as_str())
@@ -122,7 +123,7 @@ impl Outcome {
     }
 }
 
-/// Keys and the network namespaces' common files.
+/// Keys and the common files of the network namespaces.
 struct Lab {
     scratch: Scratch,
     plait: PathBuf,
@@ -188,14 +189,14 @@ impl Lab {
     }
 }
 
-/// Whether the gateway of a configuration answers its control socket, with a bond or without one.
+/// Whether the gateway of a configuration answers on its control socket, with or without a bond.
 pub(crate) fn answers(netns: &NetNs, file: &Path) -> Result<bool> {
     let mut status = netns.command(plait_program()?);
     status.args(["status", "--json"]).arg(file);
     Ok(process::run_any(&mut status, "", CHECK_LIMIT)?.stdout.contains("\"uptime_s\""))
 }
 
-/// A command in the set-up's namespace, with what the set-up takes from a program.
+/// A command in the set-up's namespace, with the set-up's command prefix.
 fn through(netns: &NetNs, set_up: &SetUp, program: &Path) -> Command {
     let words = set_up.words_before();
     let Some((first, rest)) = words.split_first() else { return netns.command(program) };
@@ -204,7 +205,7 @@ fn through(netns: &NetNs, set_up: &SetUp, program: &Path) -> Command {
     command
 }
 
-/// What holds a port or a path as long as it is kept.
+/// A value that holds a port or a path while it is kept.
 type Holder = Box<dyn std::any::Any>;
 
 fn hold(netns: &NetNs, folder: &Path, held: Held) -> Result<Holder> {
@@ -213,7 +214,7 @@ fn hold(netns: &NetNs, folder: &Path, held: Held) -> Result<Holder> {
         Held::UdpPort(port) => Box::new(netns.run_in(|| UdpSocket::bind(("0.0.0.0", port)))??),
         Held::TcpPort(port) => Box::new(netns.run_in(|| TcpListener::bind(("127.0.0.1", port)))??),
         Held::ControlSocket => Box::new(UnixListener::bind(folder.join("control.sock"))?),
-        // A socket whose file stays when nobody listens any more.
+        // A socket whose file stays although nobody listens.
         Held::StaleSocket => drop_at_once(UnixListener::bind(folder.join("control.sock"))?),
     })
 }
@@ -331,7 +332,7 @@ pub(in crate::verify) fn check_all(_effort: Effort) -> Result<Vec<Figure>> {
     ])
 }
 
-/// The cases that `check` was silent about, and a few beside them, for the lab's own tests.
+/// The cases that `check` once missed, and a few others, for the lab's own tests.
 pub(crate) fn test_some() -> Result<()> {
     let mut some = all();
     some.retain(|set_up| set_up.was_silent || set_up.is_in_short);

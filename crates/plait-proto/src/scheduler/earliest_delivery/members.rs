@@ -6,7 +6,7 @@ use super::super::by_path::ByPath;
 use super::super::delivery::{ack_interval, base_rtt, one_way_delay, price_classes, seen_excess};
 use super::super::stall::Stalls;
 use super::super::{BulkLoad, COPIES_LOSS_PERMILLE, Part, PathView, View};
-use super::PathState;
+use super::PathMemory;
 use super::growth::{Filled, Growth, Joined};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -106,7 +106,7 @@ impl Members {
     pub(super) fn choose(
         &self,
         view: &View<'_>,
-        states: &mut ByPath<PathState>,
+        states: &mut ByPath<PathMemory>,
         stalls: &Stalls,
         demand: Demand,
     ) {
@@ -119,7 +119,7 @@ impl Members {
             }
             let may_join = |path: &&PathView| states.get(path.id).is_some_and(|it| it.may_join);
             let mut candidates: Vec<&PathView> = class.iter().filter(may_join).collect();
-            let delay_of = |path: &PathView, states: &ByPath<PathState>| {
+            let delay_of = |path: &PathView, states: &ByPath<PathMemory>| {
                 let state = states.get(path.id).copied().unwrap_or_default();
                 expected_delay(path, &state)
             };
@@ -151,7 +151,7 @@ impl Members {
     fn horizon(
         &self,
         candidates: &[&PathView],
-        states: &ByPath<PathState>,
+        states: &ByPath<PathMemory>,
         cheaper: Pipe,
         flows: &Flows,
     ) -> (Option<Duration>, Pipe) {
@@ -220,7 +220,7 @@ impl Members {
 }
 
 /// Why a path of known capacity that is neither bad nor stalled is left out.
-pub(super) fn left_out_for(path: &PathView, state: &PathState) -> Part {
+pub(super) fn left_out_for(path: &PathView, state: &PathMemory) -> Part {
     let rate = Rate::from_bits_per_second(useful_rate(path));
     if state.is_negligible {
         return Part::TooLittle { rate };
@@ -229,13 +229,13 @@ pub(super) fn left_out_for(path: &PathView, state: &PathState) -> Part {
 }
 
 /// Capacity is a guess while the trial lasts.
-fn is_known(path: &PathView, state: &PathState) -> bool {
+fn is_known(path: &PathView, state: &PathMemory) -> bool {
     path.capacity != Rate::ZERO && !state.trial.is_on()
 }
 
 /// Whether the path carries next to nothing of what the set does. What was sent over one that is
 /// still starting says nothing; and whoever sends on whatever is lost is held up by nobody.
-fn is_negligible(path: &PathView, state: &PathState, set: Pipe, load: BulkLoad) -> bool {
+fn is_negligible(path: &PathView, state: &PathMemory, set: Pipe, load: BulkLoad) -> bool {
     let fifths = if state.is_member { MEMBER_FIFTHS } else { 5 };
     let part = set.bits_per_second / 1000 * PART_PERMILLE;
     let is_small = is_known(path, state) && useful_rate(path) < part * fifths / 5;
@@ -251,7 +251,7 @@ fn useful_rate(path: &PathView) -> u64 {
 /// What a path is expected to carry. One whose capacity was never known is taken for a usual
 /// access line, or for half of what the quicker ones carry; one tried again, for half as much again
 /// as it carried.
-fn expected_rate(path: &PathView, state: &PathState, quicker: u64) -> u64 {
+fn expected_rate(path: &PathView, state: &PathMemory, quicker: u64) -> u64 {
     let useful = useful_rate(path);
     if is_known(path, state) {
         return useful;
@@ -264,7 +264,7 @@ fn expected_rate(path: &PathView, state: &PathState, quicker: u64) -> u64 {
 
 /// The delay that the path adds to a bulk flow. While its capacity is a guess, what is in flight
 /// implies no queue: only round trips show one.
-fn expected_delay(path: &PathView, state: &PathState) -> Duration {
+fn expected_delay(path: &PathView, state: &PathMemory) -> Duration {
     if is_known(path, state) {
         return bulk_delay(path);
     }

@@ -5,7 +5,7 @@
 use super::super::by_path::ByPath;
 use super::super::delivery::{base_rtt, price_classes};
 use super::super::{PathView, View};
-use super::PathState;
+use super::PathMemory;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -135,7 +135,7 @@ impl Spread {
 
     /// Chooses the slower members that join the quicker ones because those hardly carry what is
     /// offered. To be called when a window has ended or the members have changed.
-    pub(super) fn choose(&mut self, view: &View<'_>, states: &mut ByPath<PathState>) {
+    pub(super) fn choose(&mut self, view: &View<'_>, states: &mut ByPath<PathMemory>) {
         let is_epoch_over = view.now.since(self.epoch_began) >= REMEMBERED;
         if is_epoch_over {
             self.epoch_began = view.now;
@@ -166,7 +166,7 @@ impl Spread {
         &mut self,
         now: Instant,
         path: &PathView,
-        state: &mut PathState,
+        state: &mut PathMemory,
         bytes: u64,
     ) {
         self.bytes += bytes;

@@ -39,7 +39,8 @@ fn a_long_packet_needs_several_and_leaves_the_rest_to_the_next() {
     link.send(ms(0), 1600, 0);
     link.send(ms(0), 1400, 1);
     link.send(ms(0), 1400, 2);
-    // 1604 = 1504 + 100; then 1404 bytes of the second are left, which is the next one.
+    // 1604 = 1504 + 100; then 1404 bytes of the second opportunity are left, enough for the next
+    // packet.
     assert_eq!(left(&drain(&mut link)), [(10, 0), (10, 1), (15, 2)]);
 }
 

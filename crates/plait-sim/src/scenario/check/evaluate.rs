@@ -1,4 +1,4 @@
-//! From the cells' results to verdicts in words. Knows neither back-end.
+//! Turns the cells' results into verdicts in words. Independent of the back-end.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::scenario::sweep::{Selector, Settings, as_number, display};
 #[cfg(test)]
 mod tests;
 
-/// What one run of one cell found.
+/// The result of one run of one cell.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct CellResult {
     /// The cell's name.
@@ -31,25 +31,25 @@ pub struct CellResult {
 pub struct CheckOutcome {
     /// The check's name.
     pub name: String,
-    /// The figure; `None` when no cell measured what it needs.
+    /// The figure; `None` when no cell has the metrics it needs.
     pub value: Option<f64>,
     /// The figure's unit; empty for a plain number.
     pub unit: String,
-    /// Least figure that will do.
+    /// Least accepted figure.
     pub low: Option<f64>,
-    /// Greatest figure that will do.
+    /// Greatest accepted figure.
     pub high: Option<f64>,
-    /// Whether the run shows what is expected. Never without a figure.
+    /// Whether the run shows what is expected. Never true without a figure.
     pub ok: bool,
     /// Whether the run fails when this is not `ok`.
     pub required: bool,
     /// Where the expectation comes from.
     pub source: String,
-    /// The verdict for people: what was compared and where it is at its worst.
+    /// The verdict for people: what was compared and where it is worst.
     pub words: String,
 }
 
-/// A figure, whether it is what was expected apart from its band, and words about it.
+/// A figure, whether it is as expected apart from its band, and words about it.
 struct Finding {
     value: f64,
     as_expected: bool,
@@ -84,7 +84,7 @@ impl Check {
         chosen.filter_map(point).collect()
     }
 
-    /// The cells that are chosen and have the metric, in the order of the results.
+    /// The chosen cells that have the metric, in the order of the results.
     fn points<'a>(
         &self,
         results: &'a [CellResult],
@@ -197,7 +197,7 @@ impl Check {
         }
     }
 
-    /// How far a value is out of the band; negative inside, and nearer to zero near a bound.
+    /// How far a value is outside the band; negative inside, and closer to zero near a bound.
     fn excess(&self, value: f64) -> f64 {
         let below = self.low.map_or(f64::NEG_INFINITY, |low| low - value);
         below.max(self.high.map_or(f64::NEG_INFINITY, |high| value - high))
@@ -221,7 +221,7 @@ impl Check {
         Finding::new(worst.value, words)
     }
 
-    /// Of several cells without a band: their median, and the ends.
+    /// For several cells without a band: their median, and the extremes.
     fn informing(&self, points: &[Point<'_>]) -> Option<Finding> {
         let smallest = points.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
         let largest = points.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
@@ -281,8 +281,8 @@ impl Check {
         Finding::new(quotient(own, other), words)
     }
 
-    /// Each cell over the one of the others that is alike in all axes that do not choose these. A
-    /// cell that comes to nothing leads nothing.
+    /// Each cell over its counterpart among the others, equal in all axes that do not choose these.
+    /// A cell with value zero has no lead.
     fn lead(&self, points: &[Point<'_>], to: &Selector, others: &[Point<'_>]) -> Option<Finding> {
         let mut least: Option<(f64, &Point<'_>, f64)> = None;
         for point in points {

@@ -1,5 +1,4 @@
-//! `course`: a rate that wanders in the manner of recorded ones, made from a number, the same in
-//! every run.
+//! `course`: a rate that varies like recorded ones, generated from a number, the same in every run.
 
 use std::sync::Arc;
 
@@ -10,15 +9,15 @@ use super::Capacity;
 use crate::link::Trace;
 use crate::prng::Prng;
 
-/// A rate holds for this long.
+/// How long each rate holds.
 const STEP_MS: u32 = 20;
 const STEPS_PER_S: u32 = 1000 / STEP_MS;
-/// After this time a course begins again: longer than most runs.
+/// The time after which a course repeats: longer than most runs.
 const LENGTH_S: u32 = 90;
-/// What an opportunity of a trace carries, at the IP layer.
+/// Bits that a trace's opportunity carries, at the IP layer.
 const OPPORTUNITY_BITS: u64 = 1500 * 8;
 
-/// In whose manner a rate wanders.
+/// The kind of link whose rate is imitated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Mobile,
@@ -60,7 +59,7 @@ pub(super) fn read(section: &mut Section<'_>, nominal: Rate) -> Option<Capacity>
     Some(trace(nominal, &permille))
 }
 
-/// Shares of the nominal rate in a thousand, turned into opportunities to send.
+/// Turns shares of the nominal rate, in thousandths, into sending opportunities.
 fn trace(nominal: Rate, permille: &[u32]) -> Capacity {
     let mut times_ms = Vec::new();
     let mut saved_bits = 0;
@@ -81,7 +80,7 @@ fn trace(nominal: Rate, permille: &[u32]) -> Capacity {
 }
 
 /// A level that moves every 100 ms by up to a quarter of itself, between a fifth and 1.6 of the
-/// nominal rate, drawn back towards nine tenths of it; now and then a handover of 60 to 200 ms.
+/// nominal rate, pulled towards nine tenths of it; sometimes a handover of 60 to 200 ms.
 fn mobile(number: u32, steps: u32) -> Vec<u32> {
     let mut prng = Prng::new(0x4c54_4500 + u64::from(number));
     let (mut level, mut silent) = (900_u64, 0);
@@ -101,12 +100,12 @@ fn mobile(number: u32, steps: u32) -> Vec<u32> {
     shares
 }
 
-/// A level for each 15 s, from 0.6 to 1.4 of the nominal rate, a tenth of noise on it, and 100 ms
-/// of silence at each change: what users of low satellites see when they are given another one.
+/// A level for each 15 s, from 0.6 to 1.4 of the nominal rate, with a tenth of noise, and 100 ms of
+/// silence at each change: as users of low-orbit satellites see when the satellite changes.
 fn satellite(number: u32, steps: u32) -> Vec<u32> {
     let mut prng = Prng::new(0x4c45_4f00 + u64::from(number));
     let (epoch, silence) = (15 * STEPS_PER_S, STEPS_PER_S / 10);
-    // Not every course changes at the same time.
+    // Courses change at different times.
     let offset = prng.up_to(u64::from(epoch) - 1) as u32;
     let mut level = 1000;
     let mut shares = Vec::new();

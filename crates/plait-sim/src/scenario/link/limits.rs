@@ -1,4 +1,4 @@
-//! What limits a direction beside its rate: steps of the rate, buckets, and access to the medium.
+//! Limits of a direction besides its rate: rate steps, buckets, and access to the medium.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(in crate::scenario) const MBIT_OR_NONE: Bounds = Bounds::new(0.0, 100_000.0,
 const GAP_MS: Bounds = Bounds::new(1.0, 1000.0, "milliseconds");
 const AIR_MS: Bounds = Bounds::new(0.1, 100.0, "milliseconds");
 const ACCESS_MS: Bounds = Bounds::new(0.0, 100.0, "milliseconds");
-/// Below it turns would be longer than twenty gaps.
+/// Below the lower bound turns would be longer than twenty gaps.
 const PEAK: Bounds = Bounds::new(1.05, 1000.0, "times the rate");
 const BURST_BYTES: (i64, i64) = (576, 1 << 30);
 
@@ -27,8 +27,8 @@ const FRAME_AIR_MS: f64 = 4.0;
 /// Contention with few neighbours, preamble and block acknowledgement.
 const FRAME_ACCESS_MS: (f64, f64) = (0.1, 0.3);
 
-/// `rate_steps` and `rate_repeat_s`, for a link that begins with `base`. `None` without steps, or
-/// when a problem was noted.
+/// Reads `rate_steps` and `rate_repeat_s`, for a link whose first rate is `base`. `None` without
+/// steps, or when a problem was noted.
 pub(super) fn read_steps(section: &mut Section<'_>, base: Rate) -> Option<Arc<RateSteps>> {
     let period = section.number("rate_repeat_s", Bounds::new(0.001, 86_400.0, "seconds"));
     if !section.holds_any(&["rate_steps"]) {
@@ -64,7 +64,7 @@ pub(super) fn read_steps(section: &mut Section<'_>, base: Rate) -> Option<Arc<Ra
     }
 }
 
-/// `policer` or `shaper`; `false` stands for none.
+/// Reads `policer` or `shaper`; `false` means none.
 pub(super) fn read_bucket(
     section: &mut Section<'_>,
     key: &'static str,
@@ -88,7 +88,7 @@ pub(super) fn read_bucket(
     Some(Bucket { rate: rate?, burst_bytes: burst_bytes? })
 }
 
-/// `grants` or `aggregation`; `false` stands for none.
+/// Reads `grants` or `aggregation`; `false` means none.
 pub(super) fn read_access(section: &mut Section<'_>) -> Access {
     let grants = table(section, "grants").and_then(read_grants);
     let aggregation = table(section, "aggregation").and_then(read_aggregation);

@@ -1,9 +1,9 @@
-//! What must be refused, with the exact words. `bad.txt` holds them all; when words change, put the
-//! text that the test prints in its place.
+//! Scenarios that must be refused, with the exact messages. `bad.txt` holds them all; when messages
+//! change, replace it with the text that the test prints.
 
 use super::*;
 
-/// Name, what to replace in the sound scenario, by what (at its end when there is nothing to
+/// Name, text to replace in the valid scenario, replacement (appended when there is nothing to
 /// replace), and settings of the command line.
 type Case = (&'static str, &'static str, &'static str, &'static [&'static str]);
 

@@ -1,4 +1,4 @@
-//! What a sound scenario means.
+//! How a valid scenario is read.
 
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::resequencer::Timer;
@@ -162,7 +162,7 @@ fn a_link_has_what_limits_real_ones() {
     assert_eq!(up.access, Access::Granted(grants));
     let Access::Contended(aggregation) = down.access else { panic!("{down:?}") };
     assert_eq!((aggregation.packets_max, aggregation.air_max), (10, ms(4)));
-    // Ten packets at 40 Mbit/s take 3 ms, and the air is won in 0.2 ms.
+    // Ten packets at 40 Mbit/s take 3 ms, and access to the medium takes 0.2 ms.
     assert_eq!(down.mean_rate(), Rate::from_bits_per_second(37_500_000));
     assert_eq!(down.longest_wait(), down.mean_rate().time_for(300 * 1600) + ms(4) + ms(3) / 10);
 }
@@ -393,7 +393,7 @@ fn each_carrier_is_a_cell_with_what_it_needs() {
 #[test]
 fn a_setting_replaces_the_list_of_carriers() {
     let loaded = load_beside(OWN, &["carriers=[\"bare\"]"], &[("base.toml", BASE)]);
-    // The checks of the file speak of a bond, which is none of the carriers now.
+    // The file's checks mention the bond, which is not among the carriers here.
     let cells = loaded.unwrap_or_else(|errors| panic!("\n{}", words(&errors))).cells;
     let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["carrier=bare:dsl", "carrier=bare:lte"]);

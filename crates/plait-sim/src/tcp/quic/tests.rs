@@ -48,7 +48,7 @@ impl Bench {
         self.quic.detect(&mut self.board, at(millis), Some(RTT))
     }
 
-    /// The lost segments that are not on their way again.
+    /// The lost segments that are not retransmitted yet.
     fn lost(&self, count: u64) -> Vec<u64> {
         let is_lost = |index: &u64| {
             self.board.get(index * S).is_some_and(|sent| sent.is_lost && !sent.is_resent)
@@ -95,8 +95,8 @@ fn the_longer_of_smoothed_and_latest_round_trip_counts_and_a_millisecond_at_leas
     assert_eq!(quic.time_threshold(None), GRANULARITY);
 }
 
-/// An original that comes after its retransmission left has the number of the original: it shows
-/// nothing of what was sent in between.
+/// An original that arrives after its retransmission was sent has the original's number: it says
+/// nothing about packets sent in between.
 #[test]
 fn a_late_original_is_not_taken_for_its_retransmission() {
     let mut bench = Bench::new(5);

@@ -95,7 +95,7 @@ fn a_lost_retransmission_is_found_by_later_data() {
     }
     assert!(bench.detect(43, false).0);
     assert_eq!(bench.resend(43), 0);
-    // A segment sent before the retransmission says nothing of it.
+    // The arrival of a segment sent before the retransmission says nothing about it.
     bench.sack(47, 7);
     assert!(bench.detect(47, true).0, "4 to 6 were sent before 7");
     assert_eq!(bench.resend(47), 4);

@@ -7,8 +7,8 @@ use crate::tcp::quic;
 
 /// Linux's TCP_DELACK_MIN.
 const DELAY: Duration = Duration::from_millis(40);
-/// Linux's TCP_MAX_QUICKACKS: so many segments are acknowledged at once at the start, to let the
-/// sender's window grow.
+/// Linux's TCP_MAX_QUICKACKS: this many segments are acknowledged immediately at the start, to let
+/// the sender's window grow.
 const QUICK_ACKS: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]

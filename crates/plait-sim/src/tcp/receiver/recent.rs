@@ -19,7 +19,7 @@ impl Recent {
         self.0.push_front(seq);
     }
 
-    /// The ranges that are still there, each once; forgets what is gone or merged.
+    /// The ranges that still exist, each once; forgets those gone or merged.
     pub(super) fn blocks(&mut self, ranges: &RangeSet) -> Vec<SeqRange> {
         let mut blocks: Vec<SeqRange> = Vec::with_capacity(REMEMBERED);
         self.0.retain(|&seq| {

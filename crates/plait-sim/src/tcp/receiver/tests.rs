@@ -104,8 +104,8 @@ fn a_duplicate_is_reported_once_below_and_beyond_the_gap() {
 
 #[test]
 fn the_echo_is_of_the_segment_that_moves_the_edge() {
-    // RFC 7323 section 4.3: what lies beyond a gap does not change the echo; what fills it does,
-    // also when it is older.
+    // RFC 7323 section 4.3: data beyond a gap does not change the echo; data that fills it does,
+    // even if older.
     let mut receiver = settled_receiver();
     assert_eq!(arrive(&mut receiver, 9, data(17, 8)).unwrap().ts_echo_ms, 1);
     assert_eq!(arrive(&mut receiver, 9, data(18, 9)).unwrap().ts_echo_ms, 1);
@@ -167,7 +167,7 @@ fn quic_acknowledges_every_second_segment_from_the_start_or_after_25_ms() {
     assert_eq!(receiver.poll_timeout(), Some(Instant::from_millis(125)));
     receiver.handle_segment(now, &data(1, 2));
     assert_eq!(receiver.poll_transmit(now).map(|ack| ack.number), Some(2));
-    // The retransmission of what was lost has a number of its own; what came before keeps its own.
+    // A retransmission has its own number; packets that came before keep theirs.
     receiver.handle_segment(now, &data(3, 9));
     receiver.handle_segment(now, &data(2, 4));
     assert_eq!(receiver.poll_transmit(now).map(|ack| ack.number), Some(9), "the highest");

@@ -1,5 +1,5 @@
 //! The window that the receiver offers. It grows with what the application reads per round trip, so
-//! that it is not what limits the sender (Linux's dynamic right-sizing).
+//! that it does not limit the sender (Linux's dynamic right-sizing).
 
 use plait_proto::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(super) struct Window {
     bytes_max: u64,
     /// The byte after the last that may arrive; never moves back.
     right_edge: u64,
-    /// As the echoes of timestamps show it.
+    /// Round-trip time from timestamp echoes.
     rtt: Option<Duration>,
     round_start: Instant,
     read_bytes: u64,
@@ -26,7 +26,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(segment_bytes: u64, window_bytes_max: u64) -> Self {
-        // Less would let nothing through at all.
+        // With less, nothing would get through at all.
         let bytes_max = window_bytes_max.max(2 * segment_bytes);
         let bytes = INITIAL_BYTES.min(bytes_max);
         Self {

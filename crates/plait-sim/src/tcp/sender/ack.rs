@@ -1,4 +1,4 @@
-//! An acknowledgement's way, in this order: account → round-trip time → reordering → probe →
+//! Processes an acknowledgement, in this order: account → round-trip time → reordering → probe →
 //! losses and state → window → timers.
 
 use plait_proto::congestion::{AckSample, Phase};
@@ -17,7 +17,8 @@ struct Change {
     /// Newly delivered segments, as they were before.
     delivered: Vec<Sent>,
     delivered_bytes: u64,
-    /// The same as the rate reduction counts it: without SACK a duplicate tells of a segment.
+    /// Delivered bytes as the rate reduction counts them: without SACK a duplicate counts as a
+    /// segment.
     metered_bytes: u64,
     /// Whether the cumulative acknowledgement advanced.
     advanced: bool,
@@ -84,7 +85,7 @@ impl TcpSender {
         }
     }
 
-    /// Without SACK: a duplicate tells that some segment arrived. Gives the bytes of it.
+    /// Without SACK: a duplicate means that some segment arrived. Returns its bytes.
     fn presume_arrived(&mut self) -> u64 {
         let Detector::NewReno(reno) = &mut self.detector else { return 0 };
         let counts = match self.phase {
@@ -99,8 +100,8 @@ impl TcpSender {
         if counts { self.config.segment_bytes } else { 0 }
     }
 
-    /// Without SACK: `segments` were cumulatively acknowledged. Gives the bytes of those that no
-    /// duplicate had told of.
+    /// Without SACK: `segments` were cumulatively acknowledged. Returns the bytes of those that no
+    /// duplicate had reported.
     fn presume_advanced(&mut self, segments: u64) -> u64 {
         let Detector::NewReno(reno) = &mut self.detector else { return 0 };
         let new = reno.on_advance(segments, self.phase == Phase::FastRecovery);
@@ -137,7 +138,7 @@ impl TcpSender {
                 let end = change.highest_before;
                 let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
                 let late = clean.map(|sent| sent.range.start).filter(|start| *start < end);
-                // A retransmission that proved needless although its gap is not yet the first one.
+                // A retransmission that proved spurious although its gap is not yet the first one.
                 let dsack = segment.sack.dsack().map(|range| range.start).filter(|start| {
                     self.board.get(*start).is_some_and(|sent| sent.is_sacked && *start < end)
                 });
@@ -173,7 +174,7 @@ impl TcpSender {
         marked
     }
 
-    /// The first gap was filled by an original after its retransmission: it was late by all that
+    /// An original filled the first gap after its retransmission: it was reordered by as much as
     /// arrived before it.
     fn learn_from_late_original(&mut self, change: &Change) {
         if let Detector::Sack(reordering) = &mut self.detector {

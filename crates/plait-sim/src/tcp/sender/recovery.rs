@@ -10,7 +10,7 @@ use crate::tcp::segment::Segment;
 use crate::tcp::tail_loss::Verdict;
 use crate::tcp::undo::Undo;
 
-/// How an episode of loss showed itself to be a mistake.
+/// How a loss recovery proved spurious.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mistake {
     /// The original filled the gap.
@@ -20,8 +20,8 @@ pub(super) enum Mistake {
 }
 
 impl TcpSender {
-    /// Marks lost what is; returns whether anything was marked. `advanced` says whether the
-    /// cumulative acknowledgement did.
+    /// Marks lost segments; returns whether any was marked. `advanced` says whether the cumulative
+    /// acknowledgement did.
     pub(super) fn detect_losses(&mut self, now: Instant, advanced: bool) -> bool {
         let detection = self.detection(now);
         match &mut self.detector {
@@ -64,7 +64,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether what was found lost asks for a new answer of the controller.
+    /// Whether the losses found require a new reaction of the controller.
     pub(super) fn begins_episode(&mut self) -> bool {
         match &mut self.detector {
             Detector::Quic(quic) => quic.begin_event(),
@@ -72,7 +72,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether the episode under way is over.
+    /// Whether the current episode is over.
     pub(super) fn is_recovered(&self) -> bool {
         match &self.detector {
             Detector::Quic(quic) => quic.is_recovered(),
@@ -170,7 +170,7 @@ impl TcpSender {
         self.undo = Some(Undo::new(una, under_way, self.resending_since_ms));
     }
 
-    /// Takes the latest episode back if it was a mistake, and the configuration lets it. `advanced`
+    /// Undoes the latest episode if it was spurious and the configuration allows it. `advanced`
     /// says whether the cumulative acknowledgement did.
     pub(super) fn try_undo(
         &mut self,

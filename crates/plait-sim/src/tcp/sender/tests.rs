@@ -1,4 +1,4 @@
-//! The sender against hand-made acknowledgements. Segments have 1000 bytes, the round trip takes
+//! Tests the sender with hand-made acknowledgements. Segments have 1000 bytes, the round trip takes
 //! 100 ms, the window is fixed at ten segments unless a test says otherwise.
 
 use plait_proto::congestion::{Algorithm, ControllerConfig};
@@ -34,7 +34,7 @@ fn established(config: SenderConfig) -> TcpSender {
     sender
 }
 
-/// Takes all that may leave, as segment numbers.
+/// Everything that may leave, as segment numbers.
 fn send(sender: &mut TcpSender, millis: u64) -> Vec<u64> {
     let out = core::iter::from_fn(|| sender.poll_transmit(at(millis)));
     out.take(1000).map(|segment| segment.seq / S).collect()
@@ -124,7 +124,7 @@ fn rack_finds_a_lost_retransmission() {
     send(&mut sender, 100);
     sender.handle_segment(at(200), &ack(0, &[(1, 5)], 0));
     assert_eq!(send(&mut sender, 200)[0], 0, "three above and no reordering seen");
-    // What was sent after the retransmission, in the same instant, arrived before it.
+    // A segment sent after the retransmission, in the same instant, arrived before it.
     sender.handle_segment(at(300), &ack(0, &[(1, 12)], 0));
     assert_eq!(send(&mut sender, 300)[0], 0);
 }
@@ -210,7 +210,7 @@ fn duplicate_reports_of_all_retransmissions_take_a_recovery_back() {
     send(&mut sender, 100);
     sender.handle_segment(at(200), &ack(0, &[(1, 5)], 0));
     assert_eq!(send(&mut sender, 200)[0], 0);
-    // The echo gives nothing away; the recovery ends, and then the duplicate is reported.
+    // The echo reveals nothing; the recovery ends, and then the duplicate is reported.
     sender.handle_segment(at(203), &ack(10, &[], 200));
     assert_eq!((sender.phase(), sender.counters().spurious_undos), (Phase::Open, 0));
     let reduced = sender.window_bytes();

@@ -8,11 +8,11 @@ use crate::tcp::{quic, tail_loss};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timers {
-    /// When to retransmit for want of any acknowledgement.
+    /// When to retransmit without any acknowledgement.
     pub(super) rto: Option<Instant>,
     /// When to send a tail loss probe; earlier than `rto`.
     pub(super) probe: Option<Instant>,
-    /// When to look again for what is late but not yet overdue (RACK).
+    /// When to check again for late segments that are not yet overdue (RACK).
     pub(super) reorder: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl TcpSender {
     }
 
     /// Restarts the retransmission timer, or stops it when nothing is outstanding (RFC 6298
-    /// sections 5.2 and 5.3), and puts a probe before it where there may be one.
+    /// sections 5.2 and 5.3), and schedules a probe before it where allowed.
     pub(super) fn restart_timers(&mut self, now: Instant) {
         self.timers.rto = None;
         self.timers.probe = None;
@@ -72,7 +72,7 @@ impl TcpSender {
         }
     }
 
-    /// RFC 8985 section 7.2: not while losses are repaired or something arrived beyond a gap.
+    /// RFC 8985 section 7.2: not during loss recovery or while something has arrived beyond a gap.
     fn may_probe(&self) -> bool {
         matches!(self.detector, Detector::Rack(_))
             && self.phase == Phase::Open

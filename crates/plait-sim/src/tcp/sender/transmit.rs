@@ -1,4 +1,4 @@
-//! What leaves, in this order: SYN, probe, retransmissions, new data.
+//! Sends, in this order: SYN, probe, retransmissions, new data.
 
 use plait_proto::congestion;
 use plait_proto::time::Instant;
@@ -16,7 +16,7 @@ enum Stop {
     Window,
     /// There is nothing to send, or the receiver has no room.
     Application,
-    /// The pacer lets nothing out before then.
+    /// The pacer sends nothing before then.
     Paced(Instant),
     /// There is nothing to send before then.
     Supply(Instant),

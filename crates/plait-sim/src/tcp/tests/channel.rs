@@ -1,5 +1,5 @@
 //! A drop-tail link that may also lose, repeat and delay segments. The tables and the properties of
-//! this module must not move with the link model, so they have a channel of their own.
+//! this module must not change with the link model, so they have their own channel.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ pub(crate) struct ChannelConfig {
     pub(crate) queue_bytes: u64,
     pub(crate) loss: Ratio,
     pub(crate) duplication: Ratio,
-    /// Share of segments that are held up, and for how long at most.
+    /// Share of segments that are delayed, and for how long at most.
     pub(crate) lateness: Ratio,
     pub(crate) late_by: Duration,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Channel {
     prng: Prng,
     /// When the transmitter is free.
     free_at: Instant,
-    /// Segments that have not left the transmitter: when they will have, and their length.
+    /// Segments that have not left the transmitter: when they will leave, and their length.
     waiting: VecDeque<(Instant, u64)>,
     waiting_bytes: u64,
     /// By the time of arrival and the order of sending.

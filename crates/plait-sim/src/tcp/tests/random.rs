@@ -1,11 +1,11 @@
-//! What holds for every connection, however bad the channel.
+//! Properties of every connection, however bad the channel.
 
 use plait_proto::congestion::{Algorithm, ControllerConfig, SlowStart};
 use proptest::prelude::*;
 
 use super::*;
 
-/// Beyond what the worst of the channels below needs: a timeout backed off to 120 s for each of 277
+/// More than the worst of the channels below needs: a timeout backed off to 120 s for each of 277
 /// segments.
 const DEADLINE: Instant = Instant::from_millis(40_000_000);
 
@@ -56,7 +56,7 @@ proptest! {
         ..Default::default()
     })]
 
-    /// The world checks on the way that every byte is delivered once, in order, and only after it
+    /// The world checks meanwhile that every byte is delivered once, in order, and only after it
     /// arrived.
     #[test]
     fn everything_arrives_once_in_order(

@@ -1,4 +1,4 @@
-//! A channel that reorders and loses nothing: what each loss recovery makes of it.
+//! How each loss recovery behaves on a channel that reorders and loses nothing.
 
 use super::*;
 

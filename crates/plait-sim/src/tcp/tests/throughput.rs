@@ -1,4 +1,5 @@
-//! What the connection makes of single links, as a table. It documents behaviour; it is no target.
+//! Throughput of the connection on single links, as a table. It documents behaviour; it is not a
+//! target.
 
 use core::fmt::Write;
 

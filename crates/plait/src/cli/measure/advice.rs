@@ -2,25 +2,25 @@
 
 use super::figures::{DirectionFigures, Latency};
 
-/// Below this share of what each gives alone, paths disturb each other.
+/// Below this share of their individual throughputs, paths disturb each other.
 const DISTURBED: f64 = 0.9;
 /// The bond may be this much below the best path before it is called slower.
 const NEVER_SLOWER: f64 = 0.98;
-/// plait's framing costs so much of a path: one that adds less cannot pay for it.
+/// Share of a path that plait's framing costs: a path that adds less cannot pay for it.
 const FRAMING: f64 = 0.04;
-/// A bond that gives more than this of its paths' sum was measured on links that changed.
+/// Above this share of its paths' sum the links must have changed during the measurement.
 const CHANGED: f64 = 1.05;
-/// Latency that load may add before it is worth a word, in microseconds.
+/// Latency that load may add without being mentioned, in microseconds.
 const QUEUE_US: u64 = 100_000;
 
-/// What to say, the most important first.
+/// The advice, the most important first.
 pub(super) fn advice(figures: &DirectionFigures) -> Vec<String> {
     let first = of_the_bond(figures);
     let second = disturbed(figures)
         .or_else(|| too_small(figures))
         .or_else(|| changed(figures))
         .or_else(|| queue(figures));
-    // One that is too slow has its path named already.
+    // The advice on a slow bond names the path already.
     first.into_iter().chain(second).collect()
 }
 
@@ -28,7 +28,7 @@ fn percent(ratio: f64) -> String {
     format!("{:.0} %", ratio * 100.0)
 }
 
-/// What the bond gives of its paths.
+/// How much of its paths' throughput the bond gives.
 fn of_the_bond(figures: &DirectionFigures) -> Option<String> {
     let ratio = figures.aggregation_ratio?;
     let bonded = figures.bond.bonded.throughput_bps as f64;
@@ -99,7 +99,7 @@ fn queue(figures: &DirectionFigures) -> Option<String> {
     })
 }
 
-/// The path that by itself is the best, or the weakest; of equal ones the first.
+/// The path that is best, or weakest, on its own; of equal ones the first.
 fn extreme(figures: &DirectionFigures, beats: fn(u64, u64) -> bool) -> Option<(&str, u64)> {
     let paths = figures.paths.iter();
     let mut alone =

@@ -1,27 +1,27 @@
-//! What was measured, and 003's figures of it: aggregation ratio and benefit, and the bounds (5.1)
-//! to (5.3), all on sums over the paths.
+//! The measurements, and the figures of 003 computed from them: aggregation ratio and benefit, and
+//! the bounds (5.1) to (5.3), all on sums over the paths.
 
 use serde::{Deserialize, Serialize};
 
 use super::plan::Direction;
 
-/// A bound holds as long as it is exceeded by no more than this factor: two runs of one thing
-/// differ by as much.
+/// A bound holds as long as it is exceeded by no more than this factor: two runs of the same
+/// measurement differ by as much.
 const BOUND_TOLERANCE: f64 = 1.02;
 
 /// Round-trip times of a small message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Latency {
-    /// Half were shorter, in microseconds.
+    /// Median in microseconds.
     pub(super) median_us: u64,
-    /// Of a hundred, 95 were shorter, in microseconds.
+    /// 95th percentile in microseconds.
     pub(super) p95_us: u64,
     /// How many there were.
     pub(super) samples: u64,
 }
 
 impl Latency {
-    /// Of these round-trip times in microseconds; nothing when there are none.
+    /// From round-trip times in microseconds; `None` without any.
     pub(super) fn of(mut samples_us: Vec<u64>) -> Option<Self> {
         samples_us.sort_unstable();
         let at = |percent: usize| samples_us.get(samples_us.len() * percent / 100).copied();
@@ -32,11 +32,11 @@ impl Latency {
 /// One flow.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct FlowFigures {
-    /// Payload of TCP in bits per second, as the receiver counted.
+    /// TCP payload in bits per second, counted by the receiver.
     pub(super) throughput_bps: u64,
-    /// Latency over the same path, or the bond, meanwhile.
+    /// Latency over the same path, or the bond, during the flow.
     pub(super) latency: Option<Latency>,
-    /// Seconds that counted.
+    /// Seconds over which the rate was taken.
     pub(super) seconds: f64,
 }
 
@@ -57,8 +57,8 @@ pub(super) struct PathFigures {
 pub(super) struct BondFigures {
     pub(super) idle: Option<Latency>,
     pub(super) bonded: FlowFigures,
-    /// Bytes that this direction spent on all links for each inner byte: framing, copies, what was
-    /// lost or sent again, probes and acknowledgements.
+    /// Bytes that this direction used on all links per inner byte: framing, copies, losses,
+    /// retransmissions, probes and acknowledgements.
     #[serde(default)]
     pub(super) overhead: Option<f64>,
 }
@@ -69,7 +69,7 @@ pub(super) struct DirectionFigures {
     pub(super) direction: Direction,
     pub(super) paths: Vec<PathFigures>,
     pub(super) bond: BondFigures,
-    /// x / ΣC (003): what the bond gives of its paths' sum.
+    /// x / ΣC (003): throughput of the bond over its paths' sum.
     pub(super) aggregation_ratio: Option<f64>,
     /// 003: 1 when the bond gives the paths' sum, 0 when it gives the best path, negative below.
     pub(super) aggregation_benefit: Option<f64>,
@@ -89,7 +89,7 @@ pub(super) struct Columns {
 pub(super) struct Bound {
     /// Number in 003.
     pub(super) equation: String,
-    /// What must not exceed what.
+    /// The inequality in words.
     pub(super) text: String,
     pub(super) value_bps: u64,
     pub(super) limit_bps: u64,
@@ -105,8 +105,8 @@ impl Bound {
 }
 
 impl DirectionFigures {
-    /// Computes what follows from the measurements. `whole` says whether the paths measured are
-    /// those of the bond: else nothing can be compared. `clean` is the same direction of an earlier
+    /// Computes the derived figures. `whole` says whether the paths measured are all those of the
+    /// bond: otherwise nothing can be compared. `clean` is the same direction of an earlier
     /// measurement without interference.
     pub(super) fn new(
         direction: Direction,
@@ -127,13 +127,13 @@ impl DirectionFigures {
         figures
     }
 
-    /// What each path gave by itself, in bits per second.
+    /// Throughput of each path on its own, in bits per second.
     pub(super) fn individual_bps(&self) -> Vec<u64> {
         self.paths.iter().filter_map(|path| Some(path.individual?.throughput_bps)).collect()
     }
 
-    /// The columns' sums, when every path has its figures. A path that is the only one is
-    /// simultaneous with itself.
+    /// The columns' sums, when every path has its figures. For a single path, individual and
+    /// simultaneous are the same.
     pub(super) fn columns(&self) -> Option<Columns> {
         let sum = |get: fn(&PathFigures) -> Option<FlowFigures>| {
             let all: Option<Vec<_>> =
@@ -156,7 +156,7 @@ fn aggregation_ratio_of(bonded_bps: u64, each_bps: &[u64]) -> Option<f64> {
     (sum > 0).then(|| bonded_bps as f64 / sum as f64)
 }
 
-/// A_b = (x − C_max) / (ΣC − C_max) from C_max on, else (x − C_max) / C_max (003). Nothing for a
+/// A_b = (x − C_max) / (ΣC − C_max) from C_max on, else (x − C_max) / C_max (003). `None` for a
 /// single path.
 fn aggregation_benefit_of(bonded_bps: u64, each_bps: &[u64]) -> Option<f64> {
     let best = *each_bps.iter().max()? as f64;
@@ -169,8 +169,8 @@ fn aggregation_benefit_of(bonded_bps: u64, each_bps: &[u64]) -> Option<f64> {
     }
 }
 
-/// The bounds (5.1) to (5.3) of 003 on sums. Without a clean measurement beside it, this one is its
-/// own.
+/// The bounds (5.1) to (5.3) of 003 on sums. Without a clean measurement, this one stands in for
+/// it.
 fn bounds(now: Columns, clean: Option<Columns>) -> Vec<Bound> {
     let limit = |now_bps: u64| clean.map_or(now_bps, |clean| now_bps.min(clean.bonded_bps));
     let bonded = now.bonded_bps;

@@ -1,30 +1,30 @@
-//! What a measurement does, in which order, and what it may cost. Everything here is known before
-//! the first byte is sent.
+//! The steps of a measurement, their order, and what they may cost. All of it is known before the
+//! first byte is sent.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Beyond its flows' time a phase takes so long at most: two seconds until all connections stand,
-/// one for the last counts, one in which queues run empty.
+/// The most that a phase takes beyond its flows' time: two seconds to establish all connections,
+/// one for the last counts, one for queues to empty.
 pub(super) const PHASE_EXTRA: Duration = Duration::from_secs(4);
-/// How long latencies are taken while nothing is sent, the first second apart.
+/// How long latencies are measured while nothing is sent, not counting the first second.
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(3);
 /// The beginning of the idle phase, in which sleeping paths wake up.
 pub(super) const IDLE_OMIT: Duration = Duration::from_secs(1);
-/// The beginning of a flow that does not count, at most: slow start and its aftermath.
+/// The most that is left out at a flow's beginning: slow start and its aftermath.
 const OMIT_MAX: Duration = Duration::from_secs(3);
-/// Of a phase's bytes, so many per cent are the flows' payload. Framing and headers are 8 % more,
-/// acknowledgements 3 %; the rest is for what has to be sent twice.
+/// Percentage of a phase's bytes that is the flows' payload. Framing and headers are 8 % more,
+/// acknowledgements 3 %; the rest is for retransmissions.
 const PAYLOAD_PERCENT: u64 = 80;
-/// What a start loses to a link's queue and sends twice does not shrink with the phase: so much is
-/// kept back beside, but no more than a tenth of a phase.
+/// Slow-start losses in a link's queue, and their retransmissions, do not shrink with the phase:
+/// this much is reserved for them as well, but no more than a tenth of a phase.
 const START_BYTES: u64 = 256_000;
-/// When so many per cent of a phase's bytes are seen to be spent it ends: what is under way then
-/// has room in the rest.
+/// A phase ends when this percentage of its bytes is seen to be spent: what is in flight then fits
+/// into the rest.
 const STOP_PERCENT: u64 = 94;
 
-/// Which way bytes go, as seen from here.
+/// Direction of the bytes, as seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Direction {
@@ -43,7 +43,7 @@ impl Direction {
     }
 }
 
-/// What is measured at a time.
+/// What a phase measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// One path by itself; its place in the list of paths.
@@ -63,7 +63,7 @@ pub(super) struct Phase {
 
 /// The whole measurement.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Plan {
+pub(super) struct MeasurementPlan {
     pub(super) phases: Vec<Phase>,
     /// How long a flow lasts.
     pub(super) flow_time: Duration,
@@ -71,8 +71,9 @@ pub(super) struct Plan {
     pub(super) bytes_max: u64,
 }
 
-impl Plan {
-    /// `paths` of a bond are measured each alone and all at once; none for the bond by itself.
+impl MeasurementPlan {
+    /// The bond's `paths` are measured individually and simultaneously; without paths only the bond
+    /// is.
     pub(super) fn new(
         directions: &[Direction],
         paths: usize,
@@ -98,12 +99,12 @@ impl Plan {
     }
 }
 
-/// What of a flow that lasted so long does not count.
+/// The time to leave out at the beginning of a flow that lasted so long.
 pub(super) fn omit(lasted: Duration) -> Duration {
     (lasted * 3 / 10).min(OMIT_MAX)
 }
 
-/// What may yet be spent.
+/// Bytes that may still be spent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Budget {
     left: u64,
@@ -111,7 +112,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &MeasurementPlan) -> Self {
         Self { left: plan.bytes_max, phases: plan.phases.len() as u64 }
     }
 
@@ -126,7 +127,7 @@ impl Budget {
         self.phases = self.phases.saturating_sub(1);
     }
 
-    /// Something beside the phases cost so much.
+    /// Something outside the phases cost so much.
     pub(super) fn spend_aside(&mut self, bytes: u64) {
         self.left = self.left.saturating_sub(bytes);
     }
@@ -156,16 +157,16 @@ mod tests {
     #[test]
     fn each_direction_has_each_path_then_all_then_the_bond() {
         let both = [Direction::Down, Direction::Up];
-        let plan = Plan::new(&both, 2, SECONDS, 1000);
+        let plan = MeasurementPlan::new(&both, 2, SECONDS, 1000);
         let kinds: Vec<_> = plan.phases.iter().map(|phase| phase.kind).collect();
         let once =
             [Kind::Individual(0), Kind::Individual(1), Kind::Simultaneous, Kind::Bonded].to_vec();
         assert_eq!(kinds, [once.clone(), once].concat());
         assert_eq!(plan.phases[4].direction, Direction::Up);
         assert_eq!(plan.duration().as_secs(), 3 + 4 + 8 * 14);
-        let bonded = Plan::new(&both[..1], 0, SECONDS, 1000);
+        let bonded = MeasurementPlan::new(&both[..1], 0, SECONDS, 1000);
         assert_eq!(bonded.phases, [Phase { direction: Direction::Down, kind: Kind::Bonded }]);
-        let alone = Plan::new(&both[..1], 1, SECONDS, 1000);
+        let alone = MeasurementPlan::new(&both[..1], 1, SECONDS, 1000);
         assert_eq!(alone.phases.len(), 2, "one path needs no others beside it");
     }
 
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_a_phase_leaves_is_for_those_after_it_and_the_sum_is_kept() {
-        let plan = Plan::new(&[Direction::Down], 2, SECONDS, 1000);
+        let plan = MeasurementPlan::new(&[Direction::Down], 2, SECONDS, 1000);
         let mut budget = Budget::new(&plan);
         let mut spent = 0;
         for (share, cost) in [(250, 100), (300, 300), (300, 0), (600, 600)] {

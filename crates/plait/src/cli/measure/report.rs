@@ -15,7 +15,7 @@ pub(super) struct Cost {
     pub(super) bytes: u64,
 }
 
-/// All that was measured.
+/// Everything that was measured.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     /// Name of the TUN device.
@@ -27,7 +27,7 @@ pub(super) struct Report {
     /// Phases that ended because their bytes were over.
     pub(super) cut_phases: usize,
     pub(super) directions: Vec<DirectionFigures>,
-    /// What the figures mean, a sentence or two for each direction.
+    /// The advice, a sentence or two for each direction.
     pub(super) advice: Vec<String>,
 }
 
@@ -35,8 +35,8 @@ const HEADINGS: [&str; 7] =
     ["", "alone", "at once", "idle ms", "alone ms", "at once ms", "95 % ms"];
 
 impl Report {
-    /// Computes what follows from the measurements, against `clean` ones where there are any.
-    /// `whole` says whether the paths measured are those of the bond.
+    /// Computes the derived figures, against `clean` measurements where there are any. `whole` says
+    /// whether the paths measured are all those of the bond.
     pub(super) fn compare(&mut self, whole: bool, clean: &[DirectionFigures]) {
         let compared = std::mem::take(&mut self.directions).into_iter().map(|one| {
             let clean = clean.iter().find(|clean| clean.direction == one.direction);
@@ -125,7 +125,7 @@ fn direction_text(figures: &DirectionFigures, style: Style) -> String {
     text
 }
 
-/// Rows may end before the last column.
+/// Formats a table; rows may end before the last column.
 fn table(rows: &[Vec<String>], style: Style) -> String {
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
     let width = |column: usize| cells(column).map(|cell| cell.chars().count()).max();

@@ -1,4 +1,4 @@
-//! The way to the peer's measuring service, and flows that are kept on a path at both ends.
+//! Connects to the peer's measuring service, and pins flows to a path at both ends.
 
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -14,18 +14,18 @@ use crate::measure::transfer::{self, Counts, Limit};
 use crate::measure::wire::{Message, Purpose, Refusal, Token, VERSION, WireError};
 use crate::measure::{Command, Flow};
 
-/// The congestion control of flows from here, as far as the kernel has it.
+/// The congestion control of flows from here, if the kernel has it.
 const CONGESTION: &str = "cubic";
 /// How long the service may take for its first answer.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
-/// How long the last counts may be on their way.
+/// How long the last counts may take to arrive.
 const COUNTS_TIME: Duration = Duration::from_millis(1000);
 /// Small messages are sent this often.
 const ECHO_INTERVAL: Duration = Duration::from_millis(50);
 /// Length of [`Message::Echo`] on the wire.
 const ECHO_BYTES: usize = 11;
 
-/// A measurement that the peer's service takes part in; it ends with the value.
+/// A measurement with the peer's service; it ends when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Service {
     address: SocketAddr,
@@ -39,7 +39,7 @@ impl Service {
     /// answers.
     ///
     /// # Errors
-    /// Nobody serves there, or it refuses, with what to do.
+    /// No service is there, or it refuses; with advice.
     pub(super) fn open(addresses: &[IpAddr], port: u16, time: Duration) -> anyhow::Result<Self> {
         let help = "give the peer's address inside the bond: --to ADDRESS";
         let mut last = Advised::new("cannot tell the peer's address inside the bond", help);
@@ -80,7 +80,7 @@ fn unreachable(address: SocketAddr, cause: io::Error) -> Advised {
     Advised::new(format!("no measuring service at {address}"), help).caused_by(cause)
 }
 
-/// What an answer means that is not the one hoped for.
+/// The error that an unexpected answer means.
 fn unwelcome(address: SocketAddr, answer: Result<Message, WireError>) -> Advised {
     match answer {
         Ok(Message::Refused { why, text }) => {
@@ -130,7 +130,7 @@ pub(super) struct Order {
     pub(super) limit: Limit,
 }
 
-/// A connection that is ready to go.
+/// A connection that is ready to start.
 #[derive(Debug)]
 pub(super) struct Ready<'a> {
     stream: TcpStream,
@@ -138,7 +138,7 @@ pub(super) struct Ready<'a> {
     _pin: Option<Pin<'a>>,
 }
 
-/// A flow of this side that is kept on a path as long as the value lives.
+/// A flow of this side that is pinned to a path as long as the value lives.
 #[derive(Debug)]
 struct Pin<'a> {
     socket: &'a Path,
@@ -153,10 +153,11 @@ impl Drop for Pin<'_> {
 }
 
 impl Service {
-    /// Connects and has both ends keep the connection on its path. `socket` is the own gateway's.
+    /// Connects and makes both ends pin the connection to its path. `socket` is this host's
+    /// gateway's.
     ///
     /// # Errors
-    /// The service or the gateway refuses, or does not answer until `deadline`.
+    /// The service or the gateway refuses, or does not answer by `deadline`.
     pub(super) fn join<'a>(
         &self,
         socket: &'a Path,
@@ -190,21 +191,21 @@ fn pin<'a>(socket: &'a Path, path: u8, stream: &TcpStream) -> anyhow::Result<Pin
     Ok(Pin { socket, flow })
 }
 
-/// What a flow has shown.
+/// The result of a flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Carried {
     pub(super) counts: Counts,
-    /// Its bytes were over before its time.
+    /// Its bytes were used up before its time.
     pub(super) was_cut: bool,
 }
 
 impl Ready<'_> {
-    /// Lets it begin.
+    /// Starts it.
     pub(super) fn go(&mut self) -> anyhow::Result<()> {
         Message::Go.write(&mut self.stream).context("the measuring service went away")
     }
 
-    /// Carries a flow that began at `start` to its end, or until `goes_on` says no.
+    /// Runs a flow that began at `start` to its end, or until `goes_on` says no.
     pub(super) fn carry(
         mut self,
         start: Instant,
@@ -215,7 +216,7 @@ impl Ready<'_> {
             Purpose::Up => {
                 transfer::send(stream, start, limit, |_| goes_on())?;
                 if start.elapsed() < limit.time {
-                    // Its bytes are over; the other side is to count now.
+                    // Its bytes are used up; the other side is to count now.
                     stream.shutdown(Shutdown::Write)?;
                 }
                 let patience = limit.time.saturating_sub(start.elapsed()) + COUNTS_TIME;
@@ -232,14 +233,14 @@ impl Ready<'_> {
                 transfer::receive(stream, start, limit, |_| goes_on())?
             }
         };
-        // What is under way is forgotten: the next phase begins with empty queues.
+        // Data in flight is dropped: the next phase begins with empty queues.
         tcp::reset_on_close(&self.stream)?;
         let was_cut = !goes_on() || counts.total() >= limit.bytes;
         Ok(Carried { counts, was_cut })
     }
 
-    /// Sends a small message again and again from `start` on. Gives when each that came back was
-    /// sent, since the start, and its round-trip time.
+    /// Sends a small message repeatedly from `start` on. Returns, for each that came back, when it
+    /// was sent, since the start, and its round-trip time.
     pub(super) fn echo(
         mut self,
         start: Instant,

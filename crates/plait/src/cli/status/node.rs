@@ -111,7 +111,7 @@ fn row(attachment: &AttachmentStatus) -> [String; HEADINGS.len()] {
     ]
 }
 
-/// Where it leads, how, and why it is in its state.
+/// Where an attachment leads, how, and the reason for its state.
 fn traits(client: &ClientStatus, attachment: &AttachmentStatus, ways: &[Way]) -> String {
     let way =
         ways.iter().find(|way| way.client == client.name && way.attachment == attachment.name);

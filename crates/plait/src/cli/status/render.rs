@@ -5,7 +5,7 @@ use plait_proto::resequencer::ResequencerStats;
 use plait_proto::stats::{PathStatus, PeerStatus};
 use plait_proto::units::Rate;
 
-use super::Answer;
+use super::StatusAnswer;
 use crate::cli::format::{bytes, contact_lines, duration, milliseconds, path_traits, percent};
 use crate::daemon::{
     ContactStatus, LinkState, LinkStatus, MeasurementStatus, Role, SocketStatus, TunStatus,
@@ -17,11 +17,11 @@ const PATH_HEADINGS: [&str; 13] = [
     "path", "state", "use", "price", "weight", "rtt ms", "jitter", "min ms", "loss %", "rate",
     "sent", "received", "lost",
 ];
-/// The column that only some schedulers fill; it is left out when it is empty.
+/// The column that only some schedulers fill; it is left out when empty.
 const WEIGHT: usize = 4;
 
 /// The whole answer.
-pub(super) fn text(answer: &Answer, style: Style) -> String {
+pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
     let endpoint = &answer.endpoint;
     let mut text = format!(
         "{}  up for {}  public key {}\n",
@@ -52,8 +52,8 @@ pub(super) fn text(answer: &Answer, style: Style) -> String {
     text
 }
 
-/// Links that are not there or over which sends fail; all of them while a peer is not reached.
-fn links_text(answer: &Answer, style: Style) -> String {
+/// Links that are missing or over which sends fail; all links while a peer is not reached.
+fn links_text(answer: &StatusAnswer, style: Style) -> String {
     let all = !answer.all_up();
     let failing = |socket: &SocketStatus| socket.failed_sends > 0;
     let is_shown = |link: &&LinkStatus| {
@@ -153,7 +153,7 @@ fn peer_text(peer: &PeerStatus, contact: Option<&ContactStatus>, style: Style) -
     text
 }
 
-/// What the peer spends for what arrives here. What this side spends the peer tells.
+/// The peer's overhead for what arrives here. The peer's status shows this side's overhead.
 fn overhead_line(peer: &PeerStatus) -> Option<String> {
     let of_paths = peer
         .paths

@@ -3,8 +3,8 @@
 use plait_proto::stats::{PathState, PathStatus};
 use ratatui::style::{Color, Modifier, Style};
 
-/// A rate below this is drawn low even if it is the highest of its minute, in bits per second:
-/// keepalives and probes are no traffic.
+/// A rate below this, in bits per second, is drawn low even if it is the highest of its minute:
+/// keepalives and probes are not traffic.
 const FULL_SCALE_BPS_MIN: f64 = 20_000.0;
 
 /// What the terminal can show.
@@ -14,7 +14,7 @@ pub(super) struct Look {
     pub colour: bool,
 }
 
-/// What a state is like; decides sign and colour.
+/// The class of a state; decides sign and colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Good,
@@ -55,7 +55,7 @@ pub(super) fn state_word(path: &PathStatus) -> &'static str {
 }
 
 impl Look {
-    /// From the environment: Unicode where the locale is UTF-8, colour unless NO_COLOR is set.
+    /// Reads the environment: Unicode where the locale is UTF-8, colour unless NO_COLOR is set.
     pub(super) fn from_environment(colour: bool) -> Self {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
@@ -99,14 +99,14 @@ impl Look {
         if self.colour { Style::new().fg(colour) } else { Style::new() }
     }
 
-    /// A picture of rates in bits per second, a sign each, scaled to their highest. A space stands
-    /// for no reading.
+    /// A picture of rates in bits per second, a sign each, scaled to the highest. A space means no
+    /// reading.
     pub(super) fn sparkline(self, columns: &[Option<f64>]) -> String {
         let levels = self.levels();
         let highest = columns.iter().flatten().copied().fold(FULL_SCALE_BPS_MIN, f64::max);
         let level = |bps: f64| {
             let top = (levels.len() - 1) as f64;
-            // Whatever flows is told from nothing.
+            // Any rate above zero is drawn differently from zero.
             let level = if bps > 0.0 { (bps / highest * top).ceil() } else { 0.0 };
             levels[level as usize]
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How far a picture looks back.
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
-/// Readings kept at most, whatever the interval.
+/// Most readings kept, whatever the interval.
 const READINGS_MAX: usize = 2000;
 
 /// A rate that held from one answer of the gateway to the next.
@@ -50,7 +50,7 @@ impl History {
         (0..width).map(|c| self.mean_bps(start_s(c), start_s(c) + length_s)).collect()
     }
 
-    /// Mean over what is known of a stretch of time.
+    /// Mean over the part of a period that readings cover.
     fn mean_bps(&self, from_s: f64, to_s: f64) -> Option<f64> {
         let (mut covered_s, mut bits) = (0.0, 0.0);
         for reading in &self.readings {

@@ -42,7 +42,7 @@ impl Columns {
             bar: BAR,
             spark: SPARK_MIN,
         };
-        // What is left out first, least missed first.
+        // Columns in the order in which they are left out, the least important first.
         let leave_out: [fn(&mut Self); 9] = [
             |columns| columns.name = columns.name.min(12),
             |columns| columns.bar = 0,

@@ -1,4 +1,4 @@
-//! What is known of the gateway: its last answer, and what follows from two answers in a row.
+//! The state of the gateway: its last answer, and rates from two answers in a row.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use plait_proto::resequencer::Released;
 use plait_proto::stats::{PathStatus, PeerStatus};
 
 use super::history::History;
-use crate::cli::control::Answer;
+use crate::cli::control::StatusAnswer;
 use crate::daemon::ContactStatus;
 
-/// How much less than the time between two answers the gateway's own time may advance before it is
-/// taken for restarted: it counts whole seconds, and an answer may be late.
+/// The gateway counts as restarted when its uptime advances by this much less than the time between
+/// two answers: it counts whole seconds, and an answer may be late.
 const UPTIME_SLACK: Duration = Duration::from_secs(3);
 
 /// The gateway as watched.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// What it said last; `None` before the first answer.
+    /// Its last answer; `None` before the first.
     pub gateway: Option<Gateway>,
-    /// Why it is silent now, and since when.
+    /// Why it does not answer now, and since when.
     pub failure: Option<Failure>,
     /// Restarts seen.
     pub restarts: u32,
@@ -34,7 +34,7 @@ pub(super) struct Failure {
     pub since: Duration,
 }
 
-/// The last answer, with what follows from it and earlier ones.
+/// The last answer, with values derived from it and earlier ones.
 #[derive(Debug)]
 pub(super) struct Gateway {
     /// Time of the answer, since the start of watching.
@@ -53,7 +53,7 @@ pub(super) struct Gateway {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub status: PeerStatus,
-    /// How it is looked for.
+    /// How the gateway tries to reach the peer.
     pub contact: Option<ContactStatus>,
     /// All paths together; `None` while no path's rates are known.
     pub rates: Option<Rates>,
@@ -107,8 +107,8 @@ struct Step {
 }
 
 impl Model {
-    /// Takes in an answer that came at `now`, the time since the start of watching.
-    pub(super) fn answered(&mut self, now: Duration, answer: Answer) {
+    /// Records an answer that came at `now`, the time since the start of watching.
+    pub(super) fn answered(&mut self, now: Duration, answer: StatusAnswer) {
         let old = self.gateway.take();
         let restarted = old.as_ref().is_some_and(|old| has_restarted(old, now, answer.uptime_s));
         self.restarts += u32::from(restarted);
@@ -137,7 +137,7 @@ impl Model {
         });
     }
 
-    /// Takes in that the gateway did not answer.
+    /// Records that the gateway did not answer.
     pub(super) fn failed(&mut self, now: Duration, what: String) {
         let since = self.failure.as_ref().map_or(now, |failure| failure.since);
         self.failure = Some(Failure { what, since });
@@ -150,7 +150,7 @@ impl Model {
     }
 }
 
-/// The gateway's own time has advanced less than it must have.
+/// Whether the gateway's uptime has advanced less than it must have.
 fn has_restarted(old: &Gateway, now: Duration, uptime_s: u64) -> bool {
     let advanced = Duration::from_secs(uptime_s) + UPTIME_SLACK;
     uptime_s < old.uptime_s || advanced < Duration::from_secs(old.uptime_s) + (now - old.at)
@@ -190,8 +190,8 @@ impl Peer {
     }
 }
 
-/// Joins paths with what was known of them. A path that rejoined has a new id and counts from
-/// zero, but keeps the history of its name.
+/// Merges paths with their earlier state. A path that rejoined has a new id and counts from zero,
+/// but keeps the history of its name.
 fn next_paths(old: &mut Vec<Path>, new: Vec<PathStatus>, step: Step) -> Vec<Path> {
     let mut same: Vec<_> = new.iter().map(|status| take_same(old, status)).collect();
     let next = new.into_iter().zip(&mut same).map(|(status, same)| {

@@ -1,4 +1,4 @@
-//! Status lines for readers that are no terminal, as text and as JSON Lines.
+//! Status lines for output that is not a terminal, as text and as JSON Lines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn rates_text(rates: Option<Rates>) -> String {
 struct Record<'a> {
     /// Seconds since the start of watching.
     t_s: f64,
-    /// Why there is no answer; the last one is not repeated then.
+    /// Why there is no answer; the last answer is then not repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(flatten)]

@@ -21,7 +21,7 @@ use super::model::Model;
 use super::view;
 use crate::control::end_with;
 
-/// How long a key, a signal or an answer waits at most before it is looked at.
+/// The longest that a key, a signal or an answer waits before it is handled.
 const REACTION: Duration = Duration::from_millis(100);
 const FOOTER: &str = "q end  ? help";
 
@@ -39,7 +39,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A second farewell after a panic's would put the cursor onto its message.
+        // Restoring again after a panic would put the cursor onto its message.
         if !std::thread::panicking() {
             ratatui::restore();
         }
@@ -63,7 +63,7 @@ enum Asked {
     Nothing,
 }
 
-/// Shows ticks until the user, a signal or the terminal ends it, or the ticks do.
+/// Shows ticks until the user, a signal or the terminal ends it, or the ticks end.
 pub(super) fn run(
     model: &mut Model,
     ticks: &Receiver<Tick>,
@@ -108,8 +108,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// A terminal that is gone gives end-of-file for ever, and reading keys does not come back from
-/// that. There is nothing left to put in order.
+/// A terminal that is gone returns end-of-file for ever, and reading keys never returns then.
+/// Nothing is left to restore.
 fn end_with_terminal() -> anyhow::Result<()> {
     let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
     terminal.map_or(Ok(()), |terminal| end_with(terminal, || std::process::exit(0)))
@@ -135,7 +135,7 @@ fn react_to_key(key: KeyEvent, choice: &mut Choice) -> Asked {
     match key.code {
         KeyCode::Char('q') | KeyCode::Esc => return Asked::End,
         KeyCode::Char('?' | 'h') => choice.help = !choice.help,
-        // How far down there is something is known when drawing.
+        // The last line is known only when drawing.
         KeyCode::Down | KeyCode::Char('j') => choice.scroll += 1,
         KeyCode::PageDown | KeyCode::Char(' ') => choice.scroll += PAGE,
         KeyCode::Up | KeyCode::Char('k') => choice.scroll = choice.scroll.saturating_sub(1),

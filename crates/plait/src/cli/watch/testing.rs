@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plait_proto::resequencer::{Released, ResequencerStats};
 use plait_proto::stats::{EndpointStatus, PathState, PathStatus, PeerStatus};
 
-use crate::cli::control::Answer;
+use crate::cli::control::StatusAnswer;
 
 /// A path that is up.
 pub(in crate::cli) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: u64) -> PathStatus {
@@ -72,8 +72,8 @@ pub(in crate::cli) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
     }
 }
 
-pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> Answer {
-    Answer {
+pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
+    StatusAnswer {
         tun: "plait0".into(),
         uptime_s,
         contacts: Vec::new(),

@@ -1,5 +1,5 @@
-//! The screen's content as lines of text, for any width. Pure: what is drawn follows from the
-//! model, the time and the terminal's width alone.
+//! The screen's content as lines of text, for any width. Pure: what is drawn depends only on the
+//! model, the time and the terminal's width.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const HELP: [&str; 5] = [
      ended since the last answer",
 ];
 
-/// As much of a key as tells peers apart.
+/// Characters of a key that are enough to tell peers apart.
 const KEY_MIN: usize = 8;
 
 /// Everything, top to bottom. `now` is the time since the start of watching.
@@ -57,7 +57,7 @@ pub(super) fn lines(model: &Model, now: Duration, width: usize, look: Look) -> V
     }
     push_drops(&mut lines, gateway, width);
     if model.failure.is_some() {
-        // Old figures look old; the failure above them does not.
+        // Old figures are dimmed; the failure above them is not.
         for line in lines.iter_mut().skip(told) {
             *line = std::mem::take(line).patch_style(Look::dim());
         }
@@ -231,7 +231,7 @@ fn short_rate(bps: f64) -> String {
     if value < 99.95 { format!("{value:.1} {prefix}") } else { format!("{value:.0} {prefix}") }
 }
 
-/// The reason in full, and after it as much of what has no column as its line still holds.
+/// The reason in full, then as many details without a column as fit on its line.
 fn push_reason(lines: &mut Vec<Line<'static>>, path: &Path, width: usize) {
     const INDENT: usize = 4;
     let first = lines.len();

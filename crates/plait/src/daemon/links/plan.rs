@@ -1,4 +1,4 @@
-//! Which links there should be, given the configuration and the machine's interfaces.
+//! Decides which links there should be, from the configuration and the machine's interfaces.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,18 +14,18 @@ const LINKS_MAX: usize = plait_proto::bond::PATHS_MAX;
 /// Whether a configured path has a link now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum LinkState {
-    /// There is a socket on it.
+    /// It has a socket.
     #[serde(rename = "up")]
     Up,
     /// The interface does not exist or does not work.
     #[serde(rename = "absent")]
     Absent,
-    /// The interface works and has no address that fits.
+    /// The interface works but has no suitable address.
     #[serde(rename = "no address")]
     NoAddress,
 }
 
-/// What `plait status` says of a configured path's link.
+/// The status of a configured path's link.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct LinkStatus {
     /// Name of the link.
@@ -37,12 +37,12 @@ pub(crate) struct LinkStatus {
     pub(crate) state: LinkState,
     /// Why, in words.
     pub(crate) reason: String,
-    /// What happened on its socket since that was opened.
+    /// Counters of its socket since it was opened.
     #[serde(default)]
     pub(crate) socket: Option<SocketStatus>,
 }
 
-/// Address families of the peers' endpoints. Without endpoints any will do.
+/// Address families of the peers' endpoints. Without endpoints any family will do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Families {
     ipv4: bool,
@@ -88,14 +88,14 @@ pub(crate) struct Wanted {
     pub(crate) name: String,
     pub(crate) interface: String,
     pub(crate) index: u32,
-    /// The address that its socket is bound to; any of the interface's without.
+    /// The address that its socket is bound to; `None`: any of the interface's.
     pub(crate) bind: Option<IpAddr>,
     /// The interface's addresses that may serve.
     pub(crate) addresses: Vec<IpAddr>,
 }
 
 impl Wanted {
-    /// Whether one socket serves both: it is bound to the interface as it is, not to its name.
+    /// Whether one socket serves both: a socket is bound to the interface itself, not to its name.
     pub(crate) fn is_same_socket(&self, other: &Self) -> bool {
         let identity = |link: &Self| (link.index, link.bind);
         identity(self) == identity(other)
@@ -104,9 +104,9 @@ impl Wanted {
     }
 }
 
-/// What the configuration comes to on this machine now.
+/// The links that the configuration implies on this machine now.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct WantedLinks {
     pub(crate) wanted: Vec<Wanted>,
     pub(crate) status: Vec<LinkStatus>,
     /// For each status its place among the configured paths.
@@ -119,8 +119,8 @@ pub(crate) fn plan(
     interfaces: &[Interface],
     families: Families,
     own_tun: &str,
-) -> Plan {
-    let mut plan = Plan::default();
+) -> WantedLinks {
+    let mut plan = WantedLinks::default();
     let mut taken: Vec<&str> = vec![own_tun];
     let exact = paths.iter().filter(|path| !path.is_wildcard());
     taken.extend(exact.filter_map(|path| path.interface.as_ref()).map(|name| name.value.as_str()));
@@ -153,7 +153,7 @@ pub(crate) fn plan(
     plan
 }
 
-impl Plan {
+impl WantedLinks {
     fn add(
         &mut self,
         at: usize,
@@ -242,11 +242,11 @@ mod tests {
         Interface { index, name: name.into(), up: true, running: true, addresses }
     }
 
-    fn names(plan: &Plan) -> Vec<(&str, &str)> {
+    fn names(plan: &WantedLinks) -> Vec<(&str, &str)> {
         plan.wanted.iter().map(|w| (w.name.as_str(), w.interface.as_str())).collect()
     }
 
-    fn states(plan: &Plan) -> Vec<(&str, LinkState)> {
+    fn states(plan: &WantedLinks) -> Vec<(&str, LinkState)> {
         plan.status.iter().map(|status| (status.name.as_str(), status.state)).collect()
     }
 

@@ -15,15 +15,15 @@ use crate::measure::transfer::{self, Limit};
 use crate::measure::wire::{Message, Purpose, Refusal, Token, VERSION, WireError};
 use crate::measure::{FLOW_TIME_MAX, Flow, canonical};
 
-/// Whoever connects says at once what it wants.
+/// A client must send its first message within this time.
 const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
-/// Between [`Message::Ready`] and [`Message::Go`] others are made ready.
+/// Longest time from [`Message::Ready`] to [`Message::Go`], while other connections are prepared.
 const GO_TIME: Duration = Duration::from_secs(10);
-/// What a flow has under way when its time is over may arrive.
+/// Data in flight at the end of a flow's time may still arrive within this time.
 const AFTER_TIME: Duration = Duration::from_secs(2);
-/// Whether a measurement goes on is asked this often.
+/// How often a held measurement is checked for its end.
 const HOLD_CALL_TIME: Duration = Duration::from_millis(500);
-/// The congestion control that measurements use, as far as the kernel has it.
+/// The congestion control that measurements use, if the kernel has it.
 pub(crate) const CONGESTION: &str = "cubic";
 
 /// Why a connection ended early.
@@ -107,7 +107,7 @@ fn hold(
     while holding.session.is_alive() {
         match stream.read(&mut [0; 64]) {
             Ok(0) => break,
-            // Nothing more is expected, and nothing said here has an effect.
+            // Nothing more is expected, and whatever comes has no effect.
             Ok(_) => std::thread::sleep(HOLD_CALL_TIME),
             Err(error) if transfer::is_pause(&error) => {}
             Err(_) => break,
@@ -153,7 +153,7 @@ fn carry(
         }
         Purpose::Echo => return echo(stream, start, limit, goes_on),
     }
-    // Until the other side goes as well: closing now could take what is under way along.
+    // Until the other side closes as well: closing now could discard data in flight.
     let rest = limit.time.saturating_sub(start.elapsed()) + AFTER_TIME;
     let more = Limit { time: rest, bytes: u64::MAX };
     transfer::receive(stream, Instant::now(), more, goes_on)?;
@@ -178,7 +178,7 @@ fn echo(
     Ok(())
 }
 
-/// A flow of the service that is kept on a path as long as the value lives.
+/// A flow of the service that is pinned to a path as long as the value lives.
 struct Pin<'a> {
     requests: &'a Requests,
     flow: Flow,

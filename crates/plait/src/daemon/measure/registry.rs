@@ -1,4 +1,4 @@
-//! Which peers may measure, and which measurements run.
+//! Records which peers may measure, and which measurements run.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -35,11 +35,11 @@ pub(crate) struct MeasurementStatus {
     pub(crate) peer: String,
     /// What this gateway does in it.
     pub(crate) role: Role,
-    /// The longest that it goes on.
+    /// The longest that it still runs, in seconds.
     pub(crate) remaining_s: u64,
 }
 
-/// Why somebody is not served, with a sentence.
+/// Why a client is not served, with a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{text}")]
 pub(super) struct Refused {
@@ -53,13 +53,13 @@ impl Refused {
     }
 }
 
-/// A peer as far as measuring goes.
+/// What measuring needs to know of a peer.
 #[derive(Clone, Debug)]
 struct Known {
     key: String,
     prefixes: Vec<Prefix>,
     serves: bool,
-    /// Where its gateway may be found inside the bond.
+    /// Likely addresses of its gateway inside the bond.
     addresses: Vec<IpAddr>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Session {
     claims: Mutex<Claims>,
 }
 
-/// What a measurement has asked for so far.
+/// What a measurement has used so far.
 #[derive(Debug, Default)]
 struct Claims {
     connections: usize,
@@ -104,7 +104,7 @@ impl Session {
     }
 }
 
-/// A connection's place in a measurement; it is given back with the value.
+/// A connection's place in a measurement, released when dropped.
 #[derive(Debug)]
 pub(super) struct Place(pub(super) Arc<Session>);
 
@@ -114,7 +114,7 @@ impl Drop for Place {
     }
 }
 
-/// A measurement that ends with the value.
+/// A measurement that ends when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Holding {
     registry: Registry,
@@ -128,11 +128,11 @@ impl Drop for Holding {
     }
 }
 
-/// What the threads of the service, the control socket and the loop know in common.
+/// State shared by the service's threads, the control socket and the loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry(Arc<Mutex<State>>);
 
-/// Nothing panics while it holds a lock of this module, and what it guards is whole at any time.
+/// Nothing panics while holding a lock of this module, and the guarded data is always consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -142,7 +142,7 @@ impl Registry {
         lock(&self.0)
     }
 
-    /// Goes on with this configuration. A measurement that may not be any more ends.
+    /// Applies this configuration. Measurements that it no longer allows end.
     pub(crate) fn follow(&self, config: &Config) {
         let mut state = self.lock();
         state.peers = config.peers.iter().map(|peer| known(config, peer)).collect();
@@ -191,7 +191,7 @@ impl Registry {
         routes.peer_of(source).map(|peer| peer.key.clone())
     }
 
-    /// Whether a measurement's beginning and end are told in the log: a peer could begin thousands.
+    /// Whether a measurement's beginning and end are logged: a peer could begin thousands.
     pub(super) fn may_tell(&self, session: &Session) -> bool {
         matches!(self.lock().log_budget.take(&session.peer), Verdict::Write { .. })
     }
@@ -213,7 +213,7 @@ impl Registry {
         Ok(Place(session.clone()))
     }
 
-    /// A measurement of this side begins. Gives the addresses at which the peer may be found, the
+    /// A measurement of this side begins. Returns the addresses at which the peer may answer, the
     /// likeliest first; `None` when there is no such peer.
     pub(crate) fn begin(&self, peer: &str, seconds: u32) -> Option<Vec<IpAddr>> {
         let mut state = self.lock();

@@ -1,16 +1,16 @@
-//! Places for connections to the measuring service. No peer can take them all.
+//! Slots for connections to the measuring service. No peer can take them all.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections that are served at a time, of all peers.
+/// Connections of all peers that are served at a time.
 pub(super) const CONNECTIONS_MAX: usize = 400;
 
-/// Who holds how many places: peers by key; together, those who are none.
+/// How many slots each client holds: peers by key; all clients that are not peers together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots(Arc<Mutex<BTreeMap<Option<String>, usize>>>);
 
-/// A place, which is given back with the value.
+/// A slot, released when dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: Slots,
@@ -18,12 +18,12 @@ pub(super) struct Slot {
 }
 
 impl Slots {
-    /// What it guards is whole at any time.
+    /// The guarded data is always consistent.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Option<String>, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more place, if there is one: everybody may have half of what the others leave.
+    /// Takes one more slot, if allowed: each client may hold half of what the others leave.
     pub(super) fn take(&self, holder: Option<String>) -> Option<Slot> {
         let mut held = self.lock();
         let own = held.get(&holder).copied().unwrap_or_default();

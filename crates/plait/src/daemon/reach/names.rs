@@ -1,5 +1,5 @@
-//! The host names among the peers' endpoints: asked at the start, and again while a name has no
-//! address or its peer does not answer. A thread of its own asks, since that may take its time.
+//! Resolves the host names among the peers' endpoints: at the start, and again while a name has no
+//! address or its peer does not answer. A separate thread asks DNS, since that may take time.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,27 +18,27 @@ use crate::config::{self, Config, Endpoint, Peer};
 
 /// A name is asked again after this, and after twice as long each time.
 const WAIT_MIN: Duration = Duration::from_secs(2);
-/// The longest that is waited: a dynamic name's address lives about as long.
+/// The longest wait: about as long as a dynamic name's address lives.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// The start waits for no further name after this: the thread asks for the rest.
+/// After this the start waits no longer: the thread resolves the remaining names.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A host name and a port.
 type Name = (String, u16);
 
-/// What asking for a name gave: addresses, or why there is none.
-pub(in crate::daemon) type Answer = (Name, Result<Vec<SocketAddr>, String>);
+/// The result of resolving a name: addresses, or why there is none.
+pub(in crate::daemon) type ResolvedName = (Name, Result<Vec<SocketAddr>, String>);
 
-/// What the status says of a name.
+/// The status of a name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct NameStatus {
     /// The name with its port.
     pub(crate) name: String,
-    /// What it stood for when it was last resolved.
+    /// Its addresses when it was last resolved.
     pub(crate) addresses: Vec<SocketAddr>,
     /// Why it could not be resolved the last time.
     pub(crate) error: Option<String>,
-    /// Milliseconds until it is asked again, when that is intended.
+    /// Milliseconds until it is resolved again; `None`: not planned.
     pub(crate) next_in_ms: Option<u64>,
 }
 
@@ -46,14 +46,14 @@ pub(crate) struct NameStatus {
 struct Known {
     addresses: Vec<SocketAddr>,
     error: Option<String>,
-    /// It is being asked.
+    /// A query is in progress.
     is_asked: bool,
-    /// When to ask again; none while all is well.
+    /// When to resolve it again; `None` while all is well.
     next_at: Option<Instant>,
     wait: Duration,
 }
 
-/// The names of the configuration, and what is known of them.
+/// The names of the configuration, and their known addresses.
 #[derive(Debug)]
 pub(in crate::daemon) struct Names {
     known: BTreeMap<Name, Known>,
@@ -65,7 +65,7 @@ pub(in crate::daemon) struct Names {
 }
 
 impl Names {
-    /// Asks for all names of a configuration, and waits for that, within limits.
+    /// Resolves all names of a configuration, and waits for the answers, within limits.
     pub(in crate::daemon) fn resolved(config: &Config) -> Self {
         let (questions, receiver) = channel();
         let mut names = Self {
@@ -85,7 +85,7 @@ impl Names {
         names
     }
 
-    /// Goes on with the names of another configuration. What is known of one is kept.
+    /// Applies the names of another configuration. Known addresses are kept.
     pub(in crate::daemon) fn follow(&mut self, config: &Config) {
         let mut old = std::mem::take(&mut self.known);
         let of = |peer: &Peer| peer.endpoints.iter().map(|e| e.value.clone()).collect();
@@ -100,7 +100,7 @@ impl Names {
         }
     }
 
-    /// The peers of a configuration that is followed, with the addresses that are known.
+    /// The peers of a configuration passed to [`Self::follow`], with their known addresses.
     pub(in crate::daemon) fn peers(&self, config: &Config) -> Vec<PeerConfig> {
         config.peer_configs(|endpoint| self.addresses(endpoint))
     }
@@ -115,7 +115,7 @@ impl Names {
         }
     }
 
-    /// Answers questions on a thread of its own.
+    /// Resolves names on a separate thread.
     pub(in crate::daemon) fn start(&mut self, requests: Requests) -> anyhow::Result<()> {
         let receiver = self.receiver.take().expect("the thread is started once");
         thread::Builder::new()
@@ -131,16 +131,16 @@ impl Names {
         Ok(())
     }
 
-    /// Asks for every name at the next opportunity, and soon again after that: there is a new
-    /// configuration, or a new link.
-    pub(in crate::daemon) fn hasten(&mut self, now: Instant) {
+    /// Resolves every name at the next opportunity, and soon again after that: for a new
+    /// configuration or a new link.
+    pub(in crate::daemon) fn ask_at_once(&mut self, now: Instant) {
         for known in self.known.values_mut() {
             (known.wait, known.next_at) = (Duration::ZERO, Some(now));
         }
     }
 
-    /// Asks for the names that are due. Those of peers that do not answer are due from time to
-    /// time, and so are those without an address.
+    /// Resolves the names that are due. Names of peers that do not answer are due from time to
+    /// time, and so are names without an address.
     pub(super) fn ask(&mut self, now: Instant, unanswered: &[PublicKey]) {
         let mut due = Vec::new();
         for (name, known) in &mut self.known {
@@ -171,13 +171,13 @@ impl Names {
         }
     }
 
-    /// Whether any name waits to be asked.
+    /// Whether any name waits to be resolved.
     pub(super) fn is_waiting(&self) -> bool {
         self.known.values().any(|known| known.is_asked || known.next_at.is_some())
     }
 
-    /// Takes an answer in, and logs what is new. Says whether there are other addresses.
-    pub(in crate::daemon) fn note(&mut self, (name, answer): Answer) -> bool {
+    /// Records an answer, and logs what is new. Says whether addresses changed.
+    pub(in crate::daemon) fn note(&mut self, (name, answer): ResolvedName) -> bool {
         let Some(known) = self.known.get_mut(&name) else { return false };
         known.is_asked = false;
         let shown = format!("{}:{}", name.0, name.1);
@@ -210,7 +210,7 @@ impl Names {
         }
     }
 
-    /// What the status says of a peer's names.
+    /// The status of a peer's names.
     pub(super) fn status(&self, now: Instant, peer: &PublicKey) -> Vec<NameStatus> {
         let endpoints = self.endpoints.get(peer).into_iter().flatten();
         let names = endpoints.filter_map(Endpoint::name).filter_map(|(name, port)| {
@@ -226,7 +226,7 @@ impl Names {
     }
 }
 
-fn resolve(name: Name) -> Answer {
+fn resolve(name: Name) -> ResolvedName {
     let resolved = config::resolve(&Endpoint::Name(name.0.clone(), name.1));
     (name, resolved.map_err(|problem| problem.to_string()))
 }

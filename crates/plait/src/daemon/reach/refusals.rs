@@ -1,5 +1,5 @@
-//! Why peers do not answer, as far as routers and hosts on the way say (ICMP). It is for people
-//! alone: anybody can forge such messages.
+//! Why peers do not answer, according to ICMP messages of routers and hosts on the way. Only shown
+//! to people: anybody can forge such messages.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use plait_net::icmp::errors::{ErrorSocket, IcmpError};
 
-/// After each message that is read. The kernel drops those that come faster.
+/// Pause after each message read. The kernel drops those that come faster.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The last message about each of the peers' addresses.
@@ -18,18 +18,18 @@ pub(super) struct Refusals(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// No others are kept.
+    /// Addresses whose messages are kept.
     watched: Vec<SocketAddr>,
     last: BTreeMap<SocketAddr, (Instant, IcmpError)>,
 }
 
 impl Refusals {
-    /// What it guards is whole at any time.
+    /// The guarded data is always consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens on threads of their own. Without the right to, the status just says less.
+    /// Listens on separate threads. Without the right to, the status just says less.
     pub(super) fn start(&self) {
         for is_v6 in [false, true] {
             let opened = ErrorSocket::open(is_v6);

@@ -67,7 +67,7 @@ proptest! {
     ) {
         let bytes = [&[kind][..], &body].concat();
         if let Ok(message) = Message::parse(&bytes) {
-            // A reason of the future is read as some other.
+            // A reason of a later version is read as [`Refusal::Other`].
             let (again, _) = message.kind_and_body();
             prop_assert_eq!(again, kind);
         }

@@ -1,4 +1,4 @@
-//! What does not go together in a steering node's configuration.
+//! Finds conflicts in a steering node's configuration.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::{Attachment, CLIENTS_MAX, Client, SteerConfig};
 /// Attachments that a client may have.
 const ATTACHMENTS_MAX: usize = 16;
 
-/// Options that do not go together.
+/// Options that contradict each other.
 #[derive(Debug, thiserror::Error)]
 enum Conflict {
     #[error("no client to steer for")]
@@ -99,13 +99,13 @@ impl From<Conflict> for Problem {
     }
 }
 
-/// Notes what does not go together.
+/// Notes conflicts.
 pub(super) fn check(problems: &Problems, config: &SteerConfig) {
     let check = Check { problems, config };
     check.clients();
     check.addresses();
     check.mtu();
-    // A rule of the protocol that nothing above knows.
+    // The protocol's own checks, for conflicts not found above.
     if problems.none_found()
         && let Err(error) = config.node_config().check()
     {
@@ -197,7 +197,7 @@ impl Check<'_> {
         }
     }
 
-    /// Each address leads to one place.
+    /// Each address may occur only once.
     fn addresses(&self) {
         let mut seen: BTreeMap<IpAddr, usize> = BTreeMap::new();
         let mut take = |line: usize, section: &str, addresses: Addresses| {
@@ -242,7 +242,7 @@ fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
-/// Link-local addresses are not routed, those of the loopback never leave the host.
+/// Link-local addresses are not routed, loopback addresses never leave the host.
 fn is_a_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     let local = is_link_local(address) || address.is_loopback();

@@ -1,4 +1,4 @@
-//! `[[client]]` and `[[client.attachment]]`: hosts without plait and the ways to them.
+//! `[[client]]` and `[[client.attachment]]`: hosts without plait and their attachments.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ pub(crate) struct Client {
     pub(crate) line: usize,
     /// Name for status and logs.
     pub(crate) name: String,
-    /// The primary addresses: those the world sends to.
+    /// The primary addresses: those known to the outside.
     pub(crate) address: Addresses,
     /// The attachments; the first is the primary.
     pub(crate) attachments: Vec<Attachment>,

@@ -22,29 +22,30 @@ pub(crate) struct NodeSection {
     pub(crate) table: u32,
     /// Unix socket that answers `plait status`.
     pub(crate) control_socket: PathBuf,
-    /// What is to be undone after a crash.
+    /// File with the changes to undo after a crash.
     pub(crate) state_file: PathBuf,
-    /// Whom the node becomes once all is set up.
+    /// The user that the node becomes once all is set up.
     pub(crate) user: Option<Located<String>>,
-    /// Whether the daemon puts files and system calls that it does not need out of its reach.
+    /// Whether the daemon enters a sandbox without the files and system calls that it does not
+    /// need.
     pub(crate) sandbox: bool,
     /// Whether the host is made to forward packets while the node runs.
     pub(crate) forward: bool,
-    /// Which attachment gets how much.
+    /// How packets are shared out over attachments.
     pub(crate) policy: Policy,
     /// Whether packets or flows are steered.
     pub(crate) granularity: Granularity,
-    /// So many packets of a flow stay on the primary at first.
+    /// How many packets of a flow stay on the primary at first.
     pub(crate) first_packets: u32,
     /// What happens to packets that are not TCP.
     pub(crate) other: OtherTraffic,
-    /// What happens to packets of no known client.
+    /// What happens to packets that belong to no known client.
     pub(crate) unknown: UnknownClient,
     /// Probes; `None` when they are off.
     pub(crate) probe: Option<ProbeConfig>,
-    /// So many flows of a client are remembered.
+    /// How many flows of a client are remembered.
     pub(crate) flows_per_client_max: u32,
-    /// A flow without packets for so long is forgotten.
+    /// A flow that has no packets for this long is forgotten.
     pub(crate) flow_idle: Duration,
 }
 
@@ -82,7 +83,7 @@ fn control_socket(said: &file::Node) -> PathBuf {
     common::control_socket_of(said.control_socket.as_deref(), &said.tun).into()
 }
 
-/// The control socket's path, from a `[node]` that may be wrong otherwise.
+/// The control socket's path, from a `[node]` whose other options may be wrong.
 pub(super) fn read_control_socket(mut section: Section<'_>) -> PathBuf {
     let mut said = file::Node::default();
     option::read(SOCKET, &mut section, &mut said);

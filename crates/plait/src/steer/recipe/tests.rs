@@ -15,7 +15,7 @@ fn recipe(toml: &str, kind: Kind) -> String {
     text(&config, &config.clients.iter().collect::<Vec<_>>(), &[kind])
 }
 
-/// What is run, without comments.
+/// The commands, without comments.
 fn lines(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
 }

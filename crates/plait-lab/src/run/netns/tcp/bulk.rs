@@ -19,7 +19,7 @@ impl TcpApp {
         let shared = Arc::clone(&self.shared);
         let listener = Arc::new(shared.plan.listen(receiver.0, target, false)?);
         let window_bytes_max = spec.tcp.window_bytes_max;
-        // The default is as far as the kernel itself lets a window grow.
+        // The default equals the kernel's own limit of a window.
         if window_bytes_max < ReceiverConfig::WINDOW_BYTES_MAX {
             plait_net::tcp::set_receive_window(&listener, usize::try_from(window_bytes_max)?)?;
         }
@@ -41,7 +41,7 @@ impl TcpApp {
 
 impl Shared {
     fn send(&self, socket: Socket, to: SocketAddrV4, bytes: u64) -> Result<()> {
-        // Unsent data must not go on after the stop.
+        // Unsent data must not be sent after the stop.
         socket.set_linger(Some(Duration::ZERO))?;
         if !self.wait_until(self.plan.start) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Pages. A thread reads them one after another, each over new connections, and every connection
-//! has a thread that asks for object after object; at the other end a thread serves it.
+//! Pages. A thread reads them one after another, each over new connections; every connection has a
+//! thread that requests one object after another, and a thread that serves it at the other end.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
@@ -13,14 +13,14 @@ use plait_sim::scenario::app::WebSpec;
 use super::{CHUNK_BYTES, Shared, TcpApp};
 use crate::run::netns::site::Ends;
 
-/// The first bytes of a request: how long the object is to be.
+/// The first bytes of a request: the length of the object.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// A page on its way.
+/// A page being loaded.
 struct Page {
     reader: Ipv4Addr,
     server: SocketAddrV4,
-    /// Lengths of the objects that are not asked for yet.
+    /// Lengths of the objects not requested yet.
     objects: Mutex<VecDeque<u64>>,
 }
 
@@ -41,7 +41,7 @@ impl TcpApp {
 }
 
 impl Shared {
-    /// Takes connections, each with a thread of its own.
+    /// Accepts connections, each with its own thread.
     fn serve(&self, listener: &TcpListener) -> Result<()> {
         std::thread::scope(|scope| {
             while let Some(stream) = self.accept(listener)? {
@@ -56,7 +56,7 @@ impl Shared {
         self.send_over(stream, |stream| self.answer(stream))
     }
 
-    /// Sends objects as they are asked for, until the reader closes.
+    /// Sends requested objects until the reader closes.
     fn answer(&self, stream: &TcpStream) -> Result<()> {
         let mut request = [0; WebSpec::REQUEST_BYTES];
         while self.read_exact(stream, &mut request, |_| ())? {
@@ -131,7 +131,7 @@ impl Shared {
         }
     }
 
-    /// Fills `buffer`, and tells how many bytes come; false when the other end closed or the
+    /// Fills `buffer`, and reports bytes as they come; false when the other end closed or the
     /// application is over.
     fn read_exact(
         &self,

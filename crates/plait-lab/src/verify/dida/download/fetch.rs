@@ -1,4 +1,4 @@
-//! Files over one carrier, one after the other.
+//! Fetches files over one carrier, one after the other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::topology::SERVER_BARE_V4;
 /// repeat after 4 and 5.4 s, and six runs should begin at six different places of each.
 const AGE: Duration = Duration::from_millis(2500);
 const AGE_STEP: Duration = Duration::from_millis(1700);
-/// What was held when a download ends has been released after this.
+/// After this time, ACKs held at a download's end have been released.
 const HOLD_END: Duration = Duration::from_millis(700);
 
 /// A file that was fetched.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) fetched: Fetched,
-    /// What the node said after the last file.
+    /// The node's status after the last file.
     node: Option<SteerStatus>,
-    /// Bytes that each link was given towards the client meanwhile. What its queue drops counts:
-    /// that is the sender's doing and no part of the split.
+    /// Bytes sent into each link towards the client meanwhile. Queue drops count: the sender causes
+    /// them, not the split.
     link_bytes: BTreeMap<String, u64>,
 }
 
@@ -39,7 +39,7 @@ impl File {
         self.node.as_ref()?.node.dida.as_ref()
     }
 
-    /// A file that did not arrive has no time.
+    /// Metrics of the file; one that did not arrive has no time.
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
         let total = self.link_bytes.values().sum::<u64>().max(1) as f64;
         let share = |(link, bytes): (&String, &u64)| {
@@ -56,11 +56,10 @@ impl File {
     }
 }
 
-/// Fetches the files of cells that differ in nothing else; how late the links were comes with them.
+/// Fetches the files of cells that differ in nothing else; also returns the links' lateness.
 ///
-/// A trace begins when its link is made. So that every carrier meets the same course of things, a
-/// file over links with a trace begins when its network has a certain age, which differs from run
-/// to run.
+/// A trace begins when its link is made. So that every carrier meets the same conditions, a file
+/// over links with a trace begins at a fixed age of the network, which differs from run to run.
 pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
     let scenario = &cells[0].scenario;
     let network = Site::build(scenario, &mut Prng::new(run))?;
@@ -108,7 +107,7 @@ pub(super) fn run(cells: &[&Cell], run: u64) -> Result<(Vec<File>, Lateness)> {
     Ok((files, lateness))
 }
 
-/// Bytes that each link was given towards the client.
+/// Bytes sent into each link towards the client.
 fn given(scenario: &Scenario, network: &Site) -> BTreeMap<String, u64> {
     let of_link = |(at, name): (usize, &String)| {
         (name.clone(), network.observe(at, Way::Down).counters.in_bytes)

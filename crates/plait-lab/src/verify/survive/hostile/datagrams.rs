@@ -1,8 +1,8 @@
-//! Hostile datagrams: random, mutated captures, replays, a third each.
+//! Hostile datagrams: a third each random, mutated captures and replays.
 
 use plait_sim::prng::Prng;
 
-/// Longest random datagram: what an Ethernet packet has room for.
+/// Longest random datagram: what fits an Ethernet packet.
 const BYTES_MAX: usize = 1472;
 /// Bits flipped in a datagram, at most.
 const FLIPS_MAX: u64 = 8;
@@ -26,7 +26,7 @@ impl<'a> Datagrams<'a> {
         Self { captures, fresh: Vec::new(), prng: Prng::new(seed), made: 0 }
     }
 
-    /// Takes these captures beside the first ones, in place of those of the renewal before.
+    /// Adds these captures to the first ones, in place of those of the last renewal.
     pub(super) fn renew(&mut self, captures: Vec<Vec<u8>>) {
         self.fresh = captures;
     }
@@ -73,7 +73,7 @@ impl<'a> Datagrams<'a> {
             0 => datagram.truncate(self.below(datagram.len().max(1))),
             1 => self.splice(datagram),
             2 => {
-                // Flips in the header only, which decides who reads what.
+                // Flips bits only in the header, which decides how the rest is read.
                 let bytes = datagram.len().min(16);
                 self.flip_bits(&mut datagram[..bytes]);
             }

@@ -1,4 +1,4 @@
-//! Sends hostile datagrams at a steady pace from a thread of its own.
+//! Sends hostile datagrams at a steady rate from a separate thread.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -19,10 +19,10 @@ use crate::worker::Worker;
 const SOCKETS: usize = 16;
 /// Time between two bursts.
 const TICK: Duration = Duration::from_millis(1);
-/// Datagrams of a burst at most, when the thread has fallen behind.
+/// Most datagrams of a burst, when the thread has fallen behind.
 const BURST_MAX: u64 = 512;
 
-/// What hostile datagrams are made from.
+/// The material for hostile datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct Hostility {
     /// Payloads that the gateways sent.
@@ -30,7 +30,7 @@ pub(crate) struct Hostility {
     pub(crate) seed: u64,
 }
 
-/// What a generator did.
+/// A generator's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) datagrams: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Generator {
 #[derive(Debug, Default)]
 struct Shared {
     sent: AtomicU64,
-    /// Captures to be used from now on, beside the first ones.
+    /// Captures to use from now on, besides the first ones.
     fresh: Mutex<Option<Vec<Vec<u8>>>>,
 }
 
@@ -97,12 +97,12 @@ impl Generator {
         self.shared.sent.load(Ordering::Relaxed)
     }
 
-    /// Replaces the captures given by the last renewal; those it began with stay.
+    /// Replaces the captures of the last renewal; the initial ones stay.
     pub(crate) fn renew(&self, captures: Vec<Vec<u8>>) {
         *self.shared.fresh() = Some(captures);
     }
 
-    /// Whether it has neither sent all nor failed.
+    /// Whether it still runs: it has neither sent all nor failed.
     pub(crate) fn runs(&self) -> bool {
         self.worker.runs()
     }

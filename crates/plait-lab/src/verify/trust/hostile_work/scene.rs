@@ -21,7 +21,7 @@ use plait_sim::hostile::content::{Addresses, Content, Kind, Made};
 use plait_sim::hostile::{Heard, HostilePeer, replies_to};
 use plait_sim::prng::Prng;
 
-/// Longest datagram of either peer: what an Ethernet packet has room for.
+/// Longest datagram of either peer: what fits an Ethernet packet.
 const BYTES_MAX: usize = 1472;
 /// Virtual time between two datagrams: 10,000 a second.
 const INTERVAL: Duration = Duration::from_micros(100);
@@ -44,7 +44,7 @@ const HOSTILE: usize = 1;
 pub(super) enum Loop {
     /// The scheduler alone decides.
     Open,
-    /// By plait's default controller.
+    /// plait's default controller.
     Closed,
 }
 
@@ -57,7 +57,7 @@ impl Loop {
     }
 }
 
-/// What datagrams have cost.
+/// The cost of datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     pub(super) datagrams: u64,
@@ -81,7 +81,7 @@ impl Cost {
     }
 }
 
-/// A datagram, when it arrives and from whom.
+/// A datagram with its arrival time and sender.
 #[derive(Debug)]
 pub(super) struct Arriving {
     pub(super) made: Made,
@@ -94,15 +94,15 @@ struct Party {
     peer: HostilePeer,
     content: Content,
     address: IpAddr,
-    /// Its address inside.
+    /// Its inner address.
     inner: IpAddr,
 }
 
-/// What the gateway sent, bytes of one datagram after those of another.
+/// Datagrams that the gateway sent, back to back.
 #[derive(Debug, Default)]
 struct Answers {
     bytes: Vec<u8>,
-    /// To whom, and where it ends.
+    /// Receiver and end of each datagram.
     ends: Vec<(IpAddr, usize)>,
 }
 
@@ -114,9 +114,9 @@ pub(super) struct Scene {
     now: Instant,
     prng: Prng,
     answers: Answers,
-    /// Packets that the gateway gave to its host, of the ordinary peer.
+    /// Packets of the ordinary peer that the gateway gave to its host.
     pub(super) delivered: u64,
-    /// Packets of the gateway's host for the hostile peer.
+    /// Packets of the gateway's host to the hostile peer.
     pub(super) sent_to_hostile: u64,
 }
 
@@ -212,7 +212,7 @@ impl Scene {
             if self.is_up(at) {
                 return;
             }
-            // Longer than any limit of handshakes asks for.
+            // Longer than any handshake limit requires.
             self.now += Duration::from_millis(300);
             let wall_clock = self.wall_clock();
             let party = &mut self.parties[at];
@@ -228,7 +228,7 @@ impl Scene {
         panic!("peer {at} does not get a path up: {:?}", self.gateway.status(self.now));
     }
 
-    /// Renews a session before it is refused for its age.
+    /// Renews a session before it is refused because of its age.
     fn renew(&mut self, at: usize) {
         let age_s = self.gateway.status(self.now).peers[at].session_age_s;
         if age_s.is_some_and(|age_s| age_s >= RENEWED_AFTER_S) {
@@ -253,8 +253,8 @@ impl Scene {
         }
     }
 
-    /// The hostile peer has a path, and so many packets of the gateway's host are on their way to
-    /// it.
+    /// Ensures that the hostile peer has a path, and that so many packets of the gateway's host are
+    /// in flight to it.
     pub(super) fn prepare(&mut self, outstanding: usize) {
         self.ensure_up(HOSTILE);
         [ORDINARY, HOSTILE].into_iter().for_each(|at| self.renew(at));
@@ -272,12 +272,12 @@ impl Scene {
         self.settle();
     }
 
-    /// What the gateway has looked at one after the other.
+    /// Packet slots that the gateway has walked.
     pub(super) fn slots_walked(&self) -> u64 {
         self.gateway.slots_walked()
     }
 
-    /// Datagrams of data that the hostile peer has not acknowledged.
+    /// Data datagrams that the hostile peer has not acknowledged.
     pub(super) fn on_their_way(&mut self) -> u64 {
         let status = self.gateway.status(self.now);
         let bytes: u64 = status.peers[HOSTILE].paths.iter().map(|path| path.in_flight_bytes).sum();
@@ -285,7 +285,7 @@ impl Scene {
         backlog + bytes / (HOST_PACKET_BYTES as u64 + 60)
     }
 
-    /// Hostile datagrams for the time to come.
+    /// Makes hostile datagrams for the time from now on.
     pub(super) fn make_hostile(&mut self, kind: Option<Kind>, count: usize) -> Vec<Arriving> {
         let mut made = Vec::with_capacity(count);
         let Party { peer, content, .. } = &mut self.parties[HOSTILE];
@@ -304,7 +304,7 @@ impl Scene {
         made
     }
 
-    /// Ordinary datagrams of these lengths for the time to come.
+    /// Makes ordinary datagrams of these lengths for the time from now on.
     pub(super) fn make_ordinary(&mut self, lengths: &[usize]) -> Vec<Arriving> {
         let Party { peer, content, .. } = &mut self.parties[ORDINARY];
         let mut make = |(step, length): (u32, &usize)| {
@@ -316,7 +316,7 @@ impl Scene {
         (1..).zip(lengths).map(&mut make).collect()
     }
 
-    /// Puts datagrams before the gateway at their times, and times the gateway.
+    /// Gives the gateway datagrams at their times, and measures its processor time.
     pub(super) fn receive(&mut self, mut datagrams: Vec<Arriving>) -> Cost {
         let mut cost = Cost { datagrams: datagrams.len() as u64, ..Cost::default() };
         cost.bytes = datagrams.iter().map(|datagram| datagram.made.bytes.len() as u64).sum();
@@ -357,7 +357,7 @@ impl Scene {
         while self.gateway.poll_event().is_some() {}
     }
 
-    /// Lets the peers read what the gateway sent them, and answer what keeps their paths up.
+    /// Lets the peers read the gateway's datagrams, and answer those that keep their paths up.
     pub(super) fn settle(&mut self) {
         self.drain();
         let Answers { bytes, ends } = core::mem::take(&mut self.answers);

@@ -1,5 +1,5 @@
-//! The hostile customer of a real gateway: a thread that holds a key and sends 10,000 datagrams a
-//! second of whatever the phase asks for.
+//! The hostile customer of a real gateway: a thread that has a key and sends 10,000 datagrams a
+//! second of the phase's kinds.
 
 use std::net::{Ipv4Addr, UdpSocket as PlainSocket};
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use crate::worker::Worker;
 /// Datagrams a second.
 pub(super) const PER_SECOND: u64 = 10_000;
 const TICK: Duration = Duration::from_millis(1);
-/// Datagrams of a burst at most, when the thread has fallen behind.
+/// Most datagrams of a burst, when the thread has fallen behind.
 const BURST_MAX: u64 = 100;
-/// Longest datagram: what an Ethernet packet has room for.
+/// Longest datagram: what fits an Ethernet packet.
 const BYTES_MAX: usize = 1472;
-/// Bytes of ordinary datagrams: as few as those of the jumps have.
+/// Bytes of ordinary datagrams: the same as those of the jumps.
 const ORDINARY_BYTES: usize = 70;
-/// Padding of the largest MTU probe that is answered while the path is to seem tiny.
+/// Padding of the largest MTU probe that it answers while the path must seem tiny.
 const TINY_PADDING: u16 = 500;
-/// Until it has a path again, it tries this often.
+/// How often it tries to get a path again.
 const REJOIN: Duration = Duration::from_millis(300);
-/// Each source makes a new initiation this often, and repeats it in between: the gateway has the
-/// same work with both.
+/// How often each source makes a new initiation, which it repeats in between: both cost the gateway
+/// the same work.
 const FRESH_INITIATION: Duration = Duration::from_secs(1);
 
 /// What the hostile customer does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// It answers what keeps its path up, and sends nothing else.
+    /// It only sends the answers that keep its path up.
     Quiet,
-    /// Data in order, of packets as small as those of the hostile phases mostly are.
+    /// Data in order, in packets as small as most of the hostile phases.
     Ordinary,
     Jumps,
     Acknowledgements,
@@ -53,7 +53,7 @@ pub(super) enum Phase {
     Mix,
 }
 
-/// Every phase in the order of the enum, its name, and what is sent in it.
+/// Every phase in the order of the enum, its name, and the kinds sent in it.
 const PHASES: [(Phase, &str, &[Kind]); 8] = [
     (Phase::Quiet, "nothing hostile", &[]),
     (Phase::Ordinary, "as many ordinary datagrams", &[Kind::Ordinary]),
@@ -85,11 +85,11 @@ impl Phase {
     }
 }
 
-/// Addresses that the attacker has, beside its first.
+/// Addresses of the attacker besides its first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sources {
     pub(super) first: Ipv4Addr,
-    /// The others follow it.
+    /// The number of addresses, which follow the first.
     pub(super) count: u8,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn key() -> PrivateKey {
 }
 
 impl Attacker {
-    /// Starts quietly in its namespace.
+    /// Starts it in its namespace, in the quiet phase.
     pub(super) fn start(
         netns: &NetNs,
         victim: PublicKey,
@@ -174,7 +174,7 @@ impl Attacker {
         self.shared.sent.load(Ordering::Relaxed)
     }
 
-    /// Ends it; gives the processor time that it took.
+    /// Ends it; returns its processor time.
     pub(super) fn stop(self) -> Result<Duration> {
         self.worker.stop()
     }
@@ -228,7 +228,7 @@ impl Hostile {
             if asked != phase {
                 (phase, since, sent) = (asked, Instant::now(), 0);
                 self.content.forget_heard();
-                // What a path carries is found out when it is new.
+                // A path's MTU is found when the path is new.
                 self.joined &= phase != Phase::Mtu;
             }
             self.listen(phase);
@@ -337,7 +337,7 @@ impl Hostile {
     }
 }
 
-/// Datagrams of one length and one mark, which leave in one call.
+/// Datagrams of one length and one ECN mark, sent in one call.
 #[derive(Debug, Default)]
 struct Run {
     bytes: Vec<u8>,

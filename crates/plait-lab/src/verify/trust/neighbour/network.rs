@@ -1,4 +1,4 @@
-//! The provider with its two customers, and what the honest one gets.
+//! The provider with its two customers, and measurements of the honest one.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::worker::Worker;
 const LINKS: [LinkSpec; 2] = [LinkSpec::new("dsl", 50, 10, 10), LinkSpec::new("lte", 50, 20, 20)];
 const HONEST: u8 = 2;
 const HOSTILE: u8 = 3;
-/// A prefix of the hostile customer in which the honest one's address lies as well.
+/// A prefix of the hostile customer that also contains the honest one's address.
 const NESTED: &str = "10.99.0.0/25";
 /// The hostile customer's link, and its addresses there.
 const DEVICE: &str = "hostile";
@@ -41,7 +41,8 @@ const V6_PING_INTERVAL: Duration = Duration::from_millis(200);
 const V6_PAYLOAD: u32 = 1280 - 40 - 8;
 /// The port that hostile packets go to (discard, RFC 863).
 const DISCARD: u16 = 9;
-/// What the server sends to the hostile customer, so that there is something to acknowledge.
+/// Interval of the server's packets to the hostile customer, which give it something to
+/// acknowledge.
 const FEED_INTERVAL: Duration = Duration::from_millis(2);
 const FEED_BYTES: usize = 200;
 
@@ -52,26 +53,26 @@ pub(super) struct Network {
     hostile: NetNs,
 }
 
-/// What the honest customer got during a phase.
+/// Measurements of the honest customer during a phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     pub(super) seconds: f64,
     pub(super) download_bps: u64,
     pub(super) p99_ms: f64,
-    /// Share of the large IPv6 pings.
+    /// Share of the large IPv6 pings that were answered.
     pub(super) v6_answered: f64,
-    /// Of the honest customer's TUN device or of the provider's, whichever is smaller.
+    /// MTU of the honest customer's TUN device or of the provider's, whichever is smaller.
     pub(super) inner_mtu: u32,
     pub(super) memory_mib: f64,
     pub(super) peak_mib: f64,
     pub(super) provider_cpu: Duration,
     pub(super) hostile_datagrams: u64,
-    /// Packets that the server got from the honest customer's address and that it never sent.
+    /// Packets at the server from the honest customer's address that the customer never sent.
     pub(super) spoofed_packets: u64,
 }
 
 impl Sample {
-    /// The middle of two quiet phases.
+    /// The mean of two quiet phases.
     pub(super) fn mean(&self, other: &Self) -> Self {
         Self {
             download_bps: u64::midpoint(self.download_bps, other.download_bps),
@@ -162,7 +163,7 @@ impl Session<'_> {
         waited.with_context(|| format!("the provider's log ends:\n{}", self.provider.log_tail()))
     }
 
-    /// What the honest customer gets while the hostile one does this.
+    /// Measures the honest customer during a phase of the hostile one.
     pub(super) fn sample(
         &mut self,
         phase: Phase,
@@ -206,7 +207,7 @@ impl Session<'_> {
         })
     }
 
-    /// Ends everything; the gateways must end by themselves. Gives the attacker's processor time.
+    /// Ends everything; the gateways must end by themselves. Returns the attacker's processor time.
     pub(super) fn stop(mut self) -> Result<Duration> {
         drop(self.download.take());
         let cpu = self.attacker.stop()?;
@@ -216,7 +217,7 @@ impl Session<'_> {
     }
 }
 
-/// Pings of 1280 bytes over IPv6 through the bond, on a thread of their own.
+/// Pings of 1280 bytes over IPv6 through the bond, on a separate thread.
 struct V6Pings {
     count: u32,
     thread: JoinHandle<Result<String>>,
@@ -236,7 +237,7 @@ impl V6Pings {
         Ok(Self { count, thread })
     }
 
-    /// Share of them that were answered. Where IPv6 is gone ping says nothing at all.
+    /// Share of them that were answered. Without IPv6, ping prints nothing.
     fn answered(self) -> Result<f64> {
         let text = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let answers = text.lines().filter(|line| line.contains(" icmp_seq=")).count();
@@ -245,8 +246,8 @@ impl V6Pings {
     }
 }
 
-/// The server's end of hostile traffic: it counts what comes from the honest customer's address,
-/// which sends nothing there, and feeds the hostile customer.
+/// The server's end of hostile traffic: it counts packets from the honest customer's address, which
+/// sends none there, and feeds the hostile customer.
 #[derive(Debug)]
 struct Discard {
     spoofed: Arc<AtomicU64>,
@@ -276,7 +277,7 @@ fn discard(socket: &UdpSocket, goes_on: &dyn Fn() -> bool, spoofed: &AtomicU64) 
                 spoofed.fetch_add(1, Ordering::Relaxed);
             }
         }
-        // Until the hostile customer has a bond there is nobody who takes it.
+        // Until the hostile customer has a bond, nobody receives it.
         let _lost = socket.send_to(&[0; FEED_BYTES], (inner_v4(HOSTILE), DISCARD));
         std::thread::sleep(FEED_INTERVAL);
     }

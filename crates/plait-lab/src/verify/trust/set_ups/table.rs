@@ -1,10 +1,10 @@
-//! The set-ups of trust.5, as they stand in `set_ups.toml`.
+//! The set-ups of trust.5, read from `set_ups.toml`.
 
 use serde::Deserialize;
 
 use super::Level;
 
-/// What is taken already.
+/// A resource that is already in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Held {
@@ -12,13 +12,13 @@ pub(super) enum Held {
     Nothing,
     UdpPort(u16),
     TcpPort(u16),
-    /// Somebody answers at the control socket's path.
+    /// A program answers at the control socket's path.
     ControlSocket,
     /// A socket's file that nobody listens on.
     StaleSocket,
 }
 
-/// A host and a configuration; the file says what each field means.
+/// A host and a configuration; the file explains each field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct SetUp {
@@ -39,7 +39,7 @@ pub(super) struct SetUp {
 }
 
 impl Default for SetUp {
-    /// Two links to a provider, nothing wrong.
+    /// Two links to a provider, no faults.
     fn default() -> Self {
         let one = |text: &str| vec![text.to_owned()];
         Self {
@@ -62,7 +62,7 @@ impl Default for SetUp {
 }
 
 impl SetUp {
-    /// The words before `plait` that take something from it.
+    /// The command prefix that takes something from `plait`.
     pub(super) fn words_before(&self) -> Vec<String> {
         let before = self.through.split_whitespace().map(str::to_owned).collect();
         let Some(mounts) = &self.mounts else { return before };
@@ -96,7 +96,7 @@ impl SetUp {
     }
 }
 
-/// Texts as configurations have them: one by itself, several as an array.
+/// Texts in configuration syntax: one as a string, several as an array.
 fn list(texts: &[String]) -> String {
     match texts {
         [one] => format!("{one:?}"),

@@ -215,7 +215,7 @@ fn a_lead_is_the_least_over_cells_alike_but_for_the_axes_that_choose() {
     let (value, ok, words) = verdict(&lead, &table(), &[]);
     assert_eq!((value, ok), (6.0, true));
     assert!(words.starts_with("loss_percent least ahead at k=0.1,t_dwd_ms=50: 6"), "{words}");
-    // Without the metric a run counts as what is said, or not at all.
+    // A run without the metric counts as `absent` says, or not at all.
     let mut without = table();
     without[1].metrics.clear();
     assert_eq!(verdict(&lead, &without, &[]).0, 8.0);

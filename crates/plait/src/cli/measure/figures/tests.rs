@@ -4,7 +4,7 @@ pub(in super::super) fn flow(mbit: f64) -> FlowFigures {
     FlowFigures { throughput_bps: (mbit * 1e6) as u64, latency: None, seconds: 7.0 }
 }
 
-/// Paths with what they give alone and together, and the bond, in Mbit/s.
+/// Paths with their individual and simultaneous rates, and the bond's, in Mbit/s.
 pub(in super::super) fn direction(
     paths: &[(&str, f64, f64)],
     bonded: f64,
@@ -33,7 +33,7 @@ fn ratio_and_benefit_are_those_of_003() {
     let clean = direction(&[("wh1", 61.9, 61.9), ("wh2", 256.0, 256.0)], 293.0, None);
     close(clean.aggregation_ratio, 0.9217);
     close(clean.aggregation_benefit, 0.5977);
-    // Below the best path the benefit is a share of that: (240.2 − 256.0) / 256.0.
+    // Below the best path the benefit is a share of the best path: (240.2 − 256.0) / 256.0.
     let worse = direction(&[("wh1", 61.9, 61.9), ("wh2", 256.0, 256.0)], 240.2, None);
     close(worse.aggregation_ratio, 0.7556);
     close(worse.aggregation_benefit, -0.0617);

@@ -1,4 +1,4 @@
-//! The service over loopback, with a thread in the place of the gateway's loop.
+//! The service over loopback, with a thread in place of the gateway's loop.
 
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
@@ -8,7 +8,7 @@ use super::super::registry::tests::registry;
 use super::*;
 use crate::daemon::requests::Request;
 
-/// A service that knows path 3 alone. Every flow that is pinned or let go is told.
+/// A service that knows only path 3. Every pin and unpin is reported.
 fn service() -> (SocketAddr, Receiver<String>) {
     let poll = mio::Poll::new().unwrap();
     let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
@@ -117,7 +117,7 @@ fn what_is_not_allowed_is_refused_with_a_reason() {
     io::Write::write_all(&mut stream, &newer).unwrap();
     assert!(is_refused(&Message::read(&mut stream).unwrap(), Refusal::Version));
     drop(holding);
-    // The measurement ends with its connection, as soon as that is seen.
+    // The measurement ends as soon as the end of its connection is seen.
     let open_again = || said(&mut connect(), &Message::Open { seconds: 1 });
     let mut answers = std::iter::repeat_with(open_again).take(2000);
     let welcome = answers.any(|answer| {
@@ -133,7 +133,7 @@ fn whoever_talks_nonsense_is_cut_off() {
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 1, 6], &[0xff; 40], &[0, 0]] {
         let mut stream = TcpStream::connect(address).unwrap();
         io::Write::write_all(&mut stream, nonsense).unwrap();
-        // A reset is as good as an end, and may have come already.
+        // A reset is as good as an orderly end, and may have come already.
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

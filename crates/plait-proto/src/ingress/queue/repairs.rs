@@ -19,7 +19,7 @@ const PORTION_BYTES_MIN: u64 = 16 * 1500;
 
 /// What waits to be sent again, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Rescue {
+pub(in super::super) struct Repairs {
     packets: VecDeque<KeptPacket>,
     /// What is pinned to a path, to be sent again over that one.
     pinned: VecDeque<KeptPacket>,
@@ -31,9 +31,9 @@ pub(super) struct Rescue {
     given_up: u64,
 }
 
-impl Rescue {
+impl Repairs {
     /// Takes packets of a path that does not answer.
-    pub(super) fn add(&mut self, now: Instant, packets: Vec<KeptPacket>) {
+    pub(in super::super) fn add(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.bytes += packets.iter().map(KeptPacket::len).sum::<u64>();
         for packet in packets {
             match packet.pin {
@@ -47,12 +47,12 @@ impl Rescue {
     }
 
     /// When the next portion is due.
-    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
+    pub(in super::super) const fn poll_timeout(&self) -> Option<Instant> {
         self.next_at
     }
 
     /// Begins a portion, if it is time for one.
-    pub(super) fn begin_portion(&mut self, now: Instant, paths: &[PathView]) {
+    pub(in super::super) fn begin_portion(&mut self, now: Instant, paths: &[PathView]) {
         if self.next_at.is_none_or(|at| at > now) {
             return;
         }
@@ -63,7 +63,7 @@ impl Rescue {
     }
 
     /// No path can take a portion now.
-    pub(super) fn postpone(&mut self, now: Instant) {
+    pub(in super::super) fn postpone(&mut self, now: Instant) {
         self.drop_old(now);
         self.next_at = (!self.packets.is_empty()).then_some(now + PORTION_INTERVAL);
     }
@@ -76,7 +76,7 @@ impl Rescue {
     }
 
     /// Packets that became too old before they could be sent again, since the start.
-    pub(super) const fn given_up(&self) -> u64 {
+    pub(in super::super) const fn given_up(&self) -> u64 {
         self.given_up
     }
 
@@ -87,34 +87,38 @@ impl Rescue {
     }
 
     /// Whether something waits.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(in super::super) fn is_waiting(&self) -> bool {
         !self.packets.is_empty()
     }
 
     /// The oldest packet that somebody may still wait for, out of turn.
-    pub(super) fn take(&mut self, now: Instant) -> Option<KeptPacket> {
+    pub(in super::super) fn take(&mut self, now: Instant) -> Option<KeptPacket> {
         self.drop_old(now);
         self.take_front()
     }
 
     /// Puts back what was taken and could not be sent.
-    pub(super) fn put_back(&mut self, packet: KeptPacket) {
+    pub(in super::super) fn put_back(&mut self, packet: KeptPacket) {
         self.bytes += packet.len();
         self.packets.push_front(packet);
     }
 
     /// Whether pinned packets wait.
-    pub(super) fn has_pinned(&self) -> bool {
+    pub(in super::super) fn has_pinned(&self) -> bool {
         !self.pinned.is_empty()
     }
 
     /// Whether packets wait that are pinned to the path.
-    pub(super) fn is_waiting_for(&self, path: PathId) -> bool {
+    pub(in super::super) fn is_waiting_for(&self, path: PathId) -> bool {
         self.pinned.iter().any(|packet| packet.pin == Some(path))
     }
 
     /// The oldest packet pinned to the path that somebody may still wait for.
-    pub(super) fn take_pinned(&mut self, now: Instant, path: PathId) -> Option<KeptPacket> {
+    pub(in super::super) fn take_pinned(
+        &mut self,
+        now: Instant,
+        path: PathId,
+    ) -> Option<KeptPacket> {
         while let Some(place) = self.pinned.iter().position(|packet| packet.pin == Some(path)) {
             let packet = self.pinned.remove(place)?;
             self.bytes -= packet.len();
@@ -127,13 +131,13 @@ impl Rescue {
     }
 
     /// Puts back what was taken and could not be sent.
-    pub(super) fn put_back_pinned(&mut self, packet: KeptPacket) {
+    pub(in super::super) fn put_back_pinned(&mut self, packet: KeptPacket) {
         self.bytes += packet.len();
         self.pinned.push_front(packet);
     }
 
     /// What is pinned to the path may take any.
-    pub(super) fn release(&mut self, path: PathId) {
+    pub(in super::super) fn release(&mut self, path: PathId) {
         let (released, pinned): (VecDeque<_>, _) =
             self.pinned.drain(..).partition(|packet| packet.pin == Some(path));
         self.pinned = pinned;
@@ -142,12 +146,12 @@ impl Rescue {
     }
 
     /// Bytes that wait.
-    pub(super) const fn bytes(&self) -> u64 {
+    pub(in super::super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The next packet of the portion that somebody may still wait for.
-    pub(super) fn next(&mut self, now: Instant) -> Option<KeptPacket> {
+    pub(in super::super) fn next(&mut self, now: Instant) -> Option<KeptPacket> {
         self.drop_old(now);
         let Some(packet) = self.packets.front() else {
             self.next_at = None;
@@ -175,27 +179,27 @@ mod tests {
 
     #[test]
     fn portions_are_spread_over_time() {
-        let mut rescue = Rescue::default();
-        rescue.add(Instant::ZERO, packets(40, Instant::ZERO));
+        let mut repairs = Repairs::default();
+        repairs.add(Instant::ZERO, packets(40, Instant::ZERO));
         let mut sent = Vec::new();
         for ms in 0..15 {
             let now = Instant::from_millis(ms);
-            rescue.begin_portion(now, &[]);
-            sent.push(core::iter::from_fn(|| rescue.next(now)).count());
+            repairs.begin_portion(now, &[]);
+            sent.push(core::iter::from_fn(|| repairs.next(now)).count());
         }
         assert_eq!((sent[0], sent[5], sent[10]), (16, 16, 8));
         assert_eq!(sent.iter().sum::<usize>(), 40);
-        assert_eq!(rescue.poll_timeout(), None);
+        assert_eq!(repairs.poll_timeout(), None);
     }
 
     /// Spec P-5a: for up to a second after it was taken from the host.
     #[test]
     fn nobody_waits_for_what_is_too_old() {
-        let mut rescue = Rescue::default();
-        rescue.add(Instant::ZERO, packets(3, Instant::ZERO));
+        let mut repairs = Repairs::default();
+        repairs.add(Instant::ZERO, packets(3, Instant::ZERO));
         let now = Instant::ZERO + RESCUE_TIME;
-        rescue.begin_portion(now, &[]);
-        assert!(rescue.next(now).is_none());
-        assert_eq!((rescue.poll_timeout(), rescue.given_up()), (None, 3));
+        repairs.begin_portion(now, &[]);
+        assert!(repairs.next(now).is_none());
+        assert_eq!((repairs.poll_timeout(), repairs.given_up()), (None, 3));
     }
 }

@@ -50,7 +50,7 @@ impl Period {
 
 /// The outcomes of the last periods.
 #[derive(Debug, Default)]
-pub(super) struct Loss {
+pub(crate) struct Loss {
     closed: VecDeque<Period>,
     open: Period,
     /// Shortest round trip ever. A queue that never empties hides from a minimum that ages; should
@@ -68,7 +68,7 @@ impl Loss {
     }
 
     /// Takes what an acknowledgement showed.
-    pub(super) fn record(&mut self, now: Instant, rtt: &RttEstimator, outcome: &AckOutcome) {
+    pub(crate) fn record(&mut self, now: Instant, rtt: &RttEstimator, outcome: &AckOutcome) {
         let unqueued = self.is_unqueued(rtt);
         if self.open.outcomes() == 0 || now >= self.open.since + PERIOD_MAX {
             self.open = Period { since: now, ..Period::default() };
@@ -91,7 +91,7 @@ impl Loss {
     }
 
     /// Whether the link loses too much to be of use beside another.
-    pub(super) fn is_lossy(&self, repaired: bool) -> bool {
+    pub(crate) fn is_lossy(&self, repaired: bool) -> bool {
         let (parts, periods) = match repaired {
             true => (LOSSY_PARTS_REPAIRED, PERIODS_REPAIRED),
             false => (LOSSY_PARTS, PERIODS),
@@ -107,14 +107,14 @@ impl Loss {
     }
 
     /// Share of datagrams lost in the last periods, 0 to 1.
-    pub(super) fn ratio(&self) -> f64 {
+    pub(crate) fn ratio(&self) -> f64 {
         let lost: u64 = self.latest(PERIODS).map(|period| period.lost).sum();
         let outcomes: u64 = self.latest(PERIODS).map(Period::outcomes).sum();
         if outcomes == 0 { 0.0 } else { lost as f64 / outcomes as f64 }
     }
 
     /// Begins anew: what was seen is of another time.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         *self = Self { shortest_rtt: self.shortest_rtt, ..Self::default() };
     }
 }

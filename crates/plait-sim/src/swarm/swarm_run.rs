@@ -1,4 +1,4 @@
-//! One run: gateways, links, load and faults in one order of events, under the checkers.
+//! One run: gateways, links, load and faults in one event loop, under the checkers.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -18,10 +18,10 @@ use super::fault::Action;
 use super::gateway;
 use super::intruder::{self, Intruder};
 use super::load::{Flow, FlowPlan};
-use super::plan::Plan;
+use super::plan::SwarmPlan;
 use super::wire::{Datagram, Wires};
 
-/// Told what happens, line by line.
+/// Receives a log of events, line by line.
 pub type Trace<'a> = &'a mut dyn FnMut(Instant, fmt::Arguments<'_>);
 
 /// How often gateways are asked for their status.
@@ -39,13 +39,13 @@ struct Side {
 }
 
 /// A run under way.
-pub(super) struct Course<'p, 't> {
-    plan: &'p Plan,
+pub(super) struct SwarmRun<'p, 't> {
+    plan: &'p SwarmPlan,
     pub(super) now: Instant,
     sides: [Side; 2],
     pub(super) wires: Wires,
     flows: Vec<Flow>,
-    /// By the side that sends.
+    /// Indexed by the sending side.
     pub(super) ledgers: [Ledger; 2],
     next_action: usize,
     /// Links that the customer does not have now.
@@ -57,12 +57,12 @@ pub(super) struct Course<'p, 't> {
     lengths: Vec<u64>,
     /// Datagrams that left both gateways.
     pub(super) datagrams: u64,
-    /// A mark of the course: two runs of one seed have the same.
+    /// A digest of the run: two runs of one seed have the same.
     pub(super) digest: u64,
 }
 
-impl<'p, 't> Course<'p, 't> {
-    pub(super) fn new(plan: &'p Plan, trace: Option<Trace<'t>>) -> Self {
+impl<'p, 't> SwarmRun<'p, 't> {
+    pub(super) fn new(plan: &'p SwarmPlan, trace: Option<Trace<'t>>) -> Self {
         let mut draw = Draw::new(plan.seed ^ 0x436f_7572_7365_0001);
         let wires = Wires::new(&plan.links, plan.cipher, Draw::new(draw.next()));
         let flows: Vec<Flow> =
@@ -108,7 +108,7 @@ impl<'p, 't> Course<'p, 't> {
         }
     }
 
-    /// Lets everything happen up to `end`, that moment included.
+    /// Runs all events up to and including `end`.
     pub(super) fn run_until(&mut self, end: Instant) -> Result<(), Violation> {
         while let Some(next) = self.next_event().filter(|next| *next <= end) {
             self.now = self.now.max(next);
@@ -128,7 +128,7 @@ impl<'p, 't> Course<'p, 't> {
         sides.chain(flows).chain(others).min()
     }
 
-    /// Does one kind of what is due.
+    /// Handles one kind of due event.
     fn step(&mut self) -> Result<(), Violation> {
         let now = self.now;
         if let Some((_, action)) =
@@ -238,7 +238,7 @@ impl<'p, 't> Course<'p, 't> {
         self.ledgers.iter().map(|ledger| ledger.sent_packets).sum()
     }
 
-    /// Takes all out that a gateway has after input.
+    /// Takes all output of a gateway after input.
     fn drain(&mut self, at: usize) -> Result<(), Violation> {
         let now = self.now;
         let Some(endpoint) = &mut self.sides[at].endpoint else { return Ok(()) };
@@ -366,7 +366,7 @@ impl<'p, 't> Course<'p, 't> {
         Ok(())
     }
 
-    /// What a gateway says of the bond; `None` while it is dead.
+    /// A gateway's status of the bond; `None` while it is dead.
     pub(super) fn status(&mut self, at: usize) -> Option<PeerStatus> {
         let endpoint = self.sides[at].endpoint.as_mut()?;
         Some(gateway::status(endpoint, self.now))
@@ -404,9 +404,9 @@ impl<'p, 't> Course<'p, 't> {
         self.flows.clear();
     }
 
-    /// The links over which a gateway has no path that is up; all while it has no bond. A path that
-    /// leads to an address that the customer no longer has may still pass for up while nothing
-    /// arrives on it, and what is sent over it is lost whatever the gateways do: it does not count.
+    /// The links over which a gateway has no path that is up; all while it has no bond. A path to
+    /// an address that the customer no longer has may still be reported as up although everything
+    /// sent over it is lost, whatever the gateways do: it does not count.
     pub(super) fn links_missing(&mut self, at: usize) -> Vec<String> {
         let paths = self.status(at).map(|status| status.paths).unwrap_or_default();
         let is_up = |link: usize| {

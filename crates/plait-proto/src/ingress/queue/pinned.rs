@@ -3,15 +3,16 @@
 //! A pinned packet goes over its path alone, when that path's controller and pacer let it, and so
 //! does its repair. While the path cannot carry data, what waited for it goes the bond's way.
 
+use super::super::Ingress;
+use super::super::pick::Pick;
+use super::super::{Classified, Retry};
 use super::backlog::Backlog;
-use super::closed_loop::inner_rtt;
-use super::{Chosen, Ingress};
+use super::inner_rtt;
 use crate::drop_reason::{DropCounters, DropReason};
 use crate::fq_codel::Queued;
 use crate::path::SendPath;
 use crate::seq::PathId;
 use crate::time::{Instant, earlier};
-use crate::wire::ip::Inner;
 use crate::wire::sealed::DATA_OVERHEAD_BYTES;
 
 /// No longer unfairness is remembered, in packets.
@@ -39,7 +40,7 @@ impl PinnedQueues {
         self.backlogs.iter_mut().find(|(id, _)| *id == path).map(|(_, backlog)| backlog)
     }
 
-    fn get_or_make(&mut self, path: PathId) -> &mut Backlog {
+    pub(super) fn get_or_make(&mut self, path: PathId) -> &mut Backlog {
         let place = self.backlogs.iter().position(|(id, _)| *id == path).unwrap_or_else(|| {
             self.backlogs.push((path, Backlog::new(self.seed)));
             self.backlogs.len() - 1
@@ -82,41 +83,44 @@ impl PinnedQueues {
 
 impl Ingress {
     /// Takes a packet on the way of its path, or into that path's queue.
-    pub(super) fn handle_pinned(&mut self, now: Instant, inner: &Inner, packet: &[u8], to: PathId) {
-        let has_room = self.room_on(now, to, packet.len());
-        let Some(closed) = &mut self.closed else {
-            return self.send(now, inner, packet, now, &Chosen::Pinned(to));
-        };
-        let backlog = closed.pinned.get_or_make(to);
-        let class = backlog.classify(now, inner, packet.len());
-        let is_next = backlog.is_empty() && !self.rescue.is_waiting_for(to);
-        match has_room {
-            Ok(()) if is_next => self.send(now, inner, packet, now, &Chosen::Pinned(to)),
-            _ => {
-                backlog.push(now, inner, packet, class);
-                if backlog.poll_timeout().is_none() {
-                    self.drain_pinned(now);
-                }
-            }
+    pub(in super::super) fn handle_pinned(
+        &mut self,
+        now: Instant,
+        packet: &Classified<'_>,
+        to: PathId,
+    ) {
+        if self.queue.is_open_loop || self.may_pass_pinned(now, packet, to) {
+            return self.send(now, packet.inner, packet.bytes, now, &Pick::Pinned(to));
         }
+        let backlog = self.queue.pinned.get_or_make(to);
+        backlog.push(now, packet.inner, packet.bytes, packet.class);
+        if backlog.poll_timeout().is_none() {
+            self.drain_pinned(now);
+        }
+    }
+
+    /// Whether nothing waits before the packet, and its path has room for it.
+    fn may_pass_pinned(&self, now: Instant, packet: &Classified<'_>, to: PathId) -> bool {
+        self.queue.pinned.is_empty_for(to)
+            && !self.queue.repairs.is_waiting_for(to)
+            && self.room_on(now, to, packet.bytes.len()).is_ok()
     }
 
     /// # Errors
     /// The path has no room for the packet; when its pacer lets it go, if the window is open.
-    fn room_on(&self, now: Instant, path: PathId, bytes: usize) -> Result<(), Option<Instant>> {
+    fn room_on(&self, now: Instant, path: PathId, bytes: usize) -> Result<(), Retry> {
         let bytes = (bytes + DATA_OVERHEAD_BYTES) as u64;
-        let view = self.paths.get(path).map(SendPath::view).ok_or(None)?;
+        let view = self.paths.get(path).map(SendPath::view).ok_or(Retry(None))?;
         if view.has_room(now, bytes) {
             return Ok(());
         }
-        Err(view.has_window(bytes).then_some(view.ready_at))
+        Err(Retry(view.has_window(bytes).then_some(view.ready_at)))
     }
 
     /// Sends from all queues: whoever got less room so far goes first.
     pub(super) fn drain_in_turn(&mut self, now: Instant) {
-        let Some(closed) = &self.closed else { return };
-        let pinned_first = closed.pinned.lead <= 0;
-        let both_wait = !closed.backlog.is_empty() && closed.pinned.waiting().0 > 0;
+        let pinned_first = self.queue.pinned.lead <= 0;
+        let both_wait = !self.queue.backlog.is_empty() && self.queue.pinned.waiting().0 > 0;
         let mut pinned = 0;
         if pinned_first {
             pinned = self.sent_by(now, Self::drain_pinned);
@@ -125,10 +129,8 @@ impl Ingress {
         if !pinned_first {
             pinned = self.sent_by(now, Self::drain_pinned);
         }
-        if let Some(closed) = &mut self.closed {
-            let lead = closed.pinned.lead + pinned - others;
-            closed.pinned.lead = if both_wait { lead.clamp(-LEAD_MAX, LEAD_MAX) } else { 0 };
-        }
+        let lead = self.queue.pinned.lead + pinned - others;
+        self.queue.pinned.lead = if both_wait { lead.clamp(-LEAD_MAX, LEAD_MAX) } else { 0 };
     }
 
     /// Packets that `drain` sends.
@@ -140,70 +142,61 @@ impl Ingress {
 
     /// Whether something waits, or waited of late, for one path alone.
     pub(super) fn has_pinned_queues(&self) -> bool {
-        let has_queue = |pinned: &PinnedQueues| !pinned.backlogs.is_empty();
-        self.closed.as_ref().is_some_and(|closed| has_queue(&closed.pinned))
-            || self.rescue.has_pinned()
+        !self.queue.pinned.backlogs.is_empty() || self.queue.repairs.has_pinned()
     }
 
     fn drain_pinned(&mut self, now: Instant) {
         self.expire_unacknowledged(now);
         for path in self.paths.ids().collect::<Vec<_>>() {
-            let outcome = self.drain_path(now, path);
-            let Some(closed) = &mut self.closed else { return };
-            match outcome {
-                Err(retry_at) => closed.pinned.get_or_make(path).wait(now, retry_at),
+            match self.drain_path(now, path) {
+                Err(Retry(at)) => self.queue.pinned.get_or_make(path).wait(now, at),
                 Ok(()) => self.settle_pinned(path),
             }
         }
-        self.note_rest_of_all(now);
+        let waits = !self.queue.backlog.is_empty();
+        self.note_rest(now, waits);
     }
 
-    /// # Errors
-    /// When there may be room again.
-    fn drain_path(&mut self, now: Instant, id: PathId) -> Result<(), Option<Instant>> {
-        while let Some(packet) = self.rescue.take_pinned(now, id) {
-            if let Err(retry_at) = self.room_on(now, id, packet.bytes.len()) {
-                self.rescue.put_back_pinned(packet);
-                return Err(retry_at);
+    fn drain_path(&mut self, now: Instant, id: PathId) -> Result<(), Retry> {
+        while let Some(packet) = self.queue.repairs.take_pinned(now, id) {
+            if let Err(retry) = self.room_on(now, id, packet.bytes.len()) {
+                self.queue.repairs.put_back_pinned(packet);
+                return Err(retry);
             }
             self.repair(now, id, &packet);
             self.keep_pinned(id);
         }
         let rtt = self.paths.get(id).and_then(|path| inner_rtt(&path.view()));
-        if let (Some(rtt), Some(backlog)) = (rtt, self.pinned_backlog(id)) {
+        if let (Some(rtt), Some(backlog)) = (rtt, self.queue.pinned.get_mut(id)) {
             backlog.follow_rtt(rtt);
         }
-        while let Some(packet) = self.pinned_backlog(id).and_then(|backlog| backlog.take(now)) {
+        while let Some(packet) = self.queue.pinned.get_mut(id).and_then(|backlog| backlog.take(now))
+        {
             let has_room = self.room_on(now, id, packet.bytes.len());
             if has_room.is_ok() {
                 let Queued { inner, bytes, taken_at, .. } = &packet;
-                self.send(now, inner, bytes, *taken_at, &Chosen::Pinned(id));
+                self.send(now, inner, bytes, *taken_at, &Pick::Pinned(id));
             }
-            let Some(backlog) = self.pinned_backlog(id) else { break };
+            let Some(backlog) = self.queue.pinned.get_mut(id) else { break };
             match has_room {
                 Ok(()) => backlog.recycle(packet),
-                Err(retry_at) => {
+                Err(retry) => {
                     backlog.put_back(packet);
-                    return Err(retry_at);
+                    return Err(retry);
                 }
             }
         }
         Ok(())
     }
 
-    fn pinned_backlog(&mut self, path: PathId) -> Option<&mut Backlog> {
-        self.closed.as_mut()?.pinned.get_mut(path)
-    }
-
     /// Nothing waits for the path; without pins it needs no queue.
     fn settle_pinned(&mut self, path: PathId) {
         let has_pins = self.pins.has_path(path);
-        let Some(closed) = &mut self.closed else { return };
-        match closed.pinned.get_mut(path) {
+        match self.queue.pinned.get_mut(path) {
             Some(backlog) if has_pins => backlog.settle(),
             Some(_) => {
-                if let Some(backlog) = closed.pinned.remove(path) {
-                    closed.pinned.note_drops(&backlog);
+                if let Some(backlog) = self.queue.pinned.remove(path) {
+                    self.queue.pinned.note_drops(&backlog);
                 }
             }
             None => {}
@@ -211,26 +204,25 @@ impl Ingress {
     }
 
     /// The packet sent last over the path is pinned to it.
-    pub(super) fn keep_pinned(&mut self, path: PathId) {
-        if self.closed.is_some()
-            && let Some(path) = self.paths.get_mut(path)
+    pub(in super::super) fn keep_pinned(&mut self, path: PathId) {
+        if !self.queue.is_open_loop
+            && let Some(path) = self.paths.get_unseen(path)
         {
             path.sent.pin(path.id);
         }
     }
 
     /// What waits for a path that cannot carry it goes the bond's way.
-    pub(super) fn release_pinned(&mut self, now: Instant, path: PathId) {
+    pub(in super::super) fn release_pinned(&mut self, now: Instant, path: PathId) {
         let carries = self.paths.get(path).is_some_and(SendPath::carries_pinned);
-        if carries && self.closed.is_some() {
+        if carries && !self.queue.is_open_loop {
             return;
         }
-        self.rescue.release(path);
-        let Some(closed) = &mut self.closed else { return };
-        let Some(mut backlog) = closed.pinned.remove(path) else { return };
+        self.queue.repairs.release(path);
+        let Some(mut backlog) = self.queue.pinned.remove(path) else { return };
         while let Some(Queued { inner, bytes, class, .. }) = backlog.take(now) {
-            closed.backlog.push(now, &inner, &bytes, class);
+            self.queue.backlog.push(now, &inner, &bytes, class);
         }
-        closed.pinned.note_drops(&backlog);
+        self.queue.pinned.note_drops(&backlog);
     }
 }

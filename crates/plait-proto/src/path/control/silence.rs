@@ -35,12 +35,12 @@ const QUICK_PROBES: u32 = 32;
 const HOLD_REPAIRED_MAX: Duration = Duration::from_millis(200);
 
 /// How long data may stay without an answer before a probe asks.
-pub(super) fn probe_after(path: &SendPath) -> Duration {
+pub(crate) fn probe_after(path: &SendPath) -> Duration {
     (path.rtt.probe_timeout() + ack_delay(path)).max(UNANSWERED_MIN)
 }
 
 /// When the path counts as silent, as things stand; `None` while it owes no answer.
-pub(super) fn begins_at(path: &SendPath, others_up: bool) -> Option<Instant> {
+pub(crate) fn begins_at(path: &SendPath, others_up: bool) -> Option<Instant> {
     let since = path.awaiting_since?;
     // Longer while the other direction lives: then what went out and its answers may merely be
     // lost to a full queue.
@@ -64,7 +64,7 @@ fn ack_delay(path: &SendPath) -> Duration {
 
 /// The way of a silent path back, and the memory of earlier silences.
 #[derive(Debug, Default)]
-pub(super) struct Silence {
+pub(crate) struct Silence {
     /// The latest silence began.
     began_at: Option<Instant>,
     /// Silences, each within [`DAMPING_TIME`] of the one before.
@@ -79,7 +79,7 @@ pub(super) struct Silence {
 
 impl Silence {
     /// The path went silent. `repaired` is its round trip, if what is lost on it is sent again.
-    pub(super) fn begin(&mut self, now: Instant, repaired: Option<Duration>) {
+    pub(crate) fn begin(&mut self, now: Instant, repaired: Option<Duration>) {
         let interval = |rtt: Duration| {
             (rtt / 16).clamp(PROBE_INTERVAL_REPAIRED_MIN, PROBE_INTERVAL_REPAIRED_MAX)
         };
@@ -102,7 +102,7 @@ impl Silence {
     }
 
     /// The silent path answered; says whether it is trusted again.
-    pub(super) fn answered(&mut self, now: Instant) -> bool {
+    pub(crate) fn answered(&mut self, now: Instant) -> bool {
         let gap = self.last_answer_at.is_none_or(|last| now >= last + PROBE_INTERVAL_RETURN * 4);
         if self.answered_since.is_none() || gap {
             self.answered_since = Some(now);
@@ -112,7 +112,7 @@ impl Silence {
     }
 
     /// How long after the last probe the next one goes out; at most `longest`.
-    pub(super) fn probe_interval(&self, active: bool, longest: Duration) -> Duration {
+    pub(crate) fn probe_interval(&self, active: bool, longest: Duration) -> Duration {
         if self.answered_since.is_some() {
             return PROBE_INTERVAL_RETURN;
         }
@@ -126,7 +126,7 @@ impl Silence {
     }
 
     /// A probe went out.
-    pub(super) fn probed(&mut self, now: Instant) {
+    pub(crate) fn probed(&mut self, now: Instant) {
         self.probes = self.probes.saturating_add(1);
         let quiet = |last: Instant| now >= last + PROBE_INTERVAL_RETURN * 4;
         if self.answered_since.is_some() && self.last_answer_at.is_some_and(quiet) {
@@ -135,7 +135,7 @@ impl Silence {
     }
 
     /// The bond has traffic again: probes come quickly.
-    pub(super) fn hurry(&mut self) {
+    pub(crate) fn hurry(&mut self) {
         self.probes = 0;
     }
 }

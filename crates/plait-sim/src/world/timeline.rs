@@ -1,4 +1,4 @@
-//! Where a run stands: its clock, what is to come, and a digest of all that happened.
+//! The state of a run: its clock, its event queue, and a digest of all past events.
 
 use plait_proto::time::Instant;
 
@@ -6,15 +6,15 @@ use super::queue::{Event, EventQueue};
 
 /// Clock, queue and digest.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct Timeline {
     pub(super) now: Instant,
     pub(super) queue: EventQueue,
     pub(super) trace: Trace,
 }
 
-impl Course {
-    /// Moves to the next event that happens at `end` or before, and gives it with the time for
-    /// which it was queued, which may have passed by then.
+impl Timeline {
+    /// Moves to the next event at `end` or before, and returns it with the time for which it was
+    /// queued, which may be in the past.
     pub(super) fn step(&mut self, end: Instant) -> Option<(Instant, Event)> {
         let (at, event) = self.queue.pop_until(end)?;
         self.now = self.now.max(at);
@@ -22,8 +22,8 @@ impl Course {
     }
 }
 
-/// A digest of a run's course: every packet at every link's door, with its time, and every packet
-/// that an application sent or got. Two runs with the same digest went the same way.
+/// A digest of a run's timeline: every packet at every link's entrance, with its time, and every
+/// packet that an application sent or received. Two runs with the same digest were the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trace {
     digest: u64,
@@ -37,7 +37,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// Takes an event in (FNV-1a over words in place of bytes).
+    /// Adds an event (FNV-1a over words in place of bytes).
     pub(super) fn note(&mut self, now: Instant, words: [u64; 3]) {
         self.events += 1;
         for word in [now.as_nanos(), words[0], words[1], words[2]] {

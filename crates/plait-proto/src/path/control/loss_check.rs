@@ -15,7 +15,7 @@ const TRUST_TIME: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Send a probe.
     Probe,
     /// Every probe was answered: the path may carry data again.
@@ -24,7 +24,7 @@ pub(super) enum Step {
 
 /// Checks of one path.
 #[derive(Debug)]
-pub(super) struct LossCheck {
+pub(crate) struct LossCheck {
     interval: Duration,
     next_at: Instant,
     sent: u32,
@@ -46,7 +46,7 @@ impl Default for LossCheck {
 
 impl LossCheck {
     /// The path was left out.
-    pub(super) fn begin(&mut self, now: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant) {
         let soon = self.returned_at.is_some_and(|at| now < at + TRUST_TIME);
         self.interval = if soon { self.interval * 2 } else { INTERVAL_MIN }.min(INTERVAL_MAX);
         self.plan(now);
@@ -59,17 +59,17 @@ impl LossCheck {
     }
 
     /// A probe was answered.
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.answered += 1;
     }
 
     /// When [`Self::step`] has something to do.
-    pub(super) const fn poll_timeout(&self) -> Instant {
+    pub(crate) const fn poll_timeout(&self) -> Instant {
         self.next_at
     }
 
     /// What is to be done now; `patience` is how long the last answer of a train may take.
-    pub(super) fn step(&mut self, now: Instant, patience: Duration) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Instant, patience: Duration) -> Option<Step> {
         if now < self.next_at {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The measurement's course: phase after phase, each within its time and its bytes.
+//! The measurement: phase after phase, each within its time and its bytes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use plait_proto::stats::{PathStatus, PeerStatus};
 
-use super::control::{self, Answer};
+use super::control::{self, StatusAnswer};
 use super::figures::{BondFigures, DirectionFigures, FlowFigures, Latency, PathFigures};
 use super::plan::{
-    Budget, Direction, IDLE_OMIT, IDLE_TIME, Kind, PHASE_EXTRA, Phase, Plan, omit, payload_limits,
-    stop_at,
+    Budget, Direction, IDLE_OMIT, IDLE_TIME, Kind, MeasurementPlan, PHASE_EXTRA, Phase, omit,
+    payload_limits, stop_at,
 };
 use super::service::{Carried, Order, Ready, Service};
 use crate::advice::Advised;
 use crate::measure::transfer::Limit;
 use crate::measure::wire::Purpose;
 
-/// All connections of a phase stand after this, or it fails.
+/// Time for all connections of a phase to be established, or the phase fails.
 const READY_TIME: Duration = Duration::from_secs(2);
-/// After a phase, until queues have run empty.
+/// Pause after a phase, until queues are empty.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
-/// What was spent is looked up this often.
+/// Bytes spent are checked this often.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Bytes that an echo carries at most.
 const ECHO_BYTES_MAX: u64 = 100_000;
-/// A flow that was kept on a path has at least this share of its payload in the path's bytes.
+/// At least this share of the payload of a flow pinned to a path shows in the path's bytes.
 const OWN_SHARE: f64 = 0.8;
 
 /// A path to be measured.
@@ -39,29 +39,29 @@ pub(super) struct Subject {
 
 /// What a measurement needs.
 #[derive(Debug)]
-pub(super) struct Course<'a> {
+pub(super) struct Measurement<'a> {
     pub(super) socket: &'a Path,
     /// The peer's key in base64.
     pub(super) peer: &'a str,
     pub(super) service: &'a Service,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a MeasurementPlan,
     pub(super) paths: &'a [Subject],
     /// When it must be over.
     pub(super) deadline: Instant,
 }
 
-/// What a measurement gives.
+/// The result of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Outcome {
-    /// Each direction, without what follows from comparison.
+    /// Each direction, without figures that need a comparison.
     pub(super) directions: Vec<DirectionFigures>,
-    /// Bytes over all links, both directions, framing included; other traffic of the bond as well.
+    /// Bytes over all links, both directions, including framing and the bond's other traffic.
     pub(super) bytes: u64,
-    /// Phases that ended because their bytes were over.
+    /// Phases that ended because their bytes were used up.
     pub(super) cut_phases: usize,
 }
 
-/// One phase's figures: of each flow, with the latency beside it.
+/// One phase's figures: of each flow, with the latency during it.
 struct PhaseFigures {
     flows: Vec<FlowFigures>,
     was_cut: bool,
@@ -69,11 +69,11 @@ struct PhaseFigures {
     overhead: Option<f64>,
 }
 
-impl Course<'_> {
-    /// Measures all. `tell` is told each phase before it begins.
+impl Measurement<'_> {
+    /// Runs all phases. `tell` is called with each phase before it begins.
     ///
     /// # Errors
-    /// The service, the own gateway or a path went away, or it would take longer than planned.
+    /// The service, this host's gateway or a path went away, or it would take longer than planned.
     pub(super) fn run(&self, tell: &mut dyn FnMut(&str)) -> anyhow::Result<Outcome> {
         let start_bytes = self.bytes()?;
         let mut budget = Budget::new(self.plan);
@@ -187,7 +187,7 @@ impl Course<'_> {
         let text = control::ask(self.socket)
             .map_err(|cause| control::explain(self.socket, cause))
             .context("the own gateway went away")?;
-        let answer = Answer::parse(&text, self.socket)?;
+        let answer = StatusAnswer::parse(&text, self.socket)?;
         let peer = answer.endpoint.peers.into_iter().find(|peer| peer.public_key == self.peer);
         peer.context("the own gateway knows the peer no more")
     }
@@ -199,7 +199,7 @@ impl Course<'_> {
     }
 }
 
-/// What was kept on a path must have gone over it.
+/// Fails when a pinned flow did not go over its path.
 fn ensure_own_paths(
     direction: Direction,
     on: &[Option<&Subject>],
@@ -227,9 +227,9 @@ fn ensure_own_paths(
     Ok(())
 }
 
-/// Bytes over all links in one direction for each inner byte that came of them, between two
-/// statuses of this side. It counts what it receives and what of it is missing; of what it sends it
-/// knows what it was given.
+/// Bytes over all links in one direction per inner byte carried, between two statuses of this side.
+/// For the receiving direction this side counts arrivals and losses; for the sending direction it
+/// counts the inner bytes it was given.
 fn overhead(direction: Direction, before: &PeerStatus, after: &PeerStatus) -> Option<f64> {
     let bytes = |status: &PeerStatus| {
         let sum = |of: fn(&PathStatus) -> f64| status.paths.iter().map(of).sum::<f64>();
@@ -250,8 +250,8 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow:
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Lets connections begin at one moment and carries them to their ends, on a thread each;
-/// meanwhile looks whether they may go on.
+/// Starts connections at one moment and runs each to its end on its own thread; meanwhile checks
+/// whether they may go on.
 fn go<'a>(
     mut flows: Vec<Ready<'a>>,
     mut echoes: Vec<Ready<'a>>,
@@ -281,7 +281,7 @@ fn go<'a>(
     })
 }
 
-/// Puts a phase's figures in their place.
+/// Stores a phase's figures.
 fn enter(figures: &mut DirectionFigures, kind: Kind, measured: PhaseFigures) {
     let mut flows = measured.flows.into_iter();
     match kind {
@@ -320,7 +320,7 @@ fn figures(
     Ok(PhaseFigures { flows, was_cut: cut.count() > 0, overhead: None })
 }
 
-/// Of the messages that were sent between two times.
+/// Latency of the messages that were sent between two times.
 fn latency(samples: &[(Duration, Duration)], from: Duration, until: Duration) -> Option<Latency> {
     let within = samples.iter().filter(|(sent_at, _)| (from..until).contains(sent_at));
     Latency::of(within.map(|(_, rtt)| rtt.as_micros() as u64).collect())
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn figures_are_of_the_time_in_which_all_flows_ran() {
-        // 10 kB and 5 kB each tenth of a second; the second flow's bytes are over after 2 s.
+        // 10 kB and 5 kB each tenth of a second; the second flow's bytes are used up after 2 s.
         let flows = [carried(100, 10_000, false), carried(20, 5_000, true)];
         let sample = |ms| (MS(ms), MS(ms / 10));
         let samples = vec![sample(500), sample(600), sample(1990), sample(2000)];
@@ -360,7 +360,7 @@ mod tests {
             inner_sent_bytes: inner_sent,
             ..peer(vec![path("dsl", 1, sent, received), path("lte", 2, 0, received)])
         };
-        // What came has 16 inner bytes of 17; a lost packet counts as one that came.
+        // Of 17 bytes that arrive 16 are inner; a lost packet counts like one that arrived.
         let (before, mut after) = (at(500, 100, 17_000), at(2700, 2100, 170_000));
         let down = |after: &PeerStatus| overhead(Direction::Down, &before, after).unwrap();
         assert!((down(&after) - 17.0 / 16.0).abs() < 1e-9);

@@ -1,16 +1,23 @@
 //! What keeps one path honest: its return-routability check, its probes, and the notice that
 //! nothing comes back, that too much is lost, or that it may sleep.
 
-use super::MARK_DELAY;
-use super::loss::Loss;
-use super::loss_check::{LossCheck, Step};
-use super::probes::Probes;
-use super::silence::{self, Silence};
-use crate::path::SendPath;
+pub(crate) mod loss;
+pub(crate) mod loss_check;
+mod probes;
+pub(crate) mod silence;
+
+use loss::Loss;
+use loss_check::{LossCheck, Step};
+use probes::Probes;
+use silence::Silence;
+
+use super::SendPath;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::control::{PathInfo, Token};
 
+/// A path that has carried no data for this long tells the peer how far the bond is.
+pub(crate) const MARK_DELAY: Duration = Duration::from_millis(10);
 /// First repetition of a challenge; it doubles up to [`CHALLENGE_INTERVAL_MAX`].
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 const CHALLENGE_INTERVAL_MAX: Duration = Duration::from_secs(5);
@@ -23,7 +30,7 @@ const SLEEP_AFTER: Duration = Duration::from_secs(10);
 
 /// What a path wants to do now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Due {
+pub(crate) enum Due {
     /// Send a challenge with this token.
     Challenge(Token),
     /// Send a probe with this id.
@@ -40,30 +47,30 @@ pub(super) enum Due {
 
 /// What the bond knows that matters to every path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Situation {
+pub(crate) struct Situation {
     /// The bond carries traffic.
-    pub(super) active: bool,
+    pub(crate) active: bool,
     /// When it last did.
-    pub(super) last_data_at: Instant,
+    pub(crate) last_data_at: Instant,
     /// An idle path sends something this often.
-    pub(super) keepalive: Duration,
+    pub(crate) keepalive: Duration,
     /// Another path can carry data.
-    pub(super) others_up: bool,
+    pub(crate) others_up: bool,
 }
 
 /// Control of one path.
 #[derive(Debug)]
-pub(super) struct PathControl {
+pub(crate) struct PathControl {
     /// This side's link, told to the peer; `None` when the path is the peer's.
-    pub(super) own_link: Option<PathInfo>,
+    pub(crate) own_link: Option<PathInfo>,
     /// Bytes may flow: the peer answered from where it was asked.
-    pub(super) validated: bool,
+    pub(crate) validated: bool,
     /// The way back from silence.
-    pub(super) silence: Silence,
+    pub(crate) silence: Silence,
     /// What the link loses.
-    pub(super) loss: Loss,
+    pub(crate) loss: Loss,
     /// The way back from there.
-    pub(super) loss_check: LossCheck,
+    pub(crate) loss_check: LossCheck,
     token: Token,
     challenged_at: Instant,
     challenges: u32,
@@ -75,7 +82,7 @@ pub(super) struct PathControl {
 
 impl PathControl {
     /// Control of a path whose first challenge is sent at once.
-    pub(super) fn new(now: Instant, own_link: Option<PathInfo>, token: Token) -> Self {
+    pub(crate) fn new(now: Instant, own_link: Option<PathInfo>, token: Token) -> Self {
         Self {
             own_link,
             validated: false,
@@ -91,12 +98,12 @@ impl PathControl {
         }
     }
 
-    pub(super) fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> Token {
         self.token
     }
 
     /// The path is to be checked again before it carries anything; the challenge is sent at once.
-    pub(super) fn check_again(&mut self, now: Instant, token: Token) {
+    pub(crate) fn check_again(&mut self, now: Instant, token: Token) {
         self.validated = false;
         self.token = token;
         self.challenged_at = now;
@@ -104,7 +111,7 @@ impl PathControl {
     }
 
     /// A response arrived; gives the round-trip time when it answers the open challenge.
-    pub(super) fn validate(&mut self, now: Instant, token: Token) -> Option<Duration> {
+    pub(crate) fn validate(&mut self, now: Instant, token: Token) -> Option<Duration> {
         if self.validated || token != self.token {
             return None;
         }
@@ -114,17 +121,17 @@ impl PathControl {
     }
 
     /// Nobody answers the path's challenges: perhaps nobody has the session any more.
-    pub(super) fn is_ignored(&self) -> bool {
+    pub(crate) fn is_ignored(&self) -> bool {
         !self.validated && self.challenges >= IGNORED_CHALLENGES
     }
 
     /// An echo arrived; gives the round-trip time when it answers a probe under way.
-    pub(super) fn echo(&mut self, now: Instant, id: u32) -> Option<Duration> {
+    pub(crate) fn echo(&mut self, now: Instant, id: u32) -> Option<Duration> {
         self.probes.echo(now, id)
     }
 
     /// Starts a probe out of turn or in turn.
-    pub(super) fn start_probe(&mut self, now: Instant) -> u32 {
+    pub(crate) fn start_probe(&mut self, now: Instant) -> u32 {
         self.last_probe_at = now;
         self.probes.start(now)
     }
@@ -136,113 +143,111 @@ impl PathControl {
         self.challenged_at + doubled.min(longest)
     }
 
-    /// One mark an idle period: it is due again only after data flowed again.
-    fn mark_at(&self, path: &SendPath) -> Option<Instant> {
-        let last = path.last_data_at?;
-        (self.marked_at_data != Some(last)).then_some(last + MARK_DELAY)
-    }
-
-    /// When a path that is up sends its next probe. An idle one is kept open by its owner, who may
-    /// be behind a NAT.
-    fn probe_at(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
-        let regular = if situation.active {
-            Some(self.last_probe_at + PROBE_INTERVAL_ACTIVE)
-        } else {
-            self.own_link.as_ref().map(|_| self.last_probe_at + situation.keepalive)
-        };
-        let asked = path.awaiting_since.map(|since| since.max(self.last_probe_at));
-        earlier(regular, asked.map(|asked| asked + silence::probe_after(path)))
-    }
-
-    /// Whoever had a path checked has a use for it, though data may take some time to come.
-    fn sleep_at(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
-        let needed_at = situation.last_data_at.max(self.challenged_at);
-        path.info.metered.then_some(needed_at + SLEEP_AFTER)
-    }
-
-    /// When [`Self::due`] has something to say.
-    pub(super) fn poll_timeout(&self, path: &SendPath, situation: &Situation) -> Option<Instant> {
-        if path.state == PathState::Asleep {
-            return None;
-        }
-        if !self.validated {
-            return Some(self.next_challenge_at(situation));
-        }
-        let next = match path.state {
-            PathState::Silent => Some(self.silent_probe_at(situation)),
-            PathState::Lossy => situation.active.then(|| self.loss_check.poll_timeout()),
-            _ => {
-                let ends = earlier(
-                    silence::begins_at(path, situation.others_up),
-                    self.sleep_at(path, situation),
-                );
-                earlier(self.probe_at(path, situation), ends)
-            }
-        };
-        earlier(next, self.mark_at(path))
-    }
-
     fn silent_probe_at(&self, situation: &Situation) -> Instant {
         let interval = self.silence.probe_interval(situation.active, situation.keepalive);
         self.last_probe_at + interval
     }
+}
+
+impl SendPath {
+    /// One mark an idle period: it is due again only after data flowed again.
+    fn mark_at(&self) -> Option<Instant> {
+        let last = self.last_data_at?;
+        (self.control.marked_at_data != Some(last)).then_some(last + MARK_DELAY)
+    }
+
+    /// When a path that is up sends its next probe. An idle one is kept open by its owner, who may
+    /// be behind a NAT.
+    fn probe_at(&self, situation: &Situation) -> Option<Instant> {
+        let last_probe_at = self.control.last_probe_at;
+        let regular = if situation.active {
+            Some(last_probe_at + PROBE_INTERVAL_ACTIVE)
+        } else {
+            self.control.own_link.as_ref().map(|_| last_probe_at + situation.keepalive)
+        };
+        let asked = self.awaiting_since.map(|since| since.max(last_probe_at));
+        earlier(regular, asked.map(|asked| asked + silence::probe_after(self)))
+    }
+
+    /// Whoever had a path checked has a use for it, though data may take some time to come.
+    fn sleep_at(&self, situation: &Situation) -> Option<Instant> {
+        let needed_at = situation.last_data_at.max(self.control.challenged_at);
+        self.info.metered.then_some(needed_at + SLEEP_AFTER)
+    }
+
+    /// When [`Self::control_due`] has something to say.
+    pub(crate) fn poll_control(&self, situation: &Situation) -> Option<Instant> {
+        if self.state == PathState::Asleep {
+            return None;
+        }
+        if !self.control.validated {
+            return Some(self.control.next_challenge_at(situation));
+        }
+        let next = match self.state {
+            PathState::Silent => Some(self.control.silent_probe_at(situation)),
+            PathState::Lossy => situation.active.then(|| self.control.loss_check.poll_timeout()),
+            _ => {
+                let ends = earlier(
+                    silence::begins_at(self, situation.others_up),
+                    self.sleep_at(situation),
+                );
+                earlier(self.probe_at(situation), ends)
+            }
+        };
+        earlier(next, self.mark_at())
+    }
 
     /// What is due now, if anything; call until `None`.
-    pub(super) fn due(
+    pub(crate) fn control_due(
         &mut self,
         now: Instant,
-        path: &SendPath,
         situation: &Situation,
         fresh_token: impl FnOnce() -> Token,
     ) -> Option<Due> {
-        if path.state == PathState::Asleep {
+        if self.state == PathState::Asleep {
             return None;
         }
-        if !self.validated {
-            if now < self.next_challenge_at(situation) {
+        if !self.control.validated {
+            if now < self.control.next_challenge_at(situation) {
                 return None;
             }
-            self.token = fresh_token();
-            self.challenged_at = now;
-            self.challenges += 1;
-            return Some(Due::Challenge(self.token));
+            let control = &mut self.control;
+            control.token = fresh_token();
+            control.challenged_at = now;
+            control.challenges += 1;
+            return Some(Due::Challenge(control.token));
         }
-        if self.mark_at(path).is_some_and(|at| at <= now) {
-            self.marked_at_data = path.last_data_at;
+        if self.mark_at().is_some_and(|at| at <= now) {
+            self.control.marked_at_data = self.last_data_at;
             return Some(Due::Mark);
         }
-        match path.state {
+        match self.state {
             PathState::Silent => {
-                if now < self.silent_probe_at(situation) {
+                if now < self.control.silent_probe_at(situation) {
                     return None;
                 }
-                self.silence.probed(now);
-                Some(Due::Probe(self.start_probe(now)))
+                self.control.silence.probed(now);
+                Some(Due::Probe(self.control.start_probe(now)))
             }
             PathState::Lossy if situation.active => {
-                match self.loss_check.step(now, path.rtt.patience())? {
-                    Step::Probe => Some(Due::Probe(self.start_probe(now))),
+                match self.control.loss_check.step(now, self.rtt.patience())? {
+                    Step::Probe => Some(Due::Probe(self.control.start_probe(now))),
                     Step::Healed => Some(Due::Healed),
                 }
             }
-            PathState::Up => self.due_while_up(now, path, situation),
+            PathState::Up => self.due_while_up(now, situation),
             _ => None,
         }
     }
 
-    fn due_while_up(
-        &mut self,
-        now: Instant,
-        path: &SendPath,
-        situation: &Situation,
-    ) -> Option<Due> {
+    fn due_while_up(&mut self, now: Instant, situation: &Situation) -> Option<Due> {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(silence::begins_at(path, situation.others_up)) {
+        if is_due(silence::begins_at(self, situation.others_up)) {
             return Some(Due::Silence);
         }
-        if is_due(self.sleep_at(path, situation)) {
+        if is_due(self.sleep_at(situation)) {
             return Some(Due::Sleep);
         }
-        is_due(self.probe_at(path, situation)).then(|| Due::Probe(self.start_probe(now)))
+        is_due(self.probe_at(situation)).then(|| Due::Probe(self.control.start_probe(now)))
     }
 }

@@ -9,14 +9,14 @@ const UNDER_WAY_MAX: usize = 32;
 
 /// Numbers probes and knows their echoes.
 #[derive(Debug, Default)]
-pub(super) struct Probes {
+pub(crate) struct Probes {
     under_way: VecDeque<(u32, Instant)>,
     next_id: u32,
 }
 
 impl Probes {
     /// A new probe's id.
-    pub(super) fn start(&mut self, now: Instant) -> u32 {
+    pub(crate) fn start(&mut self, now: Instant) -> u32 {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         if self.under_way.len() == UNDER_WAY_MAX {
@@ -27,7 +27,7 @@ impl Probes {
     }
 
     /// An echo arrived: the round-trip time, the first time it does.
-    pub(super) fn echo(&mut self, now: Instant, id: u32) -> Option<Duration> {
+    pub(crate) fn echo(&mut self, now: Instant, id: u32) -> Option<Duration> {
         let at = self.under_way.iter().position(|(known, _)| *known == id)?;
         let (_, sent_at) = self.under_way.remove(at)?;
         Some(now.since(sent_at))

@@ -1,0 +1,294 @@
+//! The peers by their places, and which of them have something to send, to deliver, or due: found
+//! without a look at all the others.
+//!
+//! Whoever changes a peer gets it from here, which notes its place; so neither a packet nor a timer
+//! costs more with ten thousand peers than with one.
+
+use core::cell::RefCell;
+use core::ops::{Index, IndexMut};
+use std::collections::BTreeSet;
+
+use super::peer::Peer;
+use crate::bond::Bond;
+use crate::time::Instant;
+
+/// So many peers are all looked at, each time: that costs less than to note which were changed.
+const FEW: usize = 8;
+
+/// Places that were noted, each once; of few peers all of them, always.
+#[derive(Debug, Default)]
+struct Places {
+    noted: Vec<u32>,
+    /// Empty for few peers.
+    is_noted: Vec<bool>,
+    /// How many of them were gone through.
+    passed: usize,
+}
+
+impl Places {
+    fn new(count: usize) -> Self {
+        let is_noted = if count > FEW { vec![true; count] } else { Vec::new() };
+        Self { noted: (0..count as u32).collect(), is_noted, passed: 0 }
+    }
+
+    fn note(&mut self, at: usize) {
+        if let Some(is_noted) = self.is_noted.get_mut(at)
+            && !*is_noted
+        {
+            *is_noted = true;
+            self.noted.push(at as u32);
+        }
+    }
+
+    /// The place to look at now, in the order of the configuration.
+    fn current(&mut self) -> Option<usize> {
+        if self.passed == 0 && !self.is_noted.is_empty() {
+            self.noted.sort_unstable();
+        }
+        self.noted.get(self.passed).map(|at| *at as usize)
+    }
+
+    /// There is nothing more at that place.
+    fn pass(&mut self) {
+        if let Some(is_noted) = self.is_noted.get_mut(self.noted[self.passed] as usize) {
+            *is_noted = false;
+        }
+        self.passed += 1;
+    }
+
+    /// All were passed: the next round begins.
+    fn rewind(&mut self) {
+        if !self.is_noted.is_empty() {
+            self.noted.drain(..self.passed);
+        }
+        self.passed = 0;
+    }
+}
+
+/// When each peer has something due.
+#[derive(Debug, Default)]
+struct Timers {
+    /// Changed since they were last asked.
+    changed: Places,
+    of: Vec<Option<Instant>>,
+    by_time: BTreeSet<(Instant, u32)>,
+}
+
+impl Timers {
+    fn set(&mut self, at: usize, due: Option<Instant>) {
+        let known = core::mem::replace(&mut self.of[at], due);
+        if known == due {
+            return;
+        }
+        if let Some(known) = known {
+            self.by_time.remove(&(known, at as u32));
+        }
+        if let Some(due) = due {
+            self.by_time.insert((due, at as u32));
+        }
+    }
+}
+
+/// A gateway's peers.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    all: Vec<Peer>,
+    to_transmit: Places,
+    to_deliver: Places,
+    timers: RefCell<Timers>,
+}
+
+impl Peers {
+    pub(super) fn new(all: Vec<Peer>) -> Self {
+        let count = all.len();
+        let timers =
+            Timers { changed: Places::new(count), of: vec![None; count], ..Timers::default() };
+        let (to_transmit, to_deliver) = (Places::new(count), Places::new(count));
+        Self { all, to_transmit, to_deliver, timers: RefCell::new(timers) }
+    }
+
+    fn note(&mut self, at: usize) {
+        self.to_transmit.note(at);
+        self.to_deliver.note(at);
+        self.timers.get_mut().changed.note(at);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn iter(&self) -> core::slice::Iter<'_, Peer> {
+        self.all.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> core::slice::IterMut<'_, Peer> {
+        (0..self.all.len()).for_each(|at| self.note(at));
+        self.all.iter_mut()
+    }
+
+    pub(super) fn into_all(self) -> Vec<Peer> {
+        self.all
+    }
+
+    /// Whether a bond has something to send: then [`Self::transmitting`] is it. When none has, that
+    /// stays so until [`Self::rewind_transmitting`].
+    pub(super) fn has_transmit(&mut self) -> bool {
+        while let Some(at) = self.to_transmit.current() {
+            if self.all[at].used_bond().is_some_and(Bond::has_transmit) {
+                return true;
+            }
+            self.to_transmit.pass();
+        }
+        false
+    }
+
+    /// The bond that was found to have something to send.
+    pub(super) fn transmitting(&mut self) -> Option<&mut Bond> {
+        let at = self.to_transmit.current()?;
+        self.all[at].used_bond_mut()
+    }
+
+    /// Whatever there was to send has been given out.
+    pub(super) fn rewind_transmitting(&mut self) {
+        self.to_transmit.rewind();
+    }
+
+    /// Whether a bond has something to deliver: then [`Self::delivering`] is it.
+    pub(super) fn has_delivery(&mut self) -> bool {
+        while let Some(at) = self.to_deliver.current() {
+            if self.all[at].used_bond().is_some_and(Bond::has_delivery) {
+                return true;
+            }
+            if let Some(bond) = self.all[at].used_bond_mut() {
+                let none = bond.poll_deliver();
+                debug_assert!(none.is_none(), "the bond said it has nothing to deliver");
+            }
+            self.to_deliver.pass();
+        }
+        self.to_deliver.rewind();
+        false
+    }
+
+    /// The bond that was found to have something to deliver.
+    pub(super) fn delivering(&mut self) -> Option<&mut Bond> {
+        let at = self.to_deliver.current()?;
+        self.all[at].used_bond_mut()
+    }
+
+    /// When the first of them has something due, as `due_of` says of each. A time to come may be
+    /// too early: asked then, the answer is a later one.
+    pub(super) fn poll_timeout(
+        &self,
+        now: Instant,
+        due_of: impl Fn(&Peer) -> Option<Instant>,
+    ) -> Option<Instant> {
+        if self.all.len() <= FEW {
+            return self.all.iter().filter_map(due_of).min();
+        }
+        self.follow_changes(&due_of);
+        let mut timers = self.timers.borrow_mut();
+        loop {
+            let (due, at) = *timers.by_time.first()?;
+            if due > now {
+                return Some(due);
+            }
+            let found = due_of(&self.all[at as usize]);
+            if found == Some(due) {
+                return found;
+            }
+            timers.set(at as usize, found);
+        }
+    }
+
+    fn follow_changes(&self, due_of: impl Fn(&Peer) -> Option<Instant>) {
+        let mut timers = self.timers.borrow_mut();
+        while let Some(at) = timers.changed.current() {
+            timers.changed.pass();
+            timers.set(at, due_of(&self.all[at]));
+        }
+        timers.changed.rewind();
+    }
+
+    /// The places of those that may have something due, in the order of the configuration.
+    pub(super) fn due(
+        &self,
+        now: Instant,
+        due_of: impl Fn(&Peer) -> Option<Instant>,
+    ) -> Vec<usize> {
+        if self.all.len() <= FEW {
+            return (0..self.all.len()).collect();
+        }
+        self.follow_changes(due_of);
+        let timers = self.timers.borrow();
+        let due = timers.by_time.range(..=(now, u32::MAX)).map(|(_, at)| *at as usize);
+        let mut due: Vec<usize> = due.collect();
+        due.sort_unstable();
+        due
+    }
+}
+
+impl Index<usize> for Peers {
+    type Output = Peer;
+
+    fn index(&self, at: usize) -> &Peer {
+        &self.all[at]
+    }
+}
+
+impl IndexMut<usize> for Peers {
+    fn index_mut(&mut self, at: usize) -> &mut Peer {
+        self.note(at);
+        &mut self.all[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a model: a set of places, gone through in order.
+        #[test]
+        fn each_place_that_was_noted_is_passed_once(
+            rounds in vec(vec(0..FEW + 3, 0..12), 0..12),
+            count in proptest::sample::select(vec![FEW, FEW + 3]),
+        ) {
+            let mut places = Places::new(count);
+            let mut expected: BTreeSet<usize> = (0..count).collect();
+            for round in rounds {
+                expected.extend(round.iter().filter(|at| **at < count));
+                round.iter().filter(|at| **at < count).for_each(|at| places.note(*at));
+                let mut seen = Vec::new();
+                while let Some(at) = places.current() {
+                    places.pass();
+                    seen.push(at);
+                }
+                places.rewind();
+                prop_assert_eq!(&seen, &expected.iter().copied().collect::<Vec<_>>());
+                if count > FEW {
+                    expected.clear();
+                }
+            }
+        }
+
+        /// Against a model: the least of all.
+        #[test]
+        fn the_first_timer_is_the_least(
+            changes in vec((0..6_usize, proptest::option::of(0..50_u64)), 0..60),
+        ) {
+            let mut timers = Timers { of: vec![None; 6], ..Timers::default() };
+            let mut model = [None; 6];
+            for (at, due) in changes {
+                let due = due.map(Instant::from_millis);
+                timers.set(at, due);
+                model[at] = due;
+                let first = timers.by_time.first().map(|(due, _)| *due);
+                prop_assert_eq!(first, model.iter().flatten().min().copied());
+                prop_assert!(timers.by_time.len() <= 6);
+            }
+        }
+    }
+}

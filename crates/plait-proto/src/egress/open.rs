@@ -43,7 +43,7 @@ pub(super) struct EpochPath {
     replay: ReplayWindow,
     pub(super) ranges: ReceivedRanges,
     pub(super) largest_at: Instant,
-    /// Of the same datagram, as [`SendTimestamp::transit`] has it.
+    /// Of the same datagram, as `SendTimestamp::transit` gives it.
     pub(super) largest_transit: u16,
     /// Where this epoch's packet number zero lies among all the path's numbers, once that is known.
     pub(super) base: Option<u64>,

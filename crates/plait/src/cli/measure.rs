@@ -1,6 +1,6 @@
 //! `plait measure`: the method of paper 003 on the user's own links.
 //!
-//! - [`plan`]: the steps in their order, and what they may cost; [`course`]: their execution
+//! - [`plan`]: the steps in their order, and what they may cost; [`measurement`]: their execution
 //! - [`service`]: connections to the peer's measuring service
 //! - [`figures`]: ratio, benefit and bounds; [`advice`]: what they mean; [`report`]: the table and
 //!   the JSON document

@@ -160,7 +160,9 @@ impl Ingress {
         }
         self.sent_packets += 1;
         self.sent_bytes += packet.len() as u64;
-        self.redundancy.earn(packet.len() as u64);
+        if self.paths.is_closed_loop() {
+            self.redundancy.earn(packet.len() as u64);
+        }
     }
 
     /// Numbers and seals a packet that has its place in the bond's sequence, over one path.

@@ -107,10 +107,13 @@ impl Peers {
         Self { all, to_transmit, to_deliver, timers: RefCell::new(timers) }
     }
 
+    #[inline]
     fn note(&mut self, at: usize) {
-        self.to_transmit.note(at);
-        self.to_deliver.note(at);
-        self.timers.get_mut().changed.note(at);
+        if self.all.len() > FEW {
+            self.to_transmit.note(at);
+            self.to_deliver.note(at);
+            self.timers.get_mut().changed.note(at);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -21,6 +21,7 @@ struct Places {
     noted: Vec<u32>,
     /// Empty for few peers.
     is_noted: Vec<bool>,
+    is_sorted: bool,
     /// How many of them were gone through.
     passed: usize,
 }
@@ -28,7 +29,7 @@ struct Places {
 impl Places {
     fn new(count: usize) -> Self {
         let is_noted = if count > FEW { vec![true; count] } else { Vec::new() };
-        Self { noted: (0..count as u32).collect(), is_noted, passed: 0 }
+        Self { noted: (0..count as u32).collect(), is_noted, is_sorted: true, passed: 0 }
     }
 
     fn note(&mut self, at: usize) {
@@ -37,13 +38,15 @@ impl Places {
         {
             *is_noted = true;
             self.noted.push(at as u32);
+            self.is_sorted = false;
         }
     }
 
     /// The place to look at now, in the order of the configuration.
     fn current(&mut self) -> Option<usize> {
-        if self.passed == 0 && !self.is_noted.is_empty() {
+        if self.passed == 0 && !self.is_sorted {
             self.noted.sort_unstable();
+            self.is_sorted = true;
         }
         self.noted.get(self.passed).map(|at| *at as usize)
     }

@@ -238,15 +238,16 @@ fn check_peers(problems: &Problems, config: &Config) {
     if let Some(peer) = config.peers.get(PEERS_MAX) {
         add(peer.line, "[[peer]]", Conflict::TooMany { limit: PEERS_MAX });
     }
-    // The line of the first peer with each key and each prefix.
+    // The first peer with each key and each prefix.
     let (mut keys, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
-    for peer in &config.peers {
+    for (at, peer) in config.peers.iter().enumerate() {
         let key = &peer.public_key;
         if key.value == config.gateway.public_key {
             add(key.line, "[[peer]] public_key", Conflict::OwnKey);
         }
-        let other_line = *keys.entry(key.value).or_insert(peer.line);
-        if other_line != peer.line {
+        let first = *keys.entry(key.value).or_insert(at);
+        if first != at {
+            let other_line = config.peers[first].line;
             add(key.line, "[[peer]] public_key", Conflict::SamePeer { other_line });
         }
         if peer.endpoints.is_empty() && config.gateway.listen_port.is_none() {
@@ -254,8 +255,9 @@ fn check_peers(problems: &Problems, config: &Config) {
         }
         for prefix in &peer.allowed_ips {
             let Cidr { address, length } = prefix.value;
-            let other_line = *prefixes.entry((address, length)).or_insert(peer.line);
-            if other_line != peer.line {
+            let first = *prefixes.entry((address, length)).or_insert(at);
+            if first != at {
+                let other_line = config.peers[first].line;
                 let problem = Conflict::SamePrefix { prefix: prefix.value.to_string(), other_line };
                 add(prefix.line, "[[peer]] allowed_ips", problem);
             }

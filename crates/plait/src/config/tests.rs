@@ -207,6 +207,21 @@ fn a_gateway_without_paths_uses_its_listening_socket() {
     assert_eq!(link.map(|link| link.socket), Some(SocketId(7)));
 }
 
+/// Tables in braces may share a line; which peer is meant does not hang on lines.
+#[test]
+fn regression_two_peers_of_one_line_have_keys_and_prefixes_of_their_own() {
+    let peer = format!("{{ public_key = \"{}\", allowed_ips = [\"10.0.0.0/24\"] }}", cases::A);
+    let text = format!(
+        "peer = [{peer}, {peer}]\n[gateway]\nprivate_key_file = \"gateway.key\"\n\
+         listen_port = 7788\n"
+    );
+    let errors = Folder::new().load(&text).expect_err("the same peer twice");
+    let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().any(|it| it.contains("has the same key")), "{found:?}");
+    assert!(found.iter().any(|it| it.contains("belongs to the peer of line 1")), "{found:?}");
+}
+
 #[test]
 fn an_endpoint_that_cannot_be_resolved_is_named_with_its_cause() {
     // RFC 6761: a name below `invalid` never resolves.

@@ -108,7 +108,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Write what was measured into the checkout's table of promises, `docs/results/promises.md`,
-    /// and into the rows of README.md that are of it.
+    /// and into the rows of README.md that name a figure of it.
     #[arg(long)]
     pub(crate) table: bool,
     /// Keep what was checked in this file, and check only what it does not have yet. May be given

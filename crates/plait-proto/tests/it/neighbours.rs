@@ -25,7 +25,7 @@ fn neighbour() -> PeerConfig {
     }
 }
 
-/// A gateway of many peers looks only at those that something happened to: the customer's bond is
+/// A gateway of many peers looks only at those that something happened to. The customer's bond is
 /// carried, hears of a lost link, is renewed and wakes for traffic all the same, wherever it stands.
 #[test]
 fn a_bond_among_many_peers_fares_as_alone() {

@@ -26,7 +26,7 @@ fn neighbour() -> PeerConfig {
 }
 
 /// A gateway of many peers looks only at those that something happened to. The customer's bond is
-/// carried, hears of a lost link, is renewed and wakes for traffic all the same, wherever it stands.
+/// carried, hears of a lost link, is renewed and wakes for traffic all the same, wherever it is.
 #[test]
 fn a_bond_among_many_peers_fares_as_alone() {
     for place in [0, 7, 20] {

@@ -5,9 +5,11 @@ use plait_sim::scenario::metric::unit_of;
 
 use crate::cli::{CompareArgs, On, RunArgs};
 use crate::output::{Output, Verdict};
-use crate::record::{BOTH, CellFigure, CellRecord, CheckFigure, Results, SummaryRecord};
+use crate::record::{
+    BOTH, CellFigure, CellRecord, CheckFigure, Middle, Results, Samples, Sink, SummaryRecord,
+};
 use crate::report::{PageFile, words};
-use crate::run::{self, Middle, Samples, Sink};
+use crate::run;
 
 mod rule;
 

@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 
+mod samples;
+mod sink;
+
+pub(crate) use samples::{Middle, Samples};
+pub(crate) use sink::Sink;
+
 /// The name of the simulator as a back-end.
 pub(crate) const SIM: &str = "sim";
 /// The name of the namespaces as a back-end.

@@ -13,6 +13,9 @@ use crate::cli::{On, RunArgs};
 use crate::list::{self, Catalogue, Loaded};
 use crate::machine::Machine;
 use crate::output::{self, Output, Verdict};
+use crate::record::{
+    CellRecord, CheckFigure, Origin, Record, Results, RunRecord, Sink, SummaryRecord,
+};
 use crate::report::{PageFile, words};
 
 mod engine;
@@ -20,18 +23,12 @@ mod figures;
 mod known;
 mod naming;
 pub(crate) mod netns;
-pub(crate) mod pool;
-mod samples;
 mod shared;
 mod sim;
-mod sink;
 
-use crate::record::{CellRecord, CheckFigure, Origin, Record, Results, RunRecord, SummaryRecord};
 pub(crate) use engine::Engine;
 pub(crate) use known::Known;
 use naming::Naming;
-pub(crate) use samples::{Middle, Samples};
-pub(crate) use sink::Sink;
 
 /// Runs a scenario and prints the results; the verdict is that of the checks that are required.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {

@@ -18,9 +18,9 @@ use crate::list::{Catalogue, SETS};
 use crate::machine::Machine;
 use crate::output::{self, Output, Verdict};
 use crate::policy::Policy;
-use crate::record::{Record, Results};
+use crate::record::{Record, Results, Sink};
 use crate::report::{self, PageFile};
-use crate::run::{self, Engine, Known, PreparedRun, Sink, netns};
+use crate::run::{self, Engine, Known, PreparedRun, netns};
 
 mod check;
 mod manifest;

@@ -12,7 +12,7 @@ use crate::cli::SwarmArgs;
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::output::{Meter, Output, Verdict};
-use crate::run::pool;
+use crate::worker::pool;
 
 mod soak;
 

@@ -1,9 +1,11 @@
-//! Background threads.
+//! Threads: in the background until they are told to stop, and on all cores for a batch of work.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
+
+pub(crate) mod pool;
 
 /// A thread that works until it is told to stop. Dropping this tells it to stop and waits for it.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 
 use plait_sim::scenario::metric::unit_of;
 
-use crate::record::{CheckFigure, Results};
+use crate::record::{CheckFigure, Middle, Results, Samples};
 use crate::report::words;
-use crate::run::{Middle, Samples};
 
 /// UDP's throughput of a link: percentage points of the link's rate.
 const LINK_POINTS: f64 = 5.0;

@@ -8,10 +8,11 @@ use plait_sim::scenario::{Cell, CellResult};
 
 use super::known::Known;
 use super::netns::{self, is_too_slow};
-use super::{PreparedRun, pool, shared, sim};
+use super::{PreparedRun, shared, sim};
 use crate::cli::{On, Shard};
 use crate::output::{self, Meter, Progress};
 use crate::record::RunRecord;
+use crate::worker::pool;
 
 /// A run to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,7 @@ use plait_sim::scenario::check::CheckKind;
 use plait_sim::scenario::metric::unit_of;
 use plait_sim::scenario::{Cell, CellResult, Scenario};
 
-use super::samples::{Middle, Samples};
-use crate::record::CellFigure;
+use crate::record::{CellFigure, Middle, Samples};
 
 /// Shown when neither the paper nor a check names a metric.
 const USUAL: [&str; 3] = ["offered_mbit", "goodput_mbit", "loss_percent"];

@@ -9,7 +9,7 @@ use plait_proto::faults::Faults;
 use plait_sim::search::{Action, Branches, Setup, sentence};
 use serde::Serialize;
 
-use crate::run::pool;
+use crate::worker::pool;
 
 /// States that a thread takes at a time to find their successors.
 const JOB_STATES: usize = 32;

@@ -2,8 +2,7 @@
 
 use super::score::Rung;
 use crate::figure::Figure;
-use crate::record::{CellFigure, CheckFigure, Results, RunRecord};
-use crate::run::{Middle, Samples};
+use crate::record::{CellFigure, CheckFigure, Middle, Results, RunRecord, Samples};
 
 /// A check of a metric over scenarios; in each, the median over the seeds of the bond's runs.
 #[derive(Clone, PartialEq, Debug)]

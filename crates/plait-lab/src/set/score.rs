@@ -8,8 +8,7 @@ use plait_sim::scenario::{AppSpec, Backend, LinkSpec, Scenario};
 use serde::Serialize;
 
 use crate::measure::{aggregation_benefit, aggregation_ratio};
-use crate::record::RunRecord;
-use crate::run::{Middle, Samples};
+use crate::record::{Middle, RunRecord, Samples};
 
 /// A scenario of a set: links, their load, and the real case that they represent.
 #[derive(Clone, PartialEq, Debug, Serialize)]

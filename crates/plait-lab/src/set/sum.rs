@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::score::Score;
-use crate::run::{Middle, Samples};
+use crate::record::{Middle, Samples};
 
 /// The bond must reach this share of its best link's rate, with links alone through plait.
 pub(crate) const AGAINST_BEST_MIN: f64 = 0.98;

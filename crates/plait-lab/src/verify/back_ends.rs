@@ -5,8 +5,7 @@ use anyhow::Result;
 use super::{Effort, Figure};
 use crate::cli::{CompareArgs, ExperimentArgs};
 use crate::compare::{self, Rule};
-use crate::record::CheckFigure;
-use crate::run::Middle;
+use crate::record::{CheckFigure, Middle};
 use crate::set::of_checks;
 
 /// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.

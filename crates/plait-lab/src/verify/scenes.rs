@@ -23,8 +23,7 @@ use crate::list::Catalogue;
 use crate::measure::{self, IperfServer, Span, Target};
 use crate::output::{self, Progress};
 use crate::process;
-use crate::record::Results;
-use crate::run::{Middle, Samples};
+use crate::record::{Middle, Results, Samples};
 use crate::set::of_checks;
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology};
 

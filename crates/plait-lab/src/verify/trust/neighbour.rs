@@ -16,7 +16,7 @@ use network::{Network, Sample};
 
 use super::super::{Effort, Figure};
 use crate::output::Progress;
-use crate::run::{Middle, Samples};
+use crate::record::{Middle, Samples};
 
 const SOURCE: &str = "trust.2";
 const THROUGHPUT_SHARE_MIN: f64 = 0.9;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::{CheckRecord, Record, Results};
 use crate::output::Output;
-use crate::record::{CheckRecord, Record, Results};
 
 /// Takes one record after the other.
 #[derive(Debug)]

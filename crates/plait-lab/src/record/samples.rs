@@ -1,6 +1,6 @@
 //! A figure over the seeds of a cell.
 
-use crate::record::Results;
+use super::Results;
 
 /// How the figures of several seeds become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

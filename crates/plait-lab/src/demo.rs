@@ -10,6 +10,7 @@ use crate::cli::DemoArgs;
 use crate::emulator::{Lateness, LatenessSummary};
 use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
+use crate::measure::over_time::{self, OverTime};
 use crate::measure::{
     self, DownloadFigures, Span, TcpFigures, UdpFigures, WebServer, aggregation_benefit,
     aggregation_ratio,
@@ -19,11 +20,8 @@ use crate::report::PageFile;
 use crate::site::{Carrier, on_site};
 use crate::topology::LinkSpec;
 
-mod over_time;
 mod page;
 mod report;
-
-use over_time::OverTime;
 
 const LINKS: [LinkSpec; 2] = [LinkSpec::DSL, LinkSpec::LTE];
 /// The smallest acceptable aggregation ratio of the bond's TCP, in thousandths.

@@ -17,13 +17,12 @@ mod clear_text;
 mod cost;
 mod dida;
 mod fresh_clone;
-mod packet;
 mod promise;
 mod records;
 mod road;
 mod scenes;
 mod simulated;
-pub(crate) mod survive;
+mod survive;
 mod table;
 pub(crate) mod trust;
 

@@ -1,8 +1,8 @@
 //! The demo as results of a run, so that its page is made like every other: one cell for each
 //! setup.
 
-use super::over_time::INTERVAL;
 use super::{DemoPlan, Outcome, RATIO_MIN, Row, report};
+use crate::measure::over_time::INTERVAL;
 use crate::record::{
     CellFigure, CellRecord, CheckFigure, Origin, Results, RunRecord, SummaryRecord,
 };
@@ -176,9 +176,9 @@ fn checks(plan: DemoPlan, rows: &[Row], outcome: &Outcome) -> Vec<CheckFigure> {
 mod tests {
     use super::super::DemoArgs;
     use super::*;
-    use crate::demo::over_time::OverTime;
     use crate::emulator::Lateness;
     use crate::machine::Machine;
+    use crate::measure::over_time::OverTime;
     use crate::measure::{DownloadFigures, TcpFigures, UdpFigures};
 
     fn row(setup: &'static str, mbit: u64) -> Row {

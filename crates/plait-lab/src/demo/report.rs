@@ -129,7 +129,7 @@ fn permille(value: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::over_time::OverTime;
+    use crate::measure::over_time::OverTime;
     use crate::measure::{DownloadFigures, TcpFigures, UdpFigures};
 
     fn row(setup: &'static str, tcp_bps: u64, out_of_order_packets: u64) -> Row {

@@ -235,8 +235,3 @@ pub(super) fn restarts_after_kill(_output: &Output) -> Result<()> {
     all_came_back("after the provider's restart", ping(customer, SERVER_V4, None, 5)?, 5)?;
     bond.stop()
 }
-
-/// Runs `ip` in a namespace and gives back what it prints.
-pub(super) fn ip_output(netns: &NetNs, arguments: &[&str]) -> Result<String> {
-    process::run(netns.command("ip").args(arguments), "", Duration::from_secs(10))
-}

@@ -7,12 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use plait_net::netns::NetNs;
 
-use super::bond::ip_output;
 use crate::gateway::{Bond, customer_file, endpoint_v4, make_key, path_over, plait_program};
 use crate::output::Output;
 use crate::process;
 use crate::scratch::Scratch;
-use crate::topology::{LinkSpec, Topology};
+use crate::topology::{LinkSpec, Topology, ip_output};
 
 /// Traces that a gateway can leave: devices, addresses, routes, rules, and files below `/run`.
 pub(super) fn traces(netns: &NetNs) -> Result<Vec<String>> {

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use crate::emulator::Way;
-use crate::gateway::Bond;
-use crate::measure::Stream;
+use crate::gateway::{Bond, captured_payloads};
+use crate::measure::{Generator, Hostility, Stream};
 use crate::output::Output;
 use crate::topology::{LinkSpec, Topology};
-use crate::verify::survive::hostile::{Generator, Hostility, captured_payloads};
 
 /// Longest acceptable standstill of a download.
 const STANDSTILL_MAX: Duration = Duration::from_secs(5);

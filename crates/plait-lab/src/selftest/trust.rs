@@ -11,12 +11,13 @@ use plait_toml::gateway::{Gateway, Peer};
 use plait_toml::value::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::bond::ip_output;
-use crate::gateway::{GatewayFile, GatewayPath, cidr, endpoint_v4, make_key, plait_program};
+use crate::gateway::{
+    GatewayFile, GatewayPath, answers, cidr, endpoint_v4, make_key, plait_program,
+};
 use crate::output::Output;
 use crate::process::{Service, wait_until};
 use crate::scratch::Scratch;
-use crate::topology::{ip_batch, new_netns};
+use crate::topology::{ip_batch, ip_output, new_netns};
 use crate::verify::trust::set_ups;
 
 const LIMIT: Duration = Duration::from_secs(15);
@@ -138,7 +139,7 @@ fn start(netns: &NetNs, folder: &Path) -> Result<Service> {
     wait_until("a gateway that answers", LIMIT, || {
         let words = || fs::read_to_string(&log).unwrap_or_default();
         ensure!(service.runs(), "the gateway has ended: {}", words());
-        Ok(set_ups::answers(netns, &file)?.then_some(()))
+        Ok(answers(netns, &file)?.then_some(()))
     })?;
     Ok(service)
 }

@@ -8,6 +8,8 @@ use plait_net::netns::NetNs;
 
 use crate::process;
 
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// Runs `ip` commands in a namespace; the first that fails ends it. `family` is empty, `-4` or
 /// `-6`.
 pub(crate) fn ip_batch(netns: &NetNs, family: &str, lines: &[impl AsRef<str>]) -> Result<()> {
@@ -20,9 +22,14 @@ pub(crate) fn ip_batch(netns: &NetNs, family: &str, lines: &[impl AsRef<str>]) -
     if !family.is_empty() {
         command.arg(family);
     }
-    process::run(command.args(["-batch", "-"]), &input, Duration::from_secs(10))
+    process::run(command.args(["-batch", "-"]), &input, LIMIT)
         .with_context(|| format!("in:\n{input}"))?;
     Ok(())
+}
+
+/// Runs `ip` in a namespace and gives back what it prints.
+pub(crate) fn ip_output(netns: &NetNs, arguments: &[&str]) -> Result<String> {
+    process::run(netns.command("ip").args(arguments), "", LIMIT)
 }
 
 /// The MTU of a device, in bytes.

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use plait_net::netns::NetNs;
 
-use super::packet::holds;
 use super::{Effort, Figure};
 use crate::emulator::Way;
-use crate::gateway::Bond;
+use crate::gateway::{Bond, holds};
 use crate::output::Progress;
 use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology, inner_v4};
 

@@ -6,7 +6,7 @@ use super::{Effort, Figure};
 use crate::measure::Stream;
 use crate::topology::LinkSpec;
 
-pub(crate) mod hostile;
+pub(super) mod hostile;
 pub(super) mod idle;
 pub(super) mod idle_real;
 pub(super) mod swarm;

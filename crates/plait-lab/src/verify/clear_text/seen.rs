@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use super::super::Figure;
-use super::super::packet::{Captured, holds, sort};
 use super::{MARKED, MARKER};
 use crate::emulator::Way;
+use crate::gateway::{Captured, holds, sort};
 use crate::topology::Topology;
 
 /// A datagram of a gateway.

@@ -6,19 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::super::packet::{Captured, sort};
 use super::super::{Effort, Figure};
 use super::{LINKS, count_alive};
 use crate::emulator::Way;
-use crate::gateway::Bond;
-use crate::measure::{Deliveries, Stream};
+use crate::gateway::{Bond, captured_payloads};
+use crate::measure::{Deliveries, Generator, Hostility, Stream, unread_datagrams};
 use crate::output::Progress;
 use crate::topology::{SERVER_V4, Topology};
-
-mod datagrams;
-mod generator;
-
-pub(crate) use generator::{Generator, Hostility};
 
 const SOURCE: &str = "survive.5";
 const GROWTH_MIB_MAX: f64 = 8.0;
@@ -84,15 +78,6 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Payloads that the gateways sent each other, in both directions.
-pub(crate) fn captured_payloads(topology: &Topology) -> Vec<Vec<u8>> {
-    let payload = |(_, packet): (Way, Box<[u8]>)| match sort(&packet) {
-        Captured::Plait { payload, .. } => Some(payload.to_vec()),
-        Captured::Neighbourhood | Captured::Foreign => None,
-    };
-    topology.captured().filter_map(payload).collect()
-}
-
 /// Gives the generator the links' current packets.
 fn renew(topology: &Topology, generator: &Generator) {
     topology.capture(FRESH_PACKETS_MAX);
@@ -149,7 +134,7 @@ fn flood(
     datagrams: u64,
 ) -> Result<Vec<Figure>> {
     let drops_before = bond.provider_status()?.drops;
-    let unread_before = generator::unread_datagrams(&topology.provider)?;
+    let unread_before = unread_datagrams(&topology.provider)?;
     let memory_before = bond.provider.memory_bytes()?;
     let generator = Generator::start(&topology.server, hostility, FLOOD_PER_SECOND, datagrams)?;
     let mut memory_halfway = None;
@@ -166,7 +151,7 @@ fn flood(
     let status = bond.provider_status()?;
     let dropped = risen(&drops_before, &status.drops);
     let counted: u64 = dropped.values().sum();
-    let unread = generator::unread_datagrams(&topology.provider)? - unread_before;
+    let unread = unread_datagrams(&topology.provider)? - unread_before;
     ensure!(sent.datagrams > unread, "no hostile datagram reached the gateway");
     let share = counted as f64 / (sent.datagrams - unread) as f64;
     let memory_halfway = memory_halfway.context("the generator passes half of its datagrams")?;

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use plait_net::netns::NetNs;
-use serde::Deserialize;
 
 use self::table::{Held, SetUp, all};
 use super::super::{Effort, Figure};
 use crate::gateway::{
-    GatewayFile, customer_file, endpoint_v4, make_key, path_over, plait_program, provider_file,
+    Finding, GatewayFile, Level, answers, check, customer_file, endpoint_v4, make_key, path_over,
+    plait_program, provider_file,
 };
 use crate::output::{Progress, note};
 use crate::process::{self, Service};
@@ -45,35 +45,6 @@ for n in 0 1; do
     ip route add default via 10.$((n + 1)).0.254 metric $((n + 10))
 done
 ";
-
-/// Effect of a finding on the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Level {
-    Ok,
-    Warning,
-    Error,
-}
-
-/// A line of `plait check --json`.
-#[derive(Clone, Debug, Deserialize)]
-struct Finding {
-    level: Level,
-    subject: String,
-    text: String,
-    help: Option<String>,
-}
-
-impl Finding {
-    /// Whether it is about the lab's machine, independent of the set-up.
-    fn is_of_the_machine(&self) -> bool {
-        self.subject == "kernel" || self.subject.starts_with("net.core.")
-    }
-
-    fn describe(&self) -> String {
-        format!("{:?} {}: {}", self.level, self.subject, self.text)
-    }
-}
 
 /// What `plait up` did.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -189,13 +160,6 @@ impl Lab {
     }
 }
 
-/// Whether the gateway of a configuration answers on its control socket, with or without a bond.
-pub(crate) fn answers(netns: &NetNs, file: &Path) -> Result<bool> {
-    let mut status = netns.command(plait_program()?);
-    status.args(["status", "--json"]).arg(file);
-    Ok(process::run_any(&mut status, "", CHECK_LIMIT)?.stdout.contains("\"uptime_s\""))
-}
-
 /// A command in the set-up's namespace, with the set-up's command prefix.
 fn through(netns: &NetNs, set_up: &SetUp, program: &Path) -> Command {
     let words = set_up.words_before();
@@ -222,24 +186,6 @@ fn hold(netns: &NetNs, folder: &Path, held: Held) -> Result<Holder> {
 fn drop_at_once(listener: UnixListener) -> Holder {
     drop(listener);
     Box::new(())
-}
-
-fn check(mut command: Command, file: &Path) -> Result<Vec<Finding>> {
-    command.args(["check", "--json"]).arg(file);
-    let finished = process::run_any(&mut command, "", CHECK_LIMIT)?;
-    let is_finding = |line: &&str| line.contains("\"type\":\"finding\"");
-    let lines = finished.stdout.lines().filter(is_finding);
-    let findings: Vec<Finding> =
-        lines.map(serde_json::from_str).collect::<Result<_, _>>().context("check --json")?;
-    let any_error = findings.iter().any(|finding| finding.level == Level::Error);
-    ensure!(
-        finished.status.code() == Some(if any_error { 2 } else { 0 }),
-        "check ended with {} and said: {}{}",
-        finished.status,
-        finished.stdout,
-        finished.stderr
-    );
-    Ok(findings)
 }
 
 /// Counts over set-ups.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Level;
+use crate::gateway::Level;
 
 /// A resource that is already in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]

@@ -10,17 +10,17 @@ use crate::emulator::{Emulator, Way};
 use crate::topology::Topology;
 
 /// Time that a sample covers: several round trips, so that changes of a flow show.
-pub(super) const INTERVAL: Duration = Duration::from_millis(200);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Series in Mbit/s by full name, as a scenario's run has them; each sample covers [`INTERVAL`].
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub(super) struct OverTime {
-    pub(super) series: BTreeMap<String, Vec<Option<f64>>>,
+pub(crate) struct OverTime {
+    pub(crate) series: BTreeMap<String, Vec<Option<f64>>>,
 }
 
 impl OverTime {
     /// The series up to this time; later samples are from the measuring program's shutdown.
-    pub(super) fn within(&self, time: Duration) -> BTreeMap<String, Vec<Option<f64>>> {
+    pub(crate) fn within(&self, time: Duration) -> BTreeMap<String, Vec<Option<f64>>> {
         let samples = time.as_nanos() / INTERVAL.as_nanos();
         let samples = usize::try_from(samples).expect("a measurement has few samples");
         let cut = |(name, series): (&String, &Vec<Option<f64>>)| {
@@ -30,14 +30,14 @@ impl OverTime {
     }
 
     /// Adds a series in bits per second.
-    pub(super) fn add(&mut self, name: &str, bps: &[u64]) {
+    pub(crate) fn add(&mut self, name: &str, bps: &[u64]) {
         let samples = bps.iter().map(|bps| Some(*bps as f64 / 1e6)).collect();
         self.series.insert(name.to_owned(), samples);
     }
 }
 
 /// Does `work` and counts meanwhile what each link delivers towards the customer, at the IP layer.
-pub(super) fn watch<T>(topology: &Topology, work: impl FnOnce() -> T) -> (T, OverTime) {
+pub(crate) fn watch<T>(topology: &Topology, work: impl FnOnce() -> T) -> (T, OverTime) {
     let links: Vec<(&str, &Emulator)> =
         topology.customer().links.iter().map(|link| (link.spec.name, &link.emulator)).collect();
     let is_over = AtomicBool::new(false);

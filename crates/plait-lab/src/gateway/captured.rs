@@ -1,12 +1,13 @@
-//! Reading captured packets.
+//! What gateways send each other, as it is captured on links.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::gateway::LISTEN_PORT;
+use super::LISTEN_PORT;
+use crate::topology::Topology;
 
 /// What a captured IP packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Captured<'a> {
+pub(crate) enum Captured<'a> {
     /// A UDP datagram to or from the gateway's port whose first byte names version 1 and a kind.
     Plait { kind: u8, to: SocketAddr, payload: &'a [u8] },
     /// The kernel's own announcements on a link (IPv6 multicast groups): never forwarded, and not
@@ -17,7 +18,7 @@ pub(super) enum Captured<'a> {
 }
 
 /// Sorts a captured packet.
-pub(super) fn sort(packet: &[u8]) -> Captured<'_> {
+pub(crate) fn sort(packet: &[u8]) -> Captured<'_> {
     match plait_payload(packet) {
         Some((kind, to, payload)) => Captured::Plait { kind, to, payload },
         None if is_multicast_report(packet) => Captured::Neighbourhood,
@@ -60,8 +61,17 @@ fn plait_payload(packet: &[u8]) -> Option<(u8, SocketAddr, &[u8])> {
     (first >> 4 == 1 && KINDS.contains(&kind)).then_some((kind, to, payload))
 }
 
+/// Payloads that the gateways sent each other, in both directions, of a topology's capture.
+pub(crate) fn captured_payloads(topology: &Topology) -> Vec<Vec<u8>> {
+    let payload = |packet: Box<[u8]>| match sort(&packet) {
+        Captured::Plait { payload, .. } => Some(payload.to_vec()),
+        Captured::Neighbourhood | Captured::Foreign => None,
+    };
+    topology.captured().filter_map(|(_, packet)| payload(packet)).collect()
+}
+
 /// Whether `packet` holds `marker` anywhere.
-pub(super) fn holds(packet: &[u8], marker: &[u8]) -> bool {
+pub(crate) fn holds(packet: &[u8], marker: &[u8]) -> bool {
     packet.windows(marker.len()).any(|window| window == marker)
 }
 

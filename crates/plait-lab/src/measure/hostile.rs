@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
 
-use super::datagrams::Datagrams;
+use self::datagrams::Datagrams;
 use crate::gateway::{LISTEN_PORT, endpoint_v4};
 use crate::process;
 use crate::topology::SERVER_BARE_V4;
 use crate::worker::Worker;
+
+mod datagrams;
 
 /// Source ports.
 const SOCKETS: usize = 16;
@@ -158,7 +160,7 @@ fn drain(socket: &UdpSocket) -> u64 {
 }
 
 /// Datagrams that the listening gateway's sockets had no room for.
-pub(super) fn unread_datagrams(netns: &NetNs) -> Result<u64> {
+pub(crate) fn unread_datagrams(netns: &NetNs) -> Result<u64> {
     let tables = netns.run_in(|| {
         ["udp", "udp6"].map(|table| {
             fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default()

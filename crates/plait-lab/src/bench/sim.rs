@@ -1,9 +1,9 @@
 //! `plait-lab bench --sim`: how much faster than real time the simulator is.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use plait_net::clock::thread_cpu_time;
 use plait_sim::run::run_with;
 use plait_sim::scenario::{Experiment, Scenario};
 use plait_sim::world::{CipherChoice, Trace};
@@ -18,23 +18,7 @@ use crate::output::Align::{Left, Right};
 use crate::output::{Meter, Output, Table, Verdict};
 
 /// Both links, both gateways and the sender run on one core.
-const TWO_LINKS: &str = r#"
-name = "bench/sim"
-title = "Two links of 60 Mbit/s"
-source = "none"
-[links.a]
-rate_mbit = 60
-rtt_ms = 13
-[links.b]
-rate_mbit = 60
-rtt_ms = [25, 45]
-[bond]
-links = ["a", "b"]
-[bond.scheduler]
-algorithm = "round-robin"
-[[app]]
-name = "flow"
-"#;
+const TWO_LINKS: &str = include_str!("sim.toml");
 const UDP: &str = r#"
 kind = "udp"
 payload_bytes = 1400
@@ -151,9 +135,9 @@ fn measure_row(
 ) -> Result<SimRow> {
     let (mut times, mut other_courses, mut last) = (Vec::new(), 0, None);
     for _ in 0..plan.runs {
-        let before = cpu_time_ns()?;
+        let before = thread_cpu_time();
         let result = run()?;
-        times.push(cpu_time_ns()? - before);
+        times.push((thread_cpu_time() - before).as_nanos() as u64);
         other_courses += usize::from(*course.get_or_insert(result.trace) != result.trace);
         last = Some(result);
     }
@@ -168,15 +152,6 @@ fn measure_row(
         trace: format!("{:016x}", last.trace.digest()),
         other_courses,
     })
-}
-
-/// CPU time of this thread, independent of other processes on the core.
-pub(super) fn cpu_time_ns() -> Result<u64> {
-    const FILE: &str = "/proc/thread-self/schedstat";
-    let text = fs::read_to_string(FILE)
-        .with_context(|| format!("reading {FILE}, which Linux has with CONFIG_SCHED_INFO"))?;
-    let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
-    first.with_context(|| format!("{FILE} does not begin with a number: {text}"))
 }
 
 /// The figures; the promised factor and the number of differing digests have bands.

@@ -18,7 +18,7 @@ use crate::list::{Catalogue, SETS};
 use crate::machine::Machine;
 use crate::output::{self, Output, Verdict};
 use crate::policy::Policy;
-use crate::record::{Record, Results, Sink};
+use crate::record::{Record, Results, RunRecord, Sink};
 use crate::report::{self, PageFile};
 use crate::run::{self, Engine, Known, PreparedRun, netns};
 
@@ -145,22 +145,14 @@ impl Set {
         let mut sink = Sink::open(args.experiment.out.as_deref(), output)?;
         let page = args.experiment.html.as_deref().map(PageFile::create).transpose()?;
         let mut known = Known::open(&args.resume, &plans.all)?;
-        let engine = Engine {
-            name: &self.manifest.name,
-            on: args.on,
-            plans: &plans.all,
-            shard: args.shard,
-            leaves_out: !self.manifest.checks.is_empty(),
-        };
         let keep = |run: &_| sink.put_to_file(&Record::Run(Clone::clone(run)));
-        let runs = engine.carry_out(&mut known, keep)?;
+        let runs = self.engine(args, &plans).carry_out(&mut known, keep)?;
         sink.close()?;
         if let Some(shard) = args.shard {
             output::note(shard.told(runs.iter().map(Vec::len).sum()));
             return Ok(Verdict::Good);
         }
-        let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
-        let results: Vec<Results> = evaluated.collect();
+        let results = plans.evaluate(runs, started);
         if self.manifest.checks.is_empty() {
             return self.tell_each(&results, page, output);
         }
@@ -226,16 +218,8 @@ impl Set {
     fn figures_with(&self, args: &RunArgs) -> Result<Vec<Figure>> {
         let plans = self.plans(args)?;
         let started = Instant::now();
-        let engine = Engine {
-            name: &self.manifest.name,
-            on: args.on,
-            plans: &plans.all,
-            shard: None,
-            leaves_out: true,
-        };
-        let runs = engine.carry_out(&mut Known::default(), |_| Ok(()))?;
-        let evaluated = plans.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started));
-        let results: Vec<Results> = evaluated.collect();
+        let runs = self.engine(args, &plans).carry_out(&mut Known::default(), |_| Ok(()))?;
+        let results = plans.evaluate(runs, started);
         let scored = Scored::new(&plans, &results);
         let mut figures = check::figures(&self.manifest.checks, &plans.rungs, &results);
         figures.extend(args.draw_from.map(|number| Figure::count("drawn from", number)));
@@ -320,6 +304,17 @@ impl Set {
         Ok(plans)
     }
 
+    /// The runs of these plans; with checks over all scenarios, those that can be measured count.
+    fn engine<'a>(&'a self, args: &RunArgs, plans: &'a Plans) -> Engine<'a> {
+        Engine {
+            name: &self.manifest.name,
+            on: args.on,
+            plans: &plans.all,
+            shard: args.shard,
+            leaves_out: !self.manifest.checks.is_empty(),
+        }
+    }
+
     /// Sets the number from which links are drawn: the day's if none is given.
     fn with_number(&self, args: &RunArgs) -> RunArgs {
         let of_the_day = || jiff::Zoned::now().strftime("%Y%m%d00").to_string().parse().ok();
@@ -375,6 +370,11 @@ impl Plans {
             self.rungs.push(rung);
         }
         self.all.push(plan);
+    }
+
+    /// Evaluates the runs, which are by plan.
+    fn evaluate(&self, runs: Vec<Vec<RunRecord>>, started: Instant) -> Vec<Results> {
+        self.all.iter().zip(runs).map(|(plan, runs)| plan.evaluate(runs, started)).collect()
     }
 }
 

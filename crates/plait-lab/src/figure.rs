@@ -67,6 +67,15 @@ impl Figure {
         Self::number(name, count as f64, "")
     }
 
+    /// A count that must be zero.
+    pub(crate) fn none(
+        name: impl Into<String>,
+        count: u64,
+        source: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::count(name, count).exactly(0.0, source)
+    }
+
     fn new(name: String, value: Value, unit: impl Into<Cow<'static, str>>) -> Self {
         Self { name, value, unit: unit.into(), low: None, high: None, ok: true, source: "".into() }
     }

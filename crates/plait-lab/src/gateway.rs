@@ -114,9 +114,9 @@ impl Gateway {
         process::run(&mut command, "", COMMAND_LIMIT).map(drop)
     }
 
-    /// Memory of the gateway, in bytes: `VmRSS` of proc_pid_status(5).
-    pub(crate) fn memory_bytes(&self) -> Result<u64> {
-        process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT)
+    /// Memory of the gateway: `VmRSS` of proc_pid_status(5).
+    pub(crate) fn memory_mib(&self) -> Result<f64> {
+        process::memory_mib(&self.service.pid().to_string(), process::RESIDENT)
     }
 
     /// Processor time that the gateway has taken.
@@ -124,9 +124,9 @@ impl Gateway {
         process::cpu_time(&self.service.pid().to_string())
     }
 
-    /// Peak memory of the gateway, in bytes.
-    pub(crate) fn peak_memory_bytes(&self) -> Result<u64> {
-        process::memory_bytes(&self.service.pid().to_string(), process::RESIDENT_PEAK)
+    /// Peak memory of the gateway.
+    pub(crate) fn peak_memory_mib(&self) -> Result<f64> {
+        process::memory_mib(&self.service.pid().to_string(), process::RESIDENT_PEAK)
     }
 
     /// Checks that the gateway has not ended by itself.

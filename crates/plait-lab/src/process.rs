@@ -173,11 +173,12 @@ pub(crate) fn cpu_time(entry: &str) -> Result<Duration> {
 pub(crate) const RESIDENT: &str = "VmRSS:";
 pub(crate) const RESIDENT_PEAK: &str = "VmHWM:";
 
-/// One of these, in bytes. `entry` is the process's folder in `/proc`: a number or `self`.
-pub(crate) fn memory_bytes(entry: &str, which: &str) -> Result<u64> {
+/// One of these, in MiB. `entry` is the process's folder in `/proc`: a number or `self`.
+pub(crate) fn memory_mib(entry: &str, which: &str) -> Result<f64> {
     let file = format!("/proc/{entry}/status");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
-    status_bytes(&text, which).with_context(|| format!("{file} has no {which}"))
+    let bytes = status_bytes(&text, which).with_context(|| format!("{file} has no {which}"))?;
+    Ok(bytes as f64 / f64::from(1 << 20))
 }
 
 fn status_bytes(status: &str, which: &str) -> Option<u64> {
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(status_bytes(text, RESIDENT), Some(7008 * 1024));
         assert_eq!(status_bytes(text, RESIDENT_PEAK), Some(9000 * 1024));
         assert_eq!(status_bytes("Name:\tplait\n", RESIDENT), None);
-        assert!(memory_bytes("self", RESIDENT).is_ok());
+        assert!(memory_mib("self", RESIDENT).is_ok_and(|mib| mib > 0.1));
     }
 
     #[test]

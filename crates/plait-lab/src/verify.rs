@@ -1,7 +1,7 @@
 //! `plait-lab verify`: checks each of plait's promises by a measurement with a band.
 
 use anyhow::{Result, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::{On, VerifyArgs};
 use crate::figure::{Figure, Summary};
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::output::Align::{Left, Right};
 use crate::output::{self, Meter, Output, Table, Verdict};
 use crate::set::Set;
-use records::{Checked, Records, Thoroughness};
+use records::{Checked, Records};
 
 mod any_link;
 mod back_ends;
@@ -26,25 +26,31 @@ mod survive;
 mod table;
 pub(crate) mod trust;
 
-/// How thoroughly a promise is checked.
-#[derive(Clone, Copy, Debug)]
-struct Effort {
-    /// Number of runs; their median counts.
-    runs: usize,
-    /// Seconds of a TCP flow.
-    seconds: u32,
+/// How thoroughly a promise is checked; the later stands for the earlier, too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Effort {
+    Quick,
+    Whole,
 }
 
 impl Effort {
-    const QUICK: Self = Self { runs: 1, seconds: 10 };
-    const WHOLE: Self = Self { runs: 3, seconds: 30 };
-
     fn is_quick(self) -> bool {
-        self.runs == 1
+        self == Self::Quick
     }
 
-    fn thoroughness(self) -> Thoroughness {
-        if self.is_quick() { Thoroughness::Quick } else { Thoroughness::Whole }
+    fn word(self) -> &'static str {
+        if self.is_quick() { "quick" } else { "whole" }
+    }
+
+    /// Number of runs; their median counts.
+    fn runs(self) -> usize {
+        if self.is_quick() { 1 } else { 3 }
+    }
+
+    /// Seconds of a TCP flow.
+    fn seconds(self) -> u32 {
+        if self.is_quick() { 10 } else { 30 }
     }
 
     /// Seeds of a scenario: with five, the median counts.
@@ -52,6 +58,9 @@ impl Effort {
         if self.is_quick() { 1 } else { 5 }
     }
 }
+
+/// The figure of how late emulated links released packets.
+const LATENESS: &str = "links' lateness: mean / 99th percentile / most";
 
 /// Every promise: its name, two spaces, and what it claims.
 const PROMISES: &str = include_str!("verify/promises.txt");
@@ -132,14 +141,14 @@ pub(crate) fn list(output: &Output) -> Result<Verdict> {
 }
 
 pub(crate) fn run(args: &VerifyArgs, output: &Output) -> Result<Verdict> {
-    let effort = if args.quick { Effort::QUICK } else { Effort::WHOLE };
+    let effort = if args.quick { Effort::Quick } else { Effort::Whole };
     let promises = select(&args.names)?;
     let mut records = Records::open(&args.resume)?;
     let heads = [("promise", Left), ("figure", Left), ("value", Right), ("band", Left), ("", Left)];
     let mut table = Table::new(&heads);
     let mut all = Vec::new();
     let mut errors = Vec::new();
-    let is_new = |(name, _): &&(&str, &str)| records.find(name, effort.thoroughness()).is_none();
+    let is_new = |(name, _): &&(&str, &str)| records.find(name, effort).is_none();
     let mut meter = Meter::new("verify", "promises", promises.iter().filter(is_new).count());
     for (name, claim) in promises {
         let checked = checked((name, claim), effort, &mut records, &mut meter)?;
@@ -190,12 +199,12 @@ fn checked(
     records: &mut Records,
     meter: &mut Meter,
 ) -> Result<Checked> {
-    if let Some(known) = records.find(name, effort.thoroughness()) {
+    if let Some(known) = records.find(name, effort) {
         output::note(format!("{name}: {claim} (checked before: {})", known.origin()));
         return Ok(known.clone());
     }
     output::note(format!("{name}: {claim} ({})", meter.text()));
-    let mut checked = Checked::now(name, claim, effort.thoroughness());
+    let mut checked = Checked::now(name, claim, effort);
     match check(name, effort) {
         Ok(figures) => checked.figures = figures,
         Err(error) => {

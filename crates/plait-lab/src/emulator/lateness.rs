@@ -32,6 +32,13 @@ pub(crate) struct LatenessSummary {
     pub(crate) max_us: u64,
 }
 
+impl LatenessSummary {
+    /// For a row of a table.
+    pub(crate) fn describe(&self) -> String {
+        format!("{} / {} / {} us", self.mean_us, self.p99_us, self.max_us)
+    }
+}
+
 impl Default for Lateness {
     fn default() -> Self {
         Self { counts: vec![0; BUCKETS], sum: Duration::ZERO, max: Duration::ZERO }

@@ -39,9 +39,30 @@ pub(crate) struct Pinging {
 impl Pinging {
     /// Sends `count` pings, one each `interval`.
     pub(crate) fn start(target: Target<'_>, interval: Duration, count: u32) -> Result<Self> {
+        Self::start_with(target, interval, count, &[])
+    }
+
+    /// The same, in packets with this payload that must not be fragmented.
+    pub(crate) fn start_whole(
+        target: Target<'_>,
+        interval: Duration,
+        count: u32,
+        payload_bytes: u32,
+    ) -> Result<Self> {
+        let payload = payload_bytes.to_string();
+        Self::start_with(target, interval, count, &["-M", "do", "-s", &payload])
+    }
+
+    fn start_with(
+        target: Target<'_>,
+        interval: Duration,
+        count: u32,
+        options: &[&str],
+    ) -> Result<Self> {
         let mut command = target.client.command("ping");
         let seconds = interval.as_secs_f64().to_string();
         command.args(["-n", "-W", "1", "-i", &seconds, "-c", &count.to_string()]);
+        command.args(options);
         if let Some(source) = target.bind {
             command.args(["-I", &source.to_string()]);
         }
@@ -55,9 +76,21 @@ impl Pinging {
 
     /// Waits for the last.
     pub(crate) fn answers(self) -> Result<PingAnswers> {
-        let text = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (text, count) = self.text()?;
         anyhow::ensure!(text.contains("packets transmitted"), "unknown form of pings: {text}");
-        answers(&text, self.count)
+        answers(&text, count)
+    }
+
+    /// Waits for the last; the share that was answered. Without a route, ping prints nothing.
+    pub(crate) fn answered_share(self) -> Result<f64> {
+        let (text, count) = self.text()?;
+        anyhow::ensure!(count > 0, "a series has pings");
+        Ok(answers(&text, count)?.rtts_ms.len() as f64 / f64::from(count))
+    }
+
+    fn text(self) -> Result<(String, u32)> {
+        let text = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((text, self.count))
     }
 }
 

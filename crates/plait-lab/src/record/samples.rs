@@ -40,6 +40,11 @@ impl Samples {
         (!values.is_empty()).then_some(Self(values))
     }
 
+    /// The median of these; `None` of nothing.
+    pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+        Self::new(values.into_iter().collect()).map(|samples| samples.middle(Middle::Median))
+    }
+
     pub(crate) fn middle(&self, middle: Middle) -> f64 {
         let Self(values) = self;
         match middle {

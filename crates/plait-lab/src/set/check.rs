@@ -88,9 +88,7 @@ fn figure(check: &SetCheck, all: &[(&Rung, &[RunRecord])]) -> Figure {
     let mut named = Vec::new();
     for (rung, runs) in all.iter().filter(|(rung, runs)| check.is_of(rung, runs)) {
         let of_bond = runs.iter().filter_map(|run| run.metrics.get(&check.metric).copied());
-        if let Some(samples) = Samples::new(of_bond.collect()) {
-            named.push((samples.middle(Middle::Median), rung.rung.as_str()));
-        }
+        named.extend(Samples::median(of_bond).map(|median| (median, rung.rung.as_str())));
     }
     let values: Vec<f64> = named.iter().map(|(value, _)| *value).collect();
     let extreme = match check.reduce {
@@ -118,8 +116,7 @@ fn added(runs: &[RunRecord]) -> Option<f64> {
         let of = |metric: &str| run.metrics.get(metric).copied().filter(|share| *share > 0.0);
         Some(of("of_best_alone")? / of("of_sum_alone")? - 1.0)
     };
-    let samples = Samples::new(runs.iter().filter_map(of_run).collect())?;
-    Some(samples.middle(Middle::Median))
+    Samples::median(runs.iter().filter_map(of_run))
 }
 
 /// A scenario's checks: required ones as checks, the others as figures that only inform.

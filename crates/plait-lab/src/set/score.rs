@@ -293,8 +293,7 @@ fn metric(run: &RunRecord, name: &str) -> Option<f64> {
 
 /// The median of the known values.
 fn median(runs: &[&RunRecord], value: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
-    let all = Samples::new(runs.iter().filter_map(|run| value(run)).collect());
-    all.map(|all| all.middle(Middle::Median))
+    Samples::median(runs.iter().filter_map(|run| value(run)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{Effort, Figure};
 use crate::cli::{CompareArgs, ExperimentArgs};
 use crate::compare::{self, Rule};
-use crate::record::{CheckFigure, Middle};
+use crate::record::{CheckFigure, Middle, Results};
 use crate::set::of_checks;
 
 /// The same load on both back-ends: UDP by 002's weights, and TCP by plait's default.
@@ -16,7 +16,7 @@ const LINKS: &str = "tcp/links";
 const TCP_SHARE: f64 = 0.1;
 const LINKS_MIN: usize = 5;
 
-pub(super) fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
+fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
     let settings = settings.iter().map(ToString::to_string).collect();
     CompareArgs { seeds, experiment: ExperimentArgs { settings, ..ExperimentArgs::of(name) } }
 }
@@ -24,12 +24,21 @@ pub(super) fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs
 pub(super) fn check_alike(effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (name, settings) in ALIKE {
-        let pair = compare::measure(&scenario(name, settings, effort.seeds()))?;
-        let compared = compare::results(&pair, Middle::Median, Rule::of_pair);
-        figures.extend(told(&compared.summary.checks));
-        figures.extend(of_checks(&compared));
+        figures.extend(compared(name, settings, effort, Rule::of_pair)?);
     }
     Ok(figures)
+}
+
+/// A scenario on both back-ends: its figures in words, and a check of each that has a rule.
+pub(super) fn compared(
+    name: &str,
+    settings: &[&str],
+    effort: Effort,
+    rule: impl Fn(&str, &Results) -> Option<Rule>,
+) -> Result<Vec<Figure>> {
+    let pair = compare::measure(&scenario(name, settings, effort.seeds()))?;
+    let compared = compare::results(&pair, Middle::Median, rule);
+    Ok([told(&compared.summary.checks), of_checks(&compared)].concat())
 }
 
 pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
@@ -55,6 +64,6 @@ pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Both back-ends' figures in words.
-pub(super) fn told(checks: &[CheckFigure]) -> Vec<Figure> {
+fn told(checks: &[CheckFigure]) -> Vec<Figure> {
     checks.iter().map(|check| Figure::text(check.name.clone(), check.words.clone())).collect()
 }

@@ -8,27 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::table;
+use super::{Effort, table};
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::record::Origin;
-
-/// How thoroughly a promise was checked; the later stands for the earlier, too.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Thoroughness {
-    Quick,
-    Whole,
-}
-
-impl Thoroughness {
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Whole => "whole",
-        }
-    }
-}
 
 /// One promise, checked: a line of the file, and of what `verify --json` prints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,7 +20,7 @@ pub(super) struct Checked {
     pub(super) claim: String,
     /// Of the code, as in [`Origin`].
     pub(super) commit: String,
-    pub(super) effort: Thoroughness,
+    pub(super) effort: Effort,
     /// The day, in UTC.
     pub(super) date: String,
     pub(super) machine: Machine,
@@ -51,7 +34,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    pub(super) fn now(promise: &str, claim: &str, effort: Thoroughness) -> Self {
+    pub(super) fn now(promise: &str, claim: &str, effort: Effort) -> Self {
         Self {
             promise: promise.to_owned(),
             claim: claim.to_owned(),
@@ -119,7 +102,7 @@ impl Records {
     }
 
     /// What is known of a promise, if it was checked so thoroughly: the last such record.
-    pub(super) fn find(&self, promise: &str, effort: Thoroughness) -> Option<&Checked> {
+    pub(super) fn find(&self, promise: &str, effort: Effort) -> Option<&Checked> {
         let fits = |checked: &&Checked| checked.promise == promise && checked.effort >= effort;
         self.checked.iter().rev().find(fits)
     }
@@ -165,7 +148,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    fn record(promise: &str, commit: &str, effort: Thoroughness) -> Checked {
+    fn record(promise: &str, commit: &str, effort: Effort) -> Checked {
         let figures = vec![Figure::count("lost", 2).at_most(1.0, "002"), Figure::text("note", "x")];
         let commit = commit.to_owned();
         Checked { commit, figures, ..Checked::now(promise, "it holds", effort) }
@@ -179,20 +162,18 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let written = record("bond.1", "abc", Thoroughness::Whole);
+        let written = record("bond.1", "abc", Effort::Whole);
         let text = text_of(std::slice::from_ref(&written)) + r#"{"type":"summary","ok":true}"#;
         let read = read(&text, Path::new("f"), "abc").unwrap();
         assert_eq!(read.len(), 1);
         assert_eq!(read[0].figures, written.figures);
-        assert_eq!((&read[0].date, read[0].effort), (&written.date, Thoroughness::Whole));
+        assert_eq!((&read[0].date, read[0].effort), (&written.date, Effort::Whole));
     }
 
     #[test]
     fn a_record_of_another_commit_and_what_is_no_record_are_refused_with_their_line() {
-        let records = [
-            record("bond.1", "abc", Thoroughness::Whole),
-            record("bond.2", "def", Thoroughness::Whole),
-        ];
+        let records =
+            [record("bond.1", "abc", Effort::Whole), record("bond.2", "def", Effort::Whole)];
         let error = read(&text_of(&records), Path::new("f"), "abc").unwrap_err().to_string();
         assert!(error.starts_with("f:2: bond.2 was checked on commit def"), "{error}");
         assert!(error.contains("begin another file"), "{error}");
@@ -205,14 +186,14 @@ mod tests {
         let scratch = Scratch::in_memory("records").unwrap();
         let file = scratch.path().join("checked.jsonl");
         let mut records = Records { file: Some(file.clone()), checked: Vec::new() };
-        records.add(record("bond.1", "abc", Thoroughness::Whole)).unwrap();
-        records.add(record("bond.2", "abc", Thoroughness::Quick)).unwrap();
-        let failed = record("bond.3", "abc", Thoroughness::Whole);
+        records.add(record("bond.1", "abc", Effort::Whole)).unwrap();
+        records.add(record("bond.2", "abc", Effort::Quick)).unwrap();
+        let failed = record("bond.3", "abc", Effort::Whole);
         records.add(Checked { error: Some("no".into()), ..failed }).unwrap();
-        assert!(records.find("bond.1", Thoroughness::Quick).is_some());
-        assert!(records.find("bond.2", Thoroughness::Quick).is_some());
-        assert!(records.find("bond.2", Thoroughness::Whole).is_none());
-        assert!(records.find("bond.3", Thoroughness::Quick).is_none());
+        assert!(records.find("bond.1", Effort::Quick).is_some());
+        assert!(records.find("bond.2", Effort::Quick).is_some());
+        assert!(records.find("bond.2", Effort::Whole).is_none());
+        assert!(records.find("bond.3", Effort::Quick).is_none());
         let kept = fs::read_to_string(&file).unwrap();
         assert_eq!(read(&kept, &file, "abc").unwrap().len(), 2);
     }

@@ -18,7 +18,7 @@ use plait_sim::scenario::rate::Shape;
 
 use super::simulated::simulate;
 use super::{Effort, Figure, back_ends};
-use crate::compare::{self, Rule};
+use crate::compare::Rule;
 use crate::list::Catalogue;
 use crate::measure::{self, IperfServer, Span, Target};
 use crate::output::{self, Progress};
@@ -39,11 +39,8 @@ const KERNEL_SHARE: f64 = 0.05;
 const TC_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) fn check_links(effort: Effort) -> Result<Vec<Figure>> {
-    let settings: &[&str] = if effort.seeds() == 1 { &["duration_s=6"] } else { &[] };
-    let pair = compare::measure(&back_ends::scenario(LINKS, settings, effort.seeds()))?;
-    let compared = compare::results(&pair, Middle::Median, rule);
-    let mut figures = back_ends::told(&compared.summary.checks);
-    figures.extend(of_checks(&compared));
+    let settings: &[&str] = if effort.is_quick() { &["duration_s=6"] } else { &[] };
+    let mut figures = back_ends::compared(LINKS, settings, effort, rule)?;
     figures.extend(check_kernel(effort)?);
     Ok(figures)
 }
@@ -64,7 +61,7 @@ type Attach = fn(&Scenario, &VethTopology) -> Result<bool>;
 fn check_kernel(effort: Effort) -> Result<Vec<Figure>> {
     let scenario = Catalogue::find(None)?.load(BUCKETS, &[])?.experiment.scenario;
     let simulated = simulate(BUCKETS, 1)?;
-    let span = Span { seconds: effort.seconds.min(10), omit_seconds: 2 };
+    let span = Span { seconds: effort.seconds().min(10), omit_seconds: 2 };
     let mut figures = of_checks(&simulated);
     let mut progress = Progress::new(2, span.total() * 2);
     for (name, attach) in [("shaper", shape as Attach), ("policer", police)] {

@@ -122,7 +122,7 @@ fn promise_of(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::Thoroughness;
+    use super::super::Effort;
     use super::*;
     use crate::machine::Machine;
 
@@ -175,7 +175,7 @@ mod tests {
             date: "2026-01-31".into(),
             defaults: "d".into(),
             machine: Machine { cpu: "C".into(), cores: 2, kernel: "6".into(), build: "".into() },
-            ..Checked::now(promise, claim, Thoroughness::Quick)
+            ..Checked::now(promise, claim, Effort::Quick)
         };
         let with = |text: &str, new: Checked| with_rows(text, &new.promise, &rows(&new)).unwrap();
         let once = with(&readme(""), checked("bond.2", "c", figure(1)));

@@ -15,6 +15,7 @@ use crate::gateway::{Bond, Status};
 use crate::measure::ping;
 use crate::topology::{PROVIDER_V4, SERVER_V4, Topology};
 
+const SOURCE: &str = "spec W-8";
 /// Datagrams of each kind that are forged, shortest first.
 pub(super) const FORGED_PER_KIND: usize = 3;
 /// Kind of datagrams that carry an inner packet.
@@ -54,14 +55,11 @@ pub(super) fn forge(
     let works = ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
     let name = format!("{what} ones forged to the {gateway}");
     let mut figures = compare(&name, &sent_by_kind, &before, &after)?;
-    figures.push(
-        Figure::count(format!("{name}: marked packets that nobody sent"), unexplained)
-            .exactly(0.0, "spec W-8"),
-    );
-    figures.push(
+    figures.extend([
+        Figure::none(format!("{name}: marked packets that nobody sent"), unexplained, SOURCE),
         Figure::count(format!("{name}: pings of 5 afterwards"), u64::from(works))
             .exactly(5.0, "the bond works on"),
-    );
+    ]);
     Ok(figures)
 }
 
@@ -108,12 +106,9 @@ fn compare(
     let kinds: Vec<String> = sent_by_kind.iter().map(|(k, n)| format!("{n} of kind {k}")).collect();
     let mut figures = vec![
         Figure::text(format!("{name}: sent"), kinds.join(", ")),
-        Figure::count(format!("{name}: dropped and counted"), dropped)
-            .exactly(sent as f64, "spec W-8"),
-        Figure::count(format!("{name}: inner packets out of them"), delivered)
-            .exactly(0.0, "spec W-8"),
-        Figure::count(format!("{name}: taken for genuine, second copies too"), opened)
-            .exactly(0.0, "spec W-8"),
+        Figure::count(format!("{name}: dropped and counted"), dropped).exactly(sent as f64, SOURCE),
+        Figure::none(format!("{name}: inner packets out of them"), delivered, SOURCE),
+        Figure::none(format!("{name}: taken for genuine, second copies too"), opened, SOURCE),
     ];
     let rose = risen(&before.drops, &after.drops).into_iter();
     figures.extend(rose.map(|(reason, rose)| Figure::count(format!("{name}: {reason}"), rose)));

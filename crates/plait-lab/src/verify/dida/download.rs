@@ -13,7 +13,7 @@ use plait_proto::dida::DidaStats;
 use plait_sim::scenario::app::Traffic;
 use plait_sim::scenario::{Cell, CellResult};
 
-use super::super::{Effort, Figure};
+use super::super::{Effort, Figure, LATENESS};
 use crate::cli::{On, RunArgs};
 use crate::emulator::Lateness;
 use crate::machine::Machine;
@@ -54,7 +54,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut measured = Measured::default();
     // The carriers alternate, so that a machine that is busy for some minutes affects all of them
     // equally.
-    let turns = (0..2 * effort.runs)
+    let turns = (0..2 * effort.runs())
         .flat_map(|run| cells.chunk_by(same_network).map(move |cells| (run, cells)));
     let turns: Vec<_> = turns.filter(|(run, cells)| *run < runs(cells[0], effort)).collect();
     let time = |cells: &[&Cell]| Duration::from_secs(FILE_S * cells.len() as u64);
@@ -94,7 +94,7 @@ fn is_measured(cell: &Cell) -> bool {
 /// On fluctuating links a download depends on its start time, so there are twice as many start
 /// times.
 fn runs(cell: &Cell, effort: Effort) -> usize {
-    if fluctuates(cell) { 2 * effort.runs } else { effort.runs }
+    if fluctuates(cell) { 2 * effort.runs() } else { effort.runs() }
 }
 
 impl Measured {
@@ -136,16 +136,12 @@ impl Measured {
         let incomplete = files().filter(|file| !file.fetched.is_complete()).count();
         let changed = files().filter(|file| !file.fetched.is_intact).count();
         let held: u64 = files().filter_map(File::dida).map(|stats| stats.held_now).sum();
-        let late = self.lateness.summary();
-        let lateness = format!("{} / {} / {} us", late.mean_us, late.p99_us, late.max_us);
         let whole = format!("downloads that did not complete, of {}", files().count());
         figures.extend([
-            Figure::count(whole, incomplete as u64).exactly(0.0, SOURCE),
-            Figure::count("downloads that did not arrive byte for byte", changed as u64)
-                .exactly(0.0, SOURCE),
-            Figure::count("duplicate ACKs held when all downloads had ended", held)
-                .exactly(0.0, SOURCE),
-            Figure::text("links' lateness: mean / 99th percentile / most", lateness),
+            Figure::none(whole, incomplete as u64, SOURCE),
+            Figure::none("downloads that did not arrive byte for byte", changed as u64, SOURCE),
+            Figure::none("duplicate ACKs held when all downloads had ended", held, SOURCE),
+            Figure::text(LATENESS, self.lateness.summary().describe()),
             Figure::count("runs on a machine that was too busy", self.busy_runs),
         ]);
         figures

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::super::{Effort, Figure};
+use super::super::{Effort, Figure, LATENESS};
 use crate::emulator::Lateness;
 use crate::gateway::{BondSetup, MeasuredView};
 use crate::measure::{self, Span, aggregation_ratio, median};
@@ -33,23 +33,21 @@ const UNLIKE: [LinkSpec; 2] =
     [LinkSpec::new("fast", 50, 20, 20), LinkSpec::new("slow", 10, 60, 60)];
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let seconds = effort.seconds.min(20);
+    let seconds = effort.seconds().min(20);
     let run = Duration::from_secs(u64::from(seconds + 3));
-    let rounds = u32::try_from(2 * effort.runs)?;
+    let rounds = u32::try_from(2 * effort.runs())?;
     let mut progress = Progress::new(4 * rounds as usize, run * 7 * rounds);
     let mut figures = Vec::new();
     let mut lateness = Lateness::default();
     for links in [UNLIKE, LIKE] {
         let rates = links.map(|link| link.rate_mbit.to_string()).join("+");
         let mut rows = Vec::new();
-        for _ in 0..effort.runs {
+        for _ in 0..effort.runs() {
             rows.push(round(&links, seconds, &mut progress, &mut lateness)?);
         }
         figures.extend(compare(&rates, &links, &rows)?);
     }
-    let late = lateness.summary();
-    let value = format!("{} / {} / {} us", late.mean_us, late.p99_us, late.max_us);
-    figures.push(Figure::text("links' lateness: mean / 99th percentile / most", value));
+    figures.push(Figure::text(LATENESS, lateness.summary().describe()));
     Ok(figures)
 }
 

@@ -89,7 +89,7 @@ fn sums_not_whole(table: &str, promises: &[&str]) -> Figure {
         |name: &str| heads.iter().any(|head| head.promise == name && head.effort == "whole");
     let sums = promises.iter().filter(|name| name.starts_with("promise."));
     let not_whole = sums.filter(|name| !is_whole(name)).count();
-    Figure::count("of promise.* not checked whole", not_whole as u64).exactly(0.0, "link.6")
+    Figure::none("of promise.* not checked whole", not_whole as u64, "link.6")
 }
 
 fn figures(table: &str, promises: &[&str], own_commit: &str) -> Vec<Figure> {
@@ -108,9 +108,7 @@ fn figures(table: &str, promises: &[&str], own_commit: &str) -> Vec<Figure> {
     let rows = rows(table);
     let broken: Vec<&Row> = rows.iter().filter(|row| row.kept == "**no**").collect();
     broken.iter().for_each(|row| crate::output::note(format!("not kept: {}", row.name)));
-    let none = |name: &str, value: u64, source: &'static str| {
-        Figure::count(name, value).exactly(0.0, source)
-    };
+    let none = |name: &str, value: u64, source: &'static str| Figure::none(name, value, source);
     vec![
         Figure::count("promises", promises.len() as u64),
         none("promises without a row", without, "all promises"),

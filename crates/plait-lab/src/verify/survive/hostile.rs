@@ -42,11 +42,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 const STREAMS: usize = 2;
 const RAMP: Duration = Duration::from_secs(3);
 
-/// Bytes in a mebibyte.
-const MIB: f64 = (1 << 20) as f64;
-
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let quick = effort.runs == 1;
+    let quick = effort.is_quick();
     let datagrams = if quick { DATAGRAMS_QUICK } else { DATAGRAMS };
     let flooding = Duration::from_secs(datagrams / FLOOD_PER_SECOND);
     let counted = Duration::from_secs(if quick { 5 } else { 20 });
@@ -135,19 +132,19 @@ fn flood(
 ) -> Result<Vec<Figure>> {
     let drops_before = bond.provider_status()?.drops;
     let unread_before = unread_datagrams(&topology.provider)?;
-    let memory_before = bond.provider.memory_bytes()?;
+    let memory_before = bond.provider.memory_mib()?;
     let generator = Generator::start(&topology.server, hostility, FLOOD_PER_SECOND, datagrams)?;
     let mut memory_halfway = None;
     while generator.sent() < datagrams && generator.runs() {
         renew(topology, &generator);
         bond.ensure_both_run().context("under hostile datagrams")?;
         if generator.sent() >= datagrams / 2 && memory_halfway.is_none() {
-            memory_halfway = Some(bond.provider.memory_bytes()?);
+            memory_halfway = Some(bond.provider.memory_mib()?);
         }
     }
     let sent = generator.stop()?;
     std::thread::sleep(SETTLE);
-    let memory_end = bond.provider.memory_bytes()?;
+    let memory_end = bond.provider.memory_mib()?;
     let status = bond.provider_status()?;
     let dropped = risen(&drops_before, &status.drops);
     let counted: u64 = dropped.values().sum();
@@ -155,7 +152,6 @@ fn flood(
     ensure!(sent.datagrams > unread, "no hostile datagram reached the gateway");
     let share = counted as f64 / (sent.datagrams - unread) as f64;
     let memory_halfway = memory_halfway.context("the generator passes half of its datagrams")?;
-    let mib = |bytes: u64| bytes as f64 / MIB;
     let answered = crate::measure::ping(&topology.customer().netns, SERVER_V4, None, 5)?.received;
     let mut figures = vec![
         Figure::count("hostile datagrams sent", sent.datagrams).at_least(datagrams as f64, SOURCE),
@@ -163,10 +159,10 @@ fn flood(
         Figure::count("drops that the gateway counted", counted),
         Figure::number("drops counted, of the datagrams read", share, "ratio")
             .at_least(COUNTED_SHARE_MIN, "from the network: a counted drop"),
-        Figure::number("gateway's memory before", mib(memory_before), "MiB"),
-        Figure::number("gateway's memory halfway", mib(memory_halfway), "MiB"),
-        Figure::number("gateway's memory at the end", mib(memory_end), "MiB"),
-        Figure::number("growth of memory", mib(memory_end) - mib(memory_before), "MiB")
+        Figure::number("gateway's memory before", memory_before, "MiB"),
+        Figure::number("gateway's memory halfway", memory_halfway, "MiB"),
+        Figure::number("gateway's memory at the end", memory_end, "MiB"),
+        Figure::number("growth of memory", memory_end - memory_before, "MiB")
             .at_most(GROWTH_MIB_MAX, SOURCE),
         Figure::number("generator's CPU time", sent.cpu.as_secs_f64(), "s"),
         Figure::percent("generator's CPU, of a core", sent.cpu_ppm()),

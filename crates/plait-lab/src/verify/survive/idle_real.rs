@@ -22,7 +22,7 @@ const SOURCE: &str = "survive.4: five real minutes agree";
 /// Lets bonds of two paths idle, counts on their links, and compares with virtual time.
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     // The beginning is not counted: the paths are validated then.
-    let (settle, counted) = if effort.runs == 1 { (10, 30) } else { (30, 300) };
+    let (settle, counted) = if effort.is_quick() { (10, 30) } else { (30, 300) };
     let (settle, counted) = (Duration::from_secs(settle), Duration::from_secs(counted));
     let mut progress = Progress::new(2, (settle + counted) * 2);
     let mut figures = Vec::new();

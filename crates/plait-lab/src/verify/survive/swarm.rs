@@ -9,7 +9,7 @@ use crate::swarm::{Company, Soak, figures, run_seeds, soak_figures};
 const JOBS: usize = 2;
 
 pub(crate) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let (hours, count) = if effort.runs == 1 { (1, 300) } else { (24, 10_000) };
+    let (hours, count) = if effort.is_quick() { (1, 300) } else { (24, 10_000) };
     output::note(format!("survive.3: {hours} virtual hours"));
     let mut all = soak_figures(&Soak::run(1, hours));
     output::note(format!("survive.3: {count} seeds"));

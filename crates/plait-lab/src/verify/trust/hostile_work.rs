@@ -86,10 +86,8 @@ fn rows() -> Vec<Row> {
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let rows = rows();
-    let total = match effort.runs {
-        1 => DATAGRAMS_QUICK_PER_ROW * rows.len() as u64,
-        _ => DATAGRAMS,
-    };
+    let quick = DATAGRAMS_QUICK_PER_ROW * rows.len() as u64;
+    let total = if effort.is_quick() { quick } else { DATAGRAMS };
     let blocks = total.div_ceil(rows.len() as u64).div_ceil(BLOCK as u64) as usize;
     let (mut figures, mut outcomes, mut panics) = (Vec::new(), Vec::new(), 0);
     let mut meter = Meter::new("trust.3", "kinds", rows.len());
@@ -121,7 +119,7 @@ fn summary(outcomes: &[Outcome], total: u64, panics: u64) -> Vec<Figure> {
         outcomes.iter().map(|outcome| outcome.ordinary.datagrams - outcome.delivered).sum();
     let cost = "processor time of as many ordinary datagrams, worst kind";
     vec![
-        Figure::count("panics", panics).exactly(0.0, SOURCE),
+        Figure::none("panics", panics, SOURCE),
         Figure::count("hostile datagrams", sent).at_least(total as f64, SOURCE),
         Figure::number(cost, ratio, "ratio").at_most(COST_RATIO_MAX, SOURCE),
         Figure::number("slots walked per datagram, worst kind", largest(|o| o.slots), "")
@@ -229,8 +227,7 @@ fn measure(row: &Row, blocks: usize) -> Outcome {
 
 /// Memory of this process.
 fn resident_mib() -> f64 {
-    let bytes = process::memory_bytes("self", process::RESIDENT).unwrap_or_default();
-    bytes as f64 / f64::from(1 << 20)
+    process::memory_mib("self", process::RESIDENT).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use network::{Network, Sample};
 
 use super::super::{Effort, Figure};
 use crate::output::Progress;
-use crate::record::{Middle, Samples};
+use crate::record::Samples;
 
 const SOURCE: &str = "trust.2";
 const THROUGHPUT_SHARE_MIN: f64 = 0.9;
@@ -37,12 +37,12 @@ const PHASE_QUICK: Duration = Duration::from_secs(3);
 const PHASE: Duration = Duration::from_secs(10);
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let counted = if effort.runs == 1 { PHASE_QUICK } else { PHASE };
+    let counted = if effort.is_quick() { PHASE_QUICK } else { PHASE };
     // The quiet phase comes first and last.
-    let steps = effort.runs * (Phase::noisy().count() + 2);
+    let steps = effort.runs() * (Phase::noisy().count() + 2);
     let mut progress = Progress::new(steps, (RAMP + counted) * steps as u32);
     let mut runs = Vec::new();
-    for _ in 0..effort.runs {
+    for _ in 0..effort.runs() {
         runs.push(PhaseSamples::run(counted, &mut progress)?);
     }
     Ok(figures(&runs))
@@ -88,12 +88,12 @@ impl PhaseSamples {
 }
 
 /// NaN without any values.
-fn median(values: Vec<f64>) -> f64 {
-    Samples::new(values).map_or(f64::NAN, |samples| samples.middle(Middle::Median))
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    Samples::median(values).unwrap_or(f64::NAN)
 }
 
 fn figures(runs: &[PhaseSamples]) -> Vec<Figure> {
-    let of_runs = |value: &dyn Fn(&PhaseSamples) -> f64| median(runs.iter().map(value).collect());
+    let of_runs = |value: &dyn Fn(&PhaseSamples) -> f64| median(runs.iter().map(value));
     let quiet_p99 = of_runs(&|run| run.quiet.p99_ms);
     let mut figures = vec![
         Figure::mbit(
@@ -111,7 +111,7 @@ fn figures(runs: &[PhaseSamples]) -> Vec<Figure> {
     for phase in Phase::noisy() {
         let of_phase = |value: &dyn Fn(&PhaseSamples, &Sample) -> f64| {
             let one = |run: &PhaseSamples| run.phase(phase).map(|sample| value(run, sample));
-            median(runs.iter().filter_map(one).collect())
+            median(runs.iter().filter_map(one))
         };
         figures.extend(phase_figures(phase.name(), quiet_p99, &of_phase));
     }
@@ -123,8 +123,7 @@ fn figures(runs: &[PhaseSamples]) -> Vec<Figure> {
     figures.extend([
         Figure::number("growth of the provider's memory, at its peak", peak, "MiB")
             .at_most(GROWTH_MIB_MAX, "16 MiB in the resequencer, and 8 for the rest"),
-        Figure::count("packets with the neighbour's address that came out", spoofed)
-            .exactly(0.0, SOURCE),
+        Figure::none("packets with the neighbour's address that came out", spoofed, SOURCE),
         Figure::percent(
             "attacker's CPU, of a core",
             of_runs(&|run| run.attacker_cpu.as_secs_f64() / run.elapsed.as_secs_f64() * 1e6) as u64,

@@ -18,7 +18,7 @@ const MINUTES_MAX: f64 = 10.0;
 const SHOWN_IN: [&str; 4] = ["clone", "beginning", "bond", "mutual"];
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let is_quick = effort.runs == 1;
+    let is_quick = effort.is_quick();
     let depth = if is_quick { 4 } else { DEPTH };
     let bounds = Bounds { depth, faults: FAULTS_MAX, threads: THREADS, until: None, violations: 1 };
     let mut all = Vec::new();

@@ -3,10 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
 use plait_sim::hostile::content::Addresses;
 
@@ -16,7 +15,7 @@ use crate::gateway::{
     Gateway, cidr, customer_file, endpoint_v4, make_key, path_over, provider_file,
 };
 use crate::measure::{Pinging, Stream, Target};
-use crate::process::{self, wait_until};
+use crate::process::wait_until;
 use crate::scratch::Scratch;
 use crate::topology::{
     LinkSpec, PROVIDER_V4, SERVER_V4, SERVER_V6, Topology, inner_v4, inner_v6, ip_batch, mtu_of,
@@ -175,9 +174,11 @@ impl Session<'_> {
         let topology = &self.network.topology;
         let netns = &topology.customer().netns;
         let target = Target { client: netns, server: SERVER_V4.into(), bind: None };
-        let pings = (counted.as_millis() / PING_INTERVAL.as_millis()) as u32;
-        let pinging = Pinging::start(target, PING_INTERVAL, pings)?;
-        let v6 = V6Pings::start(netns, counted)?;
+        let pings = |interval: Duration| (counted.as_millis() / interval.as_millis()) as u32;
+        let pinging = Pinging::start(target, PING_INTERVAL, pings(PING_INTERVAL))?;
+        let target = Target { server: SERVER_V6.into(), ..target };
+        let (interval, count) = (V6_PING_INTERVAL, pings(V6_PING_INTERVAL));
+        let v6 = Pinging::start_whole(target, interval, count, V6_PAYLOAD)?;
         let (cpu, sent, spoofed) =
             (self.provider.cpu_time()?, self.attacker.sent(), self.discard.spoofed());
         let from = Instant::now();
@@ -192,15 +193,14 @@ impl Session<'_> {
             anyhow::bail!("the honest customer's connection ended: {death}");
         }
         let mtus = [mtu_of(netns, "plait0")?, mtu_of(&topology.provider, "plait1")?];
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         Ok(Sample {
             seconds: (until - from).as_secs_f64(),
             download_bps: download.deliveries().rate_bps(from, until),
             p99_ms: pinging.answers()?.percentile_ms(99),
-            v6_answered: v6.answered()?,
+            v6_answered: v6.answered_share()?,
             inner_mtu: mtus[0].min(mtus[1]),
-            memory_mib: mib(self.provider.memory_bytes()?),
-            peak_mib: mib(self.provider.peak_memory_bytes()?),
+            memory_mib: self.provider.memory_mib()?,
+            peak_mib: self.provider.peak_memory_mib()?,
             provider_cpu,
             hostile_datagrams,
             spoofed_packets: self.discard.spoofed() - spoofed,
@@ -214,35 +214,6 @@ impl Session<'_> {
         self.customer.stop().context("the customer's gateway")?;
         self.provider.stop().context("the provider's gateway")?;
         Ok(cpu)
-    }
-}
-
-/// Pings of 1280 bytes over IPv6 through the bond, on a separate thread.
-struct V6Pings {
-    count: u32,
-    thread: JoinHandle<Result<String>>,
-}
-
-impl V6Pings {
-    fn start(netns: &NetNs, time: Duration) -> Result<Self> {
-        let count = (time.as_millis() / V6_PING_INTERVAL.as_millis()) as u32;
-        let mut command = netns.command("ping");
-        let interval = V6_PING_INTERVAL.as_secs_f64().to_string();
-        command.args(["-6", "-n", "-M", "do", "-W", "1", "-i", &interval]);
-        command.args(["-s", &V6_PAYLOAD.to_string(), "-c", &count.to_string()]);
-        command.arg(SERVER_V6.to_string());
-        let thread = std::thread::Builder::new()
-            .name("pings6".into())
-            .spawn(move || Ok(process::run_any(&mut command, "", time + UP_LIMIT)?.stdout))?;
-        Ok(Self { count, thread })
-    }
-
-    /// Share of them that were answered. Without IPv6, ping prints nothing.
-    fn answered(self) -> Result<f64> {
-        let text = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let answers = text.lines().filter(|line| line.contains(" icmp_seq=")).count();
-        ensure!(self.count > 0, "a phase is longer than the interval of the pings");
-        Ok(answers as f64 / f64::from(self.count))
     }
 }
 

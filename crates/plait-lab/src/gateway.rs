@@ -16,14 +16,13 @@ use crate::process::{self, Finished, Service};
 use crate::topology::{BOND_ONLY_V4, BOND_ONLY_V6, PROVIDER_V4, PROVIDER_V6, inner_v4, inner_v6};
 
 mod bond;
-mod captured;
+pub(crate) mod captured;
 mod check;
 mod config;
 mod measured;
 mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
-pub(crate) use captured::{Captured, captured_payloads, holds, sort};
 pub(crate) use check::{Finding, Level, answers, check};
 pub(crate) use config::path_over;
 pub(crate) use measured::MeasuredView;

@@ -26,7 +26,7 @@ pub(crate) use curl::{WebServer, download};
 pub(crate) use deliveries::Deliveries;
 pub(crate) use fetch::{FETCH_CONGESTION, Fetched, FileServer, SenderView};
 pub(crate) use flood::{Flood, FloodFigures};
-pub(crate) use hostile::{Generator, Hostility, unread_datagrams};
+pub(crate) use hostile::{HostileSender, Hostility, unread_datagrams};
 pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
 pub(crate) use ping::{Pings, ping};
 pub(crate) use pings::Pinging;

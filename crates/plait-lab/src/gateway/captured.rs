@@ -62,7 +62,7 @@ fn plait_payload(packet: &[u8]) -> Option<(u8, SocketAddr, &[u8])> {
 }
 
 /// Payloads that the gateways sent each other, in both directions, of a topology's capture.
-pub(crate) fn captured_payloads(topology: &Topology) -> Vec<Vec<u8>> {
+pub(crate) fn payloads(topology: &Topology) -> Vec<Vec<u8>> {
     let payload = |packet: Box<[u8]>| match sort(&packet) {
         Captured::Plait { payload, .. } => Some(payload.to_vec()),
         Captured::Neighbourhood | Captured::Foreign => None,

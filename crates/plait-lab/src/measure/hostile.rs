@@ -32,7 +32,7 @@ pub(crate) struct Hostility {
     pub(crate) seed: u64,
 }
 
-/// A generator's counters.
+/// A sender's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) datagrams: u64,
@@ -52,9 +52,9 @@ impl Sent {
     }
 }
 
-/// A running generator.
+/// A running sender of hostile datagrams.
 #[derive(Debug)]
-pub(crate) struct Generator {
+pub(crate) struct HostileSender {
     shared: Arc<Shared>,
     worker: Worker<Result<Sent>>,
 }
@@ -72,7 +72,7 @@ impl Shared {
     }
 }
 
-impl Generator {
+impl HostileSender {
     /// Sends up to `count` datagrams from `netns` to the listening gateway, `per_second` of them.
     pub(crate) fn start(
         netns: &NetNs,

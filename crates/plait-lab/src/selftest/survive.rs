@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use crate::emulator::Way;
-use crate::gateway::{Bond, captured_payloads};
-use crate::measure::{Generator, Hostility, Stream};
+use crate::gateway::{Bond, captured};
+use crate::measure::{HostileSender, Hostility, Stream};
 use crate::output::Output;
 use crate::topology::{LinkSpec, Topology};
 
@@ -28,8 +28,9 @@ pub(super) fn hostile(output: &Output) -> Result<()> {
     let mut bond = Bond::over(&topology)?;
     let stream = Stream::start(&topology, Way::Down)?;
     std::thread::sleep(RAMP);
-    let hostility = Hostility { captures: captured_payloads(&topology), seed: 1 };
-    let generator = Generator::start(&topology.server, &hostility, HOSTILE_PER_SECOND, HOSTILE)?;
+    let hostility = Hostility { captures: captured::payloads(&topology), seed: 1 };
+    let generator =
+        HostileSender::start(&topology.server, &hostility, HOSTILE_PER_SECOND, HOSTILE)?;
     let from = Instant::now();
     std::thread::sleep(WATCHED);
     let gap = stream.deliveries().longest_gap(from, Instant::now());

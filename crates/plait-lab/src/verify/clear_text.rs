@@ -8,7 +8,8 @@ use plait_net::netns::NetNs;
 
 use super::{Effort, Figure};
 use crate::emulator::Way;
-use crate::gateway::{Bond, holds};
+use crate::gateway::Bond;
+use crate::gateway::captured::holds;
 use crate::output::Progress;
 use crate::topology::{LinkSpec, SERVER_BARE_V4, SERVER_V4, Topology, inner_v4};
 

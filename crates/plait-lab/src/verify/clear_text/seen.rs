@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::super::Figure;
 use super::{MARKED, MARKER};
 use crate::emulator::Way;
-use crate::gateway::{Captured, holds, sort};
+use crate::gateway::captured::{Captured, holds, sort};
 use crate::topology::Topology;
 
 /// A datagram of a gateway.

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use super::super::{Effort, Figure};
 use super::{LINKS, count_alive};
 use crate::emulator::Way;
-use crate::gateway::{Bond, captured_payloads};
-use crate::measure::{Deliveries, Generator, Hostility, Stream, unread_datagrams};
+use crate::gateway::{Bond, captured};
+use crate::measure::{Deliveries, HostileSender, Hostility, Stream, unread_datagrams};
 use crate::output::Progress;
 use crate::topology::{SERVER_V4, Topology};
 
@@ -57,7 +57,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let step = progress.step("capturing the bond's datagrams", warming);
     std::thread::sleep(warming);
     drop(step);
-    let captures = captured_payloads(&topology);
+    let captures = captured::payloads(&topology);
     let hostility = Hostility { captures, seed: 5 };
 
     let step = progress.step("throughput alone, and beside hostile datagrams", comparing);
@@ -76,10 +76,10 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Gives the generator the links' current packets.
-fn renew(topology: &Topology, generator: &Generator) {
+fn renew(topology: &Topology, generator: &HostileSender) {
     topology.capture(FRESH_PACKETS_MAX);
     std::thread::sleep(RENEWAL);
-    generator.renew(captured_payloads(topology));
+    generator.renew(captured::payloads(topology));
 }
 
 fn compare_throughput(
@@ -96,7 +96,7 @@ fn compare_throughput(
         Deliveries::merged(&all).rate_bps(from, Instant::now())
     };
     let alone = rate();
-    let generator = Generator::start(&topology.server, hostility, BESIDE_PER_SECOND, u64::MAX)?;
+    let generator = HostileSender::start(&topology.server, hostility, BESIDE_PER_SECOND, u64::MAX)?;
     let done = AtomicBool::new(false);
     let beside = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -133,7 +133,7 @@ fn flood(
     let drops_before = bond.provider_status()?.drops;
     let unread_before = unread_datagrams(&topology.provider)?;
     let memory_before = bond.provider.memory_mib()?;
-    let generator = Generator::start(&topology.server, hostility, FLOOD_PER_SECOND, datagrams)?;
+    let generator = HostileSender::start(&topology.server, hostility, FLOOD_PER_SECOND, datagrams)?;
     let mut memory_halfway = None;
     while generator.sent() < datagrams && generator.runs() {
         renew(topology, &generator);

@@ -3,8 +3,6 @@
 use core::net::IpAddr;
 use std::sync::Arc;
 
-use prefix_trie::PrefixMap;
-
 use crate::config::Prefix;
 use crate::drop_reason::DropReason;
 use crate::wire::ip::Inner;
@@ -26,28 +24,17 @@ impl Prefix {
     }
 }
 
-/// So many prefixes are compared one after the other. Most gateways have one or two, and two walks
-/// down a trie were a tenth of what a packet costs in the simulator.
-const FEW: usize = 8;
-
-/// A network, its mask, and whose it is.
-type Network<A, P> = (A, A, P);
-
 /// To which peer each inner address belongs: the one with the longest prefix that holds it, over
 /// all peers (spec R-5).
 #[derive(Clone, Debug)]
 pub struct Routes<P> {
-    ipv4: PrefixMap<(u32, u8), P>,
-    ipv6: PrefixMap<(u128, u8), P>,
-    /// The same, longest first, where there are no more than [`FEW`].
-    few_ipv4: Option<Vec<Network<u32, P>>>,
-    few_ipv6: Option<Vec<Network<u128, P>>>,
+    ipv4: Runs<u32, P>,
+    ipv6: Runs<u128, P>,
 }
 
 impl<P> Default for Routes<P> {
     fn default() -> Self {
-        let (few_ipv4, few_ipv6) = (Some(Vec::new()), Some(Vec::new()));
-        Self { ipv4: PrefixMap::new(), ipv6: PrefixMap::new(), few_ipv4, few_ipv6 }
+        Self { ipv4: Runs::default(), ipv6: Runs::default() }
     }
 }
 
@@ -55,70 +42,108 @@ impl<P: Copy> Routes<P> {
     /// Routes the prefixes of each peer to it. Of two peers with the same prefix, which the
     /// configuration refuses, the first has it.
     pub fn new<'a>(peers: impl IntoIterator<Item = (P, &'a [Prefix])>) -> Self {
-        let mut routes = Self::default();
+        let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
         for (peer, prefixes) in peers {
             for prefix in prefixes {
-                routes.add(prefix, peer);
+                match prefix.address {
+                    IpAddr::V4(network) => {
+                        let length = prefix.length.min(32);
+                        let size = 1_u32.checked_shl(32 - u32::from(length));
+                        let first = network.to_bits() & !size.unwrap_or(0).wrapping_sub(1);
+                        let after = size.and_then(|size| first.checked_add(size));
+                        ipv4.push(Network { first, length, after, peer });
+                    }
+                    IpAddr::V6(network) => {
+                        let length = prefix.length.min(128);
+                        let size = 1_u128.checked_shl(128 - u32::from(length));
+                        let first = network.to_bits() & !size.unwrap_or(0).wrapping_sub(1);
+                        let after = size.and_then(|size| first.checked_add(size));
+                        ipv6.push(Network { first, length, after, peer });
+                    }
+                }
             }
         }
-        let masked = |length: u8| u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-        routes.few_ipv4 = few(routes
-            .ipv4
-            .iter()
-            .map(|((network, length), &peer)| (network & masked(length), masked(length), peer)));
-        let masked = |length: u8| u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-        routes.few_ipv6 = few(routes
-            .ipv6
-            .iter()
-            .map(|((network, length), &peer)| (network & masked(length), masked(length), peer)));
-        routes
-    }
-
-    fn add(&mut self, prefix: &Prefix, peer: P) {
-        match prefix.address {
-            IpAddr::V4(network) => {
-                let length = prefix.length.min(32);
-                self.ipv4.entry((network.to_bits(), length)).or_insert(peer);
-            }
-            IpAddr::V6(network) => {
-                let length = prefix.length.min(128);
-                self.ipv6.entry((network.to_bits(), length)).or_insert(peer);
-            }
-        }
+        Self { ipv4: Runs::of(ipv4), ipv6: Runs::of(ipv6) }
     }
 
     /// The peer that an address belongs to.
     pub fn peer_of(&self, address: IpAddr) -> Option<P> {
-        match (address, &self.few_ipv4, &self.few_ipv6) {
-            (IpAddr::V4(ip), Some(few), _) => longest(few, ip.to_bits()),
-            (IpAddr::V6(ip), _, Some(few)) => longest(few, ip.to_bits()),
-            (IpAddr::V4(ip), None, _) => {
-                self.ipv4.get_lpm(&(ip.to_bits(), 32)).map(|(_, peer)| *peer)
-            }
-            (IpAddr::V6(ip), _, None) => {
-                self.ipv6.get_lpm(&(ip.to_bits(), 128)).map(|(_, peer)| *peer)
-            }
+        match address {
+            IpAddr::V4(address) => self.ipv4.owner(address.to_bits()),
+            IpAddr::V6(address) => self.ipv6.owner(address.to_bits()),
         }
     }
 }
 
-/// The networks, longest first, if there are few.
-fn few<A: Ord + Copy, P: Copy>(
-    networks: impl Iterator<Item = Network<A, P>>,
-) -> Option<Vec<Network<A, P>>> {
-    let mut few: Vec<Network<A, P>> = networks.take(FEW + 1).collect();
-    // A longer mask is the larger number.
-    few.sort_by_key(|(_, mask, _)| core::cmp::Reverse(*mask));
-    (few.len() <= FEW).then_some(few)
+/// A network and whose it is.
+struct Network<A, P> {
+    first: A,
+    length: u8,
+    /// The first address behind it; `None` where there are no more.
+    after: Option<A>,
+    peer: P,
 }
 
-/// Whose network holds the address, of several the longest one's.
-fn longest<A, P: Copy>(few: &[Network<A, P>], address: A) -> Option<P>
-where
-    A: Copy + PartialEq + core::ops::BitAnd<Output = A>,
-{
-    let holder = few.iter().find(|(network, mask, _)| address & *mask == *network);
-    holder.map(|(_, _, peer)| *peer)
+/// All addresses of a family, cut into runs with one owner or none. A search among ten thousand
+/// peers' takes fifteen comparisons, without a branch; down a trie it was five hundred
+/// instructions.
+#[derive(Clone, Debug)]
+struct Runs<A, P> {
+    /// Where each run begins, in order.
+    firsts: Vec<A>,
+    owners: Vec<Option<P>>,
+}
+
+impl<A, P> Default for Runs<A, P> {
+    fn default() -> Self {
+        Self { firsts: Vec::new(), owners: Vec::new() }
+    }
+}
+
+impl<A: Copy + Ord, P: Copy> Runs<A, P> {
+    fn of(mut networks: Vec<Network<A, P>>) -> Self {
+        // The outer network before those in it, and of two that are the same the one given first.
+        networks.sort_by_key(|network| (network.first, network.length));
+        networks.dedup_by_key(|network| (network.first, network.length));
+        let mut runs = Self::default();
+        let mut around: Vec<Network<A, P>> = Vec::new();
+        for network in networks {
+            runs.leave(&mut around, Some(network.first));
+            runs.begin(network.first, Some(network.peer));
+            around.push(network);
+        }
+        runs.leave(&mut around, None);
+        runs
+    }
+
+    /// Ends the networks that do not reach to `until`, the innermost first.
+    fn leave(&mut self, around: &mut Vec<Network<A, P>>, until: Option<A>) {
+        while let Some(ended) = around.last()
+            && until.is_none_or(|until| ended.after.is_some_and(|after| after <= until))
+        {
+            let after = ended.after;
+            around.pop();
+            if let Some(after) = after {
+                self.begin(after, around.last().map(|outer| outer.peer));
+            }
+        }
+    }
+
+    /// A run from `first` on, in place of one that began there.
+    fn begin(&mut self, first: A, owner: Option<P>) {
+        if self.firsts.last() == Some(&first) {
+            self.firsts.pop();
+            self.owners.pop();
+        }
+        self.firsts.push(first);
+        self.owners.push(owner);
+    }
+
+    #[inline]
+    fn owner(&self, address: A) -> Option<P> {
+        let runs = self.firsts.partition_point(|first| *first <= address);
+        self.owners.get(runs.checked_sub(1)?).copied().flatten()
+    }
 }
 
 /// The inner sources of one peer, as all bonds of a gateway see them.
@@ -190,7 +215,7 @@ mod tests {
     #[test]
     fn many_ipv6_networks_are_found_as_few_are() {
         let nested: Vec<Prefix> = (0..20).map(|step| prefix("fd00:1234::", 16 + step)).collect();
-        for count in [1, FEW, FEW + 1, nested.len()] {
+        for count in [1, 8, 9, nested.len()] {
             let own = nested.iter().take(count).enumerate();
             let routes = Routes::new(own.map(|(at, prefix)| (at, core::slice::from_ref(prefix))));
             let peer_of = |text: &str| routes.peer_of(text.parse().expect("an address"));

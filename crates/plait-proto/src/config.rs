@@ -12,7 +12,7 @@ use crate::session::{PresharedKey, PrivateKey, PublicKey};
 use crate::time::Duration;
 
 /// A prefix of inner addresses that belong to a peer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Prefix {
     /// The network address; bits beyond `length` are zero.
     pub address: IpAddr,

@@ -20,6 +20,7 @@ mod pins;
 mod reach;
 mod reconfigure;
 mod renewal;
+mod schedule;
 #[cfg(feature = "simulation")]
 mod shape;
 mod size;

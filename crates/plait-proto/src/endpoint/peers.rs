@@ -6,9 +6,9 @@
 
 use core::cell::RefCell;
 use core::ops::{Index, IndexMut};
-use std::collections::BTreeSet;
 
 use super::peer::Peer;
+use super::schedule::Schedule;
 use crate::bond::Bond;
 use crate::time::Instant;
 
@@ -61,7 +61,9 @@ impl Places {
 
     /// All were passed: the next round begins.
     fn rewind(&mut self) {
-        if !self.is_noted.is_empty() {
+        if !self.is_noted.is_empty() && self.passed == self.noted.len() {
+            self.noted.clear();
+        } else if !self.is_noted.is_empty() {
             self.noted.drain(..self.passed);
         }
         self.passed = 0;
@@ -73,23 +75,7 @@ impl Places {
 struct Timers {
     /// Changed since they were last asked.
     changed: Places,
-    of: Vec<Option<Instant>>,
-    by_time: BTreeSet<(Instant, u32)>,
-}
-
-impl Timers {
-    fn set(&mut self, at: usize, due: Option<Instant>) {
-        let known = core::mem::replace(&mut self.of[at], due);
-        if known == due {
-            return;
-        }
-        if let Some(known) = known {
-            self.by_time.remove(&(known, at as u32));
-        }
-        if let Some(due) = due {
-            self.by_time.insert((due, at as u32));
-        }
-    }
+    by_time: Schedule,
 }
 
 /// A gateway's peers.
@@ -104,8 +90,7 @@ pub(super) struct Peers {
 impl Peers {
     pub(super) fn new(all: Vec<Peer>) -> Self {
         let count = all.len();
-        let timers =
-            Timers { changed: Places::new(count), of: vec![None; count], ..Timers::default() };
+        let timers = Timers { changed: Places::new(count), by_time: Schedule::new(count) };
         let (to_transmit, to_deliver) = (Places::new(count), Places::new(count));
         Self { all, to_transmit, to_deliver, timers: RefCell::new(timers) }
     }
@@ -194,15 +179,15 @@ impl Peers {
         self.follow_changes(&due_of);
         let mut timers = self.timers.borrow_mut();
         loop {
-            let (due, at) = *timers.by_time.first()?;
+            let (due, at) = timers.by_time.first()?;
             if due > now {
                 return Some(due);
             }
-            let found = due_of(&self.all[at as usize]);
+            let found = due_of(&self.all[at]);
             if found == Some(due) {
                 return found;
             }
-            timers.set(at as usize, found);
+            timers.by_time.set(at, found);
         }
     }
 
@@ -210,7 +195,7 @@ impl Peers {
         let mut timers = self.timers.borrow_mut();
         while let Some(at) = timers.changed.current() {
             timers.changed.pass();
-            timers.set(at, due_of(&self.all[at]));
+            timers.by_time.set(at, due_of(&self.all[at]));
         }
         timers.changed.rewind();
     }
@@ -225,9 +210,7 @@ impl Peers {
             return (0..self.all.len()).collect();
         }
         self.follow_changes(due_of);
-        let timers = self.timers.borrow();
-        let due = timers.by_time.range(..=(now, u32::MAX)).map(|(_, at)| *at as usize);
-        let mut due: Vec<usize> = due.collect();
+        let mut due = self.timers.borrow().by_time.until(now);
         due.sort_unstable();
         due
     }
@@ -250,6 +233,8 @@ impl IndexMut<usize> for Peers {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -277,23 +262,6 @@ mod tests {
                 if count > FEW {
                     expected.clear();
                 }
-            }
-        }
-
-        /// Against a model: the least of all.
-        #[test]
-        fn the_first_timer_is_the_least(
-            changes in vec((0..6_usize, proptest::option::of(0..50_u64)), 0..60),
-        ) {
-            let mut timers = Timers { of: vec![None; 6], ..Timers::default() };
-            let mut model = [None; 6];
-            for (at, due) in changes {
-                let due = due.map(Instant::from_millis);
-                timers.set(at, due);
-                model[at] = due;
-                let first = timers.by_time.first().map(|(due, _)| *due);
-                prop_assert_eq!(first, model.iter().flatten().min().copied());
-                prop_assert!(timers.by_time.len() <= 6);
             }
         }
     }

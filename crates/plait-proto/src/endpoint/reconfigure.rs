@@ -1,7 +1,6 @@
 //! Another configuration for a running endpoint: what did not change goes on undisturbed.
 
 use core::net::SocketAddr;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::peer::Peer;
@@ -11,7 +10,6 @@ use crate::allowed_ips::Sources;
 use crate::bond::Bond;
 use crate::config::{BondConfig, PeerConfig};
 use crate::seq::BondIncarnation;
-use crate::session::PublicKey;
 use crate::time::Instant;
 
 impl Endpoint {
@@ -31,14 +29,12 @@ impl Endpoint {
     pub fn reconfigure(&mut self, now: Instant, peers: Vec<PeerConfig>, bond: BondConfig) {
         self.reconfigure_bonds(&bond);
         self.config.bond = bond;
-        let mut old: BTreeMap<PublicKey, Peer> = core::mem::take(&mut self.peers)
-            .into_all()
-            .into_iter()
-            .map(|peer| (peer.config.public_key, peer))
-            .collect();
-        let (mut all, mut changes) = (Vec::new(), Vec::new());
+        let old = core::mem::take(&mut self.peers).into_all().into_iter();
+        let mut old: Vec<Option<Peer>> = old.map(Some).collect();
+        let (mut all, mut changes) = (Vec::with_capacity(peers.len()), Vec::new());
         for config in peers {
-            let (peer, before) = match old.remove(&config.public_key) {
+            let known = self.places.get(&config.public_key).and_then(|at| old[*at].take());
+            let (peer, before) = match known {
                 Some(mut peer) => {
                     let before = core::mem::replace(&mut peer.config, config);
                     (peer, Some(before))
@@ -48,7 +44,9 @@ impl Endpoint {
             all.push(peer);
             changes.push(before);
         }
-        for peer in old.into_values() {
+        let mut gone: Vec<Peer> = old.into_iter().flatten().collect();
+        gone.sort_unstable_by_key(|peer| peer.config.public_key);
+        for peer in gone {
             self.dismiss(now, peer);
         }
         self.peers = Peers::new(all);

@@ -67,14 +67,12 @@ pub(super) fn open_tun(config: &Config, mtu: u16) -> anyhow::Result<Tun> {
     Ok(tun)
 }
 
-/// Each prefix once; a default route becomes its two halves.
+/// Each prefix once, in order; a default route becomes its two halves.
 pub(crate) fn halved(prefixes: &[Prefix]) -> Vec<Prefix> {
-    let mut routes: Vec<Prefix> = Vec::new();
-    for route in prefixes.iter().flat_map(|prefix| without_default(*prefix)) {
-        if !routes.contains(&route) {
-            routes.push(route);
-        }
-    }
+    let mut routes: Vec<Prefix> =
+        prefixes.iter().flat_map(|prefix| without_default(*prefix)).collect();
+    routes.sort_unstable();
+    routes.dedup();
     routes
 }
 

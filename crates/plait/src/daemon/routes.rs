@@ -19,7 +19,7 @@ pub(super) struct Routes {
     netlink: Netlink,
     /// The device.
     index: u32,
-    /// Those that were added.
+    /// Those that were added, in order.
     added: Vec<Prefix>,
 }
 
@@ -56,26 +56,30 @@ impl Routes {
     /// tried again at the next reload; the rest is still done.
     pub(super) fn follow(&mut self, prefixes: &[Prefix]) {
         let wanted = halved(prefixes);
-        for route in
-            wanted.iter().filter(|route| !self.added.contains(route)).copied().collect::<Vec<_>>()
-        {
-            if let Err(error) = self.add(route) {
+        for route in &wanted {
+            if self.added.binary_search(route).is_err()
+                && let Err(error) = self.add(*route)
+            {
                 log::error!("{:#} ({})", chain(&error), error.help());
             }
         }
-        let stale: Vec<Prefix> =
-            self.added.iter().filter(|route| !wanted.contains(route)).copied().collect();
-        for route in stale {
-            let removed = self.netlink.remove_route(self.index, route.address, route.length, None);
-            match removed {
-                Err(error) if error.errno() != Some(ESRCH) => {
-                    log::error!("{:#}: `plait up` again removes it", anyhow::Error::from(error));
-                }
-                // Somebody else may have removed it.
-                _ => {
-                    log::info!("no route to {}/{} any more", route.address, route.length);
-                    self.added.retain(|known| *known != route);
-                }
+        let added = std::mem::take(&mut self.added).into_iter();
+        let stays = |route: &Prefix| wanted.binary_search(route).is_ok() || !self.remove(*route);
+        self.added = added.filter(stays).collect();
+    }
+
+    /// Removes a route; says whether it is gone.
+    fn remove(&mut self, route: Prefix) -> bool {
+        let removed = self.netlink.remove_route(self.index, route.address, route.length, None);
+        match removed {
+            Err(error) if error.errno() != Some(ESRCH) => {
+                log::error!("{:#}: `plait up` again removes it", anyhow::Error::from(error));
+                false
+            }
+            // Somebody else may have removed it.
+            _ => {
+                log::info!("no route to {}/{} any more", route.address, route.length);
+                true
             }
         }
     }
@@ -84,7 +88,8 @@ impl Routes {
         match self.try_add(route)? {
             Added::Done => {
                 log::info!("route to {}/{} is set", route.address, route.length);
-                self.added.push(route);
+                let at = self.added.binary_search(&route).unwrap_or_else(|at| at);
+                self.added.insert(at, route);
             }
             Added::BelongsToDevice => {}
         }

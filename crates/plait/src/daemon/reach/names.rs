@@ -57,7 +57,7 @@ struct Known {
 #[derive(Debug)]
 pub(in crate::daemon) struct Names {
     known: BTreeMap<Name, Known>,
-    /// Each peer's endpoints as configured.
+    /// The endpoints, as configured, of each peer that has a name among them.
     endpoints: BTreeMap<PublicKey, Vec<Endpoint>>,
     questions: Sender<Vec<Name>>,
     /// The other end, until the thread takes it.
@@ -89,8 +89,10 @@ impl Names {
     pub(in crate::daemon) fn follow(&mut self, config: &Config) {
         let mut old = std::mem::take(&mut self.known);
         let of = |peer: &Peer| peer.endpoints.iter().map(|e| e.value.clone()).collect();
-        self.endpoints =
-            config.peers.iter().map(|peer| (peer.public_key.value, of(peer))).collect();
+        let is_named =
+            |peer: &&Peer| peer.endpoints.iter().any(|endpoint| endpoint.value.name().is_some());
+        let named = config.peers.iter().filter(is_named);
+        self.endpoints = named.map(|peer| (peer.public_key.value, of(peer))).collect();
         for endpoint in self.endpoints.values().flatten() {
             if let Endpoint::Name(name, port) = endpoint {
                 let name = (name.clone(), *port);

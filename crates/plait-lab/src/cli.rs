@@ -76,6 +76,9 @@ pub(crate) enum Command {
     HoldingTime(HoldingTimeArgs),
     /// Remove what a killed lab has left.
     Clean,
+    /// Carry packets between a gateway with many peers and some of them: for callgrind.
+    #[command(hide = true)]
+    ManyPeers(ManyPeersArgs),
     /// Run one of the lab's own tests.
     #[command(hide = true)]
     Selftest {
@@ -95,6 +98,28 @@ pub(crate) struct DemoArgs {
     /// Write a page with tables and plots here.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) html: Option<PathBuf>,
+}
+
+/// What a gateway with many peers carries.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Load {
+    /// Peers of the provider.
+    pub(crate) peers: usize,
+    /// Those of them that carry packets, in turn.
+    pub(crate) active: usize,
+    /// How many times as fast as usual each of them does.
+    pub(crate) rate: usize,
+    /// The provider receives the packets, instead of sending them.
+    #[arg(long)]
+    pub(crate) receives: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManyPeersArgs {
+    #[command(flatten)]
+    pub(crate) load: Load,
+    /// Packets to carry.
+    pub(crate) packets: usize,
 }
 
 #[derive(Debug, Args)]

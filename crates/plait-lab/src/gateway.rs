@@ -24,7 +24,7 @@ mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
 pub(crate) use check::{Finding, Level, answers, check};
-pub(crate) use config::path_over;
+pub(crate) use config::{idle_peer, path_over};
 pub(crate) use measured::MeasuredView;
 pub(crate) use plait_toml::gateway::{GatewayFile, Path as GatewayPath};
 pub(crate) use status::Status;
@@ -113,6 +113,12 @@ impl Gateway {
         process::run(&mut command, "", COMMAND_LIMIT).map(drop)
     }
 
+    /// Asks the gateway to go on with `file`.
+    pub(crate) fn reload_with(&self, file: &GatewayFile) -> Result<()> {
+        fs::write(&self.config, file.to_text())?;
+        self.reload()
+    }
+
     /// Memory of the gateway: `VmRSS` of proc_pid_status(5).
     pub(crate) fn memory_mib(&self) -> Result<f64> {
         process::memory_mib(&self.service.pid().to_string(), process::RESIDENT)
@@ -139,11 +145,9 @@ impl Gateway {
         self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
         command.args(["status", "--json"]).arg(&self.config);
-        let Finished { status, stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;
-        if !status.success() {
-            return Ok(None);
-        }
-        Status::parse(&stdout).map(Some)
+        // It answers with exit status 1, too, when no bond is up.
+        let Finished { stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;
+        if stdout.is_empty() { Ok(None) } else { Status::parse(&stdout).map(Some) }
     }
 
     /// Stops the gateway by SIGTERM; it must end by itself and with status 0.

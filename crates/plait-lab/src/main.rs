@@ -15,6 +15,7 @@ mod gateway;
 mod holding_time;
 mod list;
 mod machine;
+mod many_peers;
 mod measure;
 mod output;
 mod policy;
@@ -68,6 +69,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Bench(args) if args.steer => Some(bench::steering::run(args, &output)),
         Command::Search(args) => Some(search::run(args, &output)),
         Command::Swarm(args) => Some(swarm::run(args, &output)),
+        Command::ManyPeers(args) => Some(many_peers::run(args)),
         _ => None,
     };
     if let Some(verdict) = outside {
@@ -98,6 +100,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Clean
         | Command::HoldingTime(_)
         | Command::List(_)
+        | Command::ManyPeers(_)
         | Command::Report(_)
         | Command::Search(_)
         | Command::Swarm(_) => unreachable!("these work outside and have returned"),

@@ -1,10 +1,28 @@
 //! Configuration of the lab's gateways.
 
-use plait_toml::gateway::{GatewayFile, Path};
+use plait_proto::session::PublicKey;
+use plait_toml::gateway::{GatewayFile, Path, Peer};
+use plait_toml::value::Cidr;
 
 /// A path over the device of the same name.
 pub(crate) fn path_over(name: &str) -> Path {
     Path { name: Some(name.into()), interface: Some(name.into()), ..Path::default() }
+}
+
+/// A customer that never calls: number `at` of many, of which none is in the lab's networks.
+pub(crate) fn idle_peer(at: usize) -> Peer {
+    let [.., high, low] = (at as u32).to_be_bytes();
+    let mut key = [77; 32];
+    key[..2].copy_from_slice(&[low, high]);
+    let v6 = [0xfd16, 0, 0, 0, 0, 0, high.into(), low.into()];
+    Peer {
+        public_key: PublicKey::from_bytes(key).to_string(),
+        allowed_ips: vec![
+            Cidr { address: [10, 116, high, low].into(), length: 32 },
+            Cidr { address: v6.into(), length: 128 },
+        ],
+        ..Peer::default()
+    }
 }
 
 /// Removes IPv6 inside the bond.

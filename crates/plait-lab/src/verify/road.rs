@@ -1,9 +1,11 @@
-//! road.4 and road.5: what the map and the front page promise, each by its test.
+//! road.*: a provider's gateway; what the map and the front page promise, each by its test.
 
 use anyhow::Result;
 
 use super::trust::faults::{run, target};
 use super::{Effort, Figure};
+
+pub(super) mod provider;
 
 /// road.4: a packet is followed in few files, and so is an option.
 pub(super) fn check_ways(_effort: Effort) -> Result<Vec<Figure>> {

@@ -48,6 +48,7 @@ build:
 
 release: setup ## Build the gateway and the lab for speed, by a profile of what they do
 	$(call say,Build the gateway and the lab for speed)
+	@scripts/wireguard-go
 	@scripts/release
 
 fmt: ## Format the code

@@ -1,5 +1,6 @@
 //! `plait-lab bench`: how much the machine can carry, with and without plait, over unlimited links.
 
+pub(crate) mod beside;
 pub(crate) mod node;
 pub(crate) mod sim;
 pub(crate) mod steering;
@@ -16,7 +17,7 @@ use crate::figure::{Figure, Summary};
 use crate::gateway::{Bond, BondSetup};
 use crate::machine::Machine;
 use crate::measure::{self, IperfServer, Span, Target, mbit, median, median_tcp, percent};
-use crate::output::{Output, Progress, Table, Verdict};
+use crate::output::{self, Output, Progress, Table, Verdict};
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology, inner_v4};
 
 /// iperf3's value for unlimited speed.
@@ -69,6 +70,16 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
     let rows = measure_all(plan)?;
     output.records("measurement", &rows)?;
     output.lines(table(&rows).lines())?;
+    match beside::measure_all(plan) {
+        Ok(rows) => {
+            output.records("measurement", &rows)?;
+            output.line("")?;
+            output.lines(beside::table(&rows).lines())?;
+        }
+        Err(error) => {
+            output::note(format!("wireguard-go was not measured beside plait: {error:#}"))
+        }
+    }
     let node = node::measure_all(node::NodePlan::of(args.quick))?;
     output.records("measurement", &node.rows)?;
     output.line("")?;

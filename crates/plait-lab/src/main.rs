@@ -33,6 +33,7 @@ mod steering;
 mod swarm;
 mod topology;
 mod verify;
+mod wireguard_go;
 mod worker;
 
 use std::io::{self, ErrorKind};

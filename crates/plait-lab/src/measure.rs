@@ -27,7 +27,7 @@ pub(crate) use deliveries::Deliveries;
 pub(crate) use fetch::{FETCH_CONGESTION, Fetched, FileServer, SenderView};
 pub(crate) use flood::{Flood, FloodFigures};
 pub(crate) use hostile::{HostileSender, Hostility, unread_datagrams};
-pub(crate) use iperf::{IperfServer, tcp, tcp_over_time, udp};
+pub(crate) use iperf::{IperfServer, tcp, tcp_at, tcp_over_time, udp};
 pub(crate) use ping::{Pings, ping};
 pub(crate) use pings::Pinging;
 pub(crate) use round_trips::{Echo, RoundTrips};

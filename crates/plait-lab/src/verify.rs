@@ -88,6 +88,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("link.6", scenes::rows::check_sums),
     ("promise.1", |effort| Set::figures("ladder", effort.is_quick(), On::Sim)),
     ("promise.6", promise::measure::check),
+    ("road.2", cost::check_beside),
     ("road.3", road::provider::check),
     ("road.4", road::check_ways),
     ("road.5", road::check_quick_start),

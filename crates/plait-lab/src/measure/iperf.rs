@@ -69,6 +69,16 @@ pub(crate) fn tcp(target: Target<'_>, span: Span, congestion: &str) -> Result<Tc
     parse_tcp(&run(target, span, &["-C", congestion])?)
 }
 
+/// As [`tcp`], with no more than `rate_bps` bits per second.
+pub(crate) fn tcp_at(
+    target: Target<'_>,
+    span: Span,
+    congestion: &str,
+    rate_bps: u64,
+) -> Result<TcpFigures> {
+    parse_tcp(&run(target, span, &["-C", congestion, "-b", &rate_bps.to_string()])?)
+}
+
 /// As [`tcp`], and the receiver's throughput in bits per second in each interval, from the start
 /// on: the part that the figures omit comes first.
 pub(crate) fn tcp_over_time(

@@ -1,9 +1,9 @@
-//! bond.4, sim.5 and dida.6: the tables of `plait-lab bench`.
+//! bond.4, sim.5, dida.6 and road.2: the tables of `plait-lab bench`.
 
 use anyhow::Result;
 
 use super::{Effort, Figure};
-use crate::bench::{self, BenchPlan, BenchRow, node, sim};
+use crate::bench::{self, BenchPlan, BenchRow, beside, node, sim};
 
 pub(super) fn check_bond(effort: Effort) -> Result<Vec<Figure>> {
     let rows = bench::measure_all(BenchPlan::of(effort.is_quick()))?;
@@ -18,4 +18,9 @@ pub(super) fn check_simulator(effort: Effort) -> Result<Vec<Figure>> {
 /// Checks the cost of steering.
 pub(super) fn check_steering(effort: Effort) -> Result<Vec<Figure>> {
     Ok(node::measure_all(node::NodePlan::of(effort.is_quick()))?.figures())
+}
+
+/// Checks plait beside wireguard-go.
+pub(super) fn check_beside(effort: Effort) -> Result<Vec<Figure>> {
+    Ok(beside::figures(&beside::measure_all(BenchPlan::of(effort.is_quick()))?))
 }

@@ -171,7 +171,7 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
-    use core::net::Ipv4Addr;
+    use core::net::{Ipv4Addr, Ipv6Addr};
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -245,6 +245,40 @@ mod tests {
                 let holding = prefixes.iter().enumerate().filter(|(_, p)| p.contains(address));
                 let longest = holding.rev().max_by_key(|(_, p)| p.length).map(|(at, _)| at);
                 prop_assert_eq!(routes.peer_of(address), longest);
+            }
+        }
+
+        /// The same with few addresses, so that networks lie in each other and end together, at
+        /// both ends of either family, and at the addresses on both sides of each of their ends.
+        #[test]
+        fn agrees_with_a_search_at_the_ends_of_networks(
+            prefixes in vec((0..8_u32, 0_u8..=32, any::<bool>()), 1..20),
+        ) {
+            let network = |(three, length, is_v6): (u32, u8, bool)| {
+                // Three bits, repeated: the first and the last address of all are among them.
+                let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+                let bits = (0..11).fold(0, |bits, _| bits << 3 | three) & mask;
+                let address = if is_v6 {
+                    Ipv6Addr::from_bits(u128::from(bits) << 96).into()
+                } else {
+                    Ipv4Addr::from_bits(bits).into()
+                };
+                (Prefix { address, length }, bits, bits | !mask)
+            };
+            let all: Vec<(Prefix, u32, u32)> = prefixes.into_iter().map(network).collect();
+            let routes = Routes::new(all.iter().enumerate().map(|(at, (prefix, ..))| {
+                (at, core::slice::from_ref(prefix))
+            }));
+            let ends = all.iter().flat_map(|(_, first, last)| {
+                [*first, *last, first.wrapping_sub(1), last.wrapping_add(1)]
+            });
+            for bits in ends {
+                let v6 = u128::from(bits) << 96 | (u128::MAX >> 32);
+                for address in [Ipv4Addr::from_bits(bits).into(), Ipv6Addr::from_bits(v6).into()] {
+                    let holding = all.iter().enumerate().filter(|(_, (p, ..))| p.contains(address));
+                    let longest = holding.rev().max_by_key(|(_, (p, ..))| p.length);
+                    prop_assert_eq!(routes.peer_of(address), longest.map(|(at, _)| at));
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ const NOWHERE: u32 = u32::MAX;
 /// A binary heap that knows where each peer stands in it.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Each is no later than the two at twice its place and one, and two.
+    /// The entry at `i` is no later than those at `2 * i + 1` and `2 * i + 2`.
     heap: Vec<(Instant, u32)>,
     /// Where each peer stands in the heap.
     places: Vec<u32>,

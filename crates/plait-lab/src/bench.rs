@@ -1,4 +1,5 @@
-//! `plait-lab bench`: how much the machine can carry, with and without plait, over unlimited links.
+//! `plait-lab bench`: how much the machine can carry, with and without plait, over unlimited links,
+//! and beside wireguard-go.
 
 pub(crate) mod beside;
 pub(crate) mod node;
@@ -19,6 +20,7 @@ use crate::machine::Machine;
 use crate::measure::{self, IperfServer, Span, Target, mbit, median, median_tcp, percent};
 use crate::output::{self, Output, Progress, Table, Verdict};
 use crate::topology::{PROVIDER_V4, VETH_LINKS, VethTopology, inner_v4};
+use crate::wireguard_go;
 
 /// iperf3's value for unlimited speed.
 const UNLIMITED: u64 = 0;
@@ -70,15 +72,13 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Verdict> {
     let rows = measure_all(plan)?;
     output.records("measurement", &rows)?;
     output.lines(table(&rows).lines())?;
-    match beside::measure_all(plan) {
-        Ok(rows) => {
-            output.records("measurement", &rows)?;
-            output.line("")?;
-            output.lines(beside::table(&rows).lines())?;
-        }
-        Err(error) => {
-            output::note(format!("wireguard-go was not measured beside plait: {error:#}"))
-        }
+    if let Err(missing) = wireguard_go::program() {
+        output::note(format!("wireguard-go is not measured beside plait: {missing:#}"));
+    } else {
+        let rows = beside::measure_all(plan)?;
+        output.records("measurement", &rows)?;
+        output.line("")?;
+        output.lines(beside::table(&rows).lines())?;
     }
     let node = node::measure_all(node::NodePlan::of(args.quick))?;
     output.records("measurement", &node.rows)?;

@@ -27,7 +27,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Check plait's promises, each with its figure and its band.
     Verify(VerifyArgs),
-    /// Measure the cost of plait on links without a limit: what the machine can carry.
+    /// Measure the cost of plait on links without a limit: what the machine can carry, and beside
+    /// wireguard-go.
     Bench(BenchArgs),
     /// Print the scenarios that can be run.
     List(ListArgs),

@@ -179,7 +179,7 @@ impl ManyPeers {
     pub(crate) fn new(load: Load) -> Result<Self> {
         ensure!(
             0 < load.rate && 0 < load.active && load.active <= load.peers && load.peers < 1 << 16,
-            "{load:?}"
+            "of fewer than 65536 peers at least one is active, and no more than there are: {load:?}"
         );
         let provider_key = PrivateKey::from_bytes([1; 32]);
         let places: Vec<usize> = (0..load.active).map(|at| at * load.peers / load.active).collect();

@@ -76,6 +76,8 @@ struct PathMemory {
 #[derive(Debug)]
 pub struct EarliestDelivery {
     paths: ByPath<PathMemory>,
+    /// Of a path that was never seen.
+    unknown: PathMemory,
     stalls: Stalls,
     members: Members,
     overflow: Overflow,
@@ -87,6 +89,7 @@ impl EarliestDelivery {
     pub fn new(config: EarliestDeliveryConfig) -> Self {
         Self {
             paths: ByPath::default(),
+            unknown: PathMemory::default(),
             stalls: Stalls::default(),
             members: Members::new(config.delay_cost),
             overflow: Overflow::default(),
@@ -94,8 +97,8 @@ impl EarliestDelivery {
         }
     }
 
-    fn state(&self, path: &PathView) -> PathMemory {
-        self.paths.get(path.id).copied().unwrap_or_default()
+    fn state(&self, path: &PathView) -> &PathMemory {
+        self.paths.get(path.id).unwrap_or(&self.unknown)
     }
 
     /// Follows windows, health and trials, and chooses the bulk set again when it is time.

@@ -1,5 +1,7 @@
 //! A configured peer: its handshakes and the bond with it.
 
+use core::cell::Cell;
+
 use super::cookies::{AskedRoutes, CookieJar};
 use super::limits::{Bucket, Reached};
 use super::waiting::WaitingRoom;
@@ -61,7 +63,9 @@ pub(super) struct SentResponse {
 
 /// Attempts to make a session.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Attempts {
+    pub(super) next_at: Option<Instant>,
     /// The handshake under way.
     pub(super) state: Option<InitiatorState>,
     /// Where its initiation went.
@@ -73,7 +77,6 @@ pub(super) struct Attempts {
     pub(super) wants_another: bool,
     /// When the first of them began.
     pub(super) since: Option<Instant>,
-    pub(super) next_at: Option<Instant>,
 }
 
 impl Attempts {
@@ -93,19 +96,23 @@ impl Attempts {
     }
 }
 
+/// What each packet looks at comes first, in one cache line: with many peers that counts.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Peer {
-    pub(super) config: PeerConfig,
+    /// Where it is noted.
+    pub(super) marks: Cell<u8>,
     /// In a box, as the next: most of a provider's peers have none.
     pub(super) bond: Option<Box<NamedBond>>,
     /// A bond that the peer asked for and has not used yet.
     pub(super) next_bond: Option<Box<NamedBond>>,
+    pub(super) session: Option<SessionAge>,
+    pub(super) attempts: Attempts,
+    pub(super) config: PeerConfig,
     /// The names of the bond that this side gave up last.
     pub(super) gone: Option<Ends>,
     /// This side's end of the next bond that begins.
     pub(super) own_end: BondIncarnation,
-    pub(super) session: Option<SessionAge>,
-    pub(super) attempts: Attempts,
     pub(super) answer: Option<SentResponse>,
     pub(super) reached: Reached,
     pub(super) newest_timestamp: Timestamp,
@@ -135,6 +142,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(config: PeerConfig, own_end: BondIncarnation) -> Self {
         Self {
+            marks: Cell::default(),
             config,
             bond: None,
             next_bond: None,

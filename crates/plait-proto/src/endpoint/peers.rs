@@ -4,7 +4,7 @@
 //! Whoever changes a peer gets it from here, which notes its place; so neither a packet nor a timer
 //! costs more with ten thousand peers than with one.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::ops::{Index, IndexMut};
 
 use super::peer::Peer;
@@ -15,28 +15,34 @@ use crate::time::Instant;
 /// So many peers are all looked at, each time: that costs less than to note which were changed.
 const FEW: usize = 8;
 
-/// Places that were noted, each once; of few peers all of them, always.
+/// Marks of a peer: where it is noted.
+const TO_TRANSMIT: u8 = 1;
+const TO_DELIVER: u8 = 2;
+const CHANGED: u8 = 4;
+const NOTED: u8 = TO_TRANSMIT | TO_DELIVER | CHANGED;
+
+/// Places that were noted, each once; of few peers all of them, always. Each peer has marks that
+/// say where it is noted, beside what else is looked at of it.
 #[derive(Debug, Default)]
 struct Places {
     noted: Vec<u32>,
-    /// Empty for few peers.
-    is_noted: Vec<bool>,
+    /// The bit in a peer's marks; none for few peers.
+    mark: u8,
     is_sorted: bool,
     /// How many of them were gone through.
     passed: usize,
 }
 
 impl Places {
-    fn new(count: usize) -> Self {
-        let is_noted = if count > FEW { vec![true; count] } else { Vec::new() };
-        Self { noted: (0..count as u32).collect(), is_noted, is_sorted: true, passed: 0 }
+    /// All are noted: their marks have the bit.
+    fn new(count: usize, mark: u8) -> Self {
+        let mark = if count > FEW { mark } else { 0 };
+        Self { noted: (0..count as u32).collect(), mark, is_sorted: true, passed: 0 }
     }
 
-    fn note(&mut self, at: usize) {
-        if let Some(is_noted) = self.is_noted.get_mut(at)
-            && !*is_noted
-        {
-            *is_noted = true;
+    fn note(&mut self, at: usize, marks: &Cell<u8>) {
+        if marks.get() & self.mark != self.mark {
+            marks.set(marks.get() | self.mark);
             self.noted.push(at as u32);
             self.is_sorted = false;
         }
@@ -52,18 +58,16 @@ impl Places {
     }
 
     /// There is nothing more at that place.
-    fn pass(&mut self) {
-        if let Some(is_noted) = self.is_noted.get_mut(self.noted[self.passed] as usize) {
-            *is_noted = false;
-        }
+    fn pass(&mut self, marks: &Cell<u8>) {
+        marks.set(marks.get() & !self.mark);
         self.passed += 1;
     }
 
     /// All were passed: the next round begins.
     fn rewind(&mut self) {
-        if !self.is_noted.is_empty() && self.passed == self.noted.len() {
+        if self.mark != 0 && self.passed == self.noted.len() {
             self.noted.clear();
-        } else if !self.is_noted.is_empty() {
+        } else if self.mark != 0 {
             self.noted.drain(..self.passed);
         }
         self.passed = 0;
@@ -90,17 +94,27 @@ pub(super) struct Peers {
 impl Peers {
     pub(super) fn new(all: Vec<Peer>) -> Self {
         let count = all.len();
-        let timers = Timers { changed: Places::new(count), by_time: Schedule::new(count) };
-        let (to_transmit, to_deliver) = (Places::new(count), Places::new(count));
+        let changed = Places::new(count, CHANGED);
+        let timers = Timers { changed, by_time: Schedule::new(count) };
+        let (to_transmit, to_deliver) =
+            (Places::new(count, TO_TRANSMIT), Places::new(count, TO_DELIVER));
+        all.iter().for_each(|peer| peer.marks.set(NOTED));
         Self { all, to_transmit, to_deliver, timers: RefCell::new(timers) }
     }
 
     #[inline]
     fn note(&mut self, at: usize) {
         if self.all.len() > FEW {
-            self.to_transmit.note(at);
-            self.to_deliver.note(at);
-            self.timers.get_mut().changed.note(at);
+            self.note_of_many(at);
+        }
+    }
+
+    fn note_of_many(&mut self, at: usize) {
+        let marks = &self.all[at].marks;
+        if marks.get() != NOTED {
+            self.to_transmit.note(at, marks);
+            self.to_deliver.note(at, marks);
+            self.timers.get_mut().changed.note(at, marks);
         }
     }
 
@@ -128,7 +142,7 @@ impl Peers {
             if self.all[at].used_bond().is_some_and(Bond::has_transmit) {
                 return true;
             }
-            self.to_transmit.pass();
+            self.to_transmit.pass(&self.all[at].marks);
         }
         false
     }
@@ -154,7 +168,7 @@ impl Peers {
                 let none = bond.poll_deliver();
                 debug_assert!(none.is_none(), "the bond said it has nothing to deliver");
             }
-            self.to_deliver.pass();
+            self.to_deliver.pass(&self.all[at].marks);
         }
         self.to_deliver.rewind();
         false
@@ -194,7 +208,7 @@ impl Peers {
     fn follow_changes(&self, due_of: impl Fn(&Peer) -> Option<Instant>) {
         let mut timers = self.timers.borrow_mut();
         while let Some(at) = timers.changed.current() {
-            timers.changed.pass();
+            timers.changed.pass(&self.all[at].marks);
             timers.by_time.set(at, due_of(&self.all[at]));
         }
         timers.changed.rewind();
@@ -247,14 +261,15 @@ mod tests {
             rounds in vec(vec(0..FEW + 3, 0..12), 0..12),
             count in proptest::sample::select(vec![FEW, FEW + 3]),
         ) {
-            let mut places = Places::new(count);
+            let mut places = Places::new(count, CHANGED);
+            let marks = vec![Cell::new(NOTED); count];
             let mut expected: BTreeSet<usize> = (0..count).collect();
             for round in rounds {
                 expected.extend(round.iter().filter(|at| **at < count));
-                round.iter().filter(|at| **at < count).for_each(|at| places.note(*at));
+                round.iter().filter(|at| **at < count).for_each(|at| places.note(*at, &marks[*at]));
                 let mut seen = Vec::new();
                 while let Some(at) = places.current() {
-                    places.pass();
+                    places.pass(&marks[at]);
                     seen.push(at);
                 }
                 places.rewind();

@@ -106,21 +106,24 @@ pub struct FqCodelCounters {
 /// Each packet from the host is shown to [`Self::classify`] first. Then it goes straight to a path,
 /// or is pushed; it goes straight only while the queue is empty, or a flow's packets overtake each
 /// other.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct FqCodel {
-    config: FqCodelConfig,
-    parameters: Parameters,
-    flows: Flows,
-    store: Store,
     packets: usize,
     bytes: u64,
     /// The longest packet that came: what RFC 8289 §5.6 calls the MTU.
     longest_bytes: u64,
+    census: Census,
+    flows: Flows,
+    config: FqCodelConfig,
+    parameters: Parameters,
+    store: Store,
     /// Of the packet that left last.
     sojourn: Duration,
     /// Of the flow of the packet that left last: what still waits.
     flow_bytes: u64,
-    census: Census,
     counters: FqCodelCounters,
     /// Of `counters`, what [`Self::drain_drops`] has told.
     told: FqCodelCounters,

@@ -55,31 +55,34 @@ use crate::wire::sealed::{DATA_OVERHEAD_BYTES, DataPrefix};
 struct Retry(Option<Instant>);
 
 /// The sending half of a bond.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Ingress {
-    paths: Paths,
-    pins: Pins,
-    queue: Queue,
-    picker: Picker,
-    numbering: Numbering,
     session: SendSession,
     /// Nothing is sealed under a session that is older (spec K-6).
     reject_after: Duration,
+    pins: Pins,
+    paths: Paths,
+    picker: Picker,
+    numbering: Numbering,
     /// Datagrams on their way to the sockets.
     out: TransmitQueue,
-    /// The frames of a control datagram, until they are sealed.
-    control_body: Vec<u8>,
-    redundancy: Redundancy,
     /// When overdue packets are looked for again.
     overdue_at: Option<Instant>,
-    /// The largest inner packet that either host takes.
-    inner_mtu: u16,
-    /// Packets that were dropped after they had been taken.
-    pub drops: DropCounters,
     /// Inner packets and bytes taken from the host and sent.
     pub sent_packets: u64,
     /// Inner bytes taken from the host and sent.
     pub sent_bytes: u64,
+    redundancy: Redundancy,
+    queue: Queue,
+    /// The frames of a control datagram, until they are sealed.
+    control_body: Vec<u8>,
+    /// The largest inner packet that either host takes.
+    inner_mtu: u16,
+    /// Packets that were dropped after they had been taken.
+    pub drops: DropCounters,
 }
 
 /// The way out.

@@ -79,34 +79,48 @@ pub(crate) struct Reported {
 }
 
 /// The sending side of a path.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SendPath {
     /// Id within the bond.
     pub id: PathId,
-    /// Where it leads.
-    pub route: Route,
-    /// What is known of the link: configured here, or told by the peer that owns it.
-    pub info: PathInfo,
     /// Whether it may carry data.
     pub state: PathState,
+    session: SessionIndex,
+    next_number: PacketNumber,
+    /// Which packet number is left out next; zero before that is known.
+    leave_out_at: PacketNumber,
+    /// Since when so many are unanswered that they were not all lost by chance.
+    pub beyond_chance_since: Option<Instant>,
+    /// Since when something is out that the peer answers, without evidence since that it arrived.
+    pub awaiting_since: Option<Instant>,
+    /// When data was last sent.
+    pub last_data_at: Option<Instant>,
+    /// Data packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent at the IP layer.
+    pub sent_bytes: u64,
+    key: PathKey,
+    /// Where it leads.
+    pub route: Route,
+    /// Its congestion controller and pacer; `None` in an open loop.
+    pub congestion: Option<PathCongestion>,
+    /// What is on its way.
+    pub sent: SentDatagrams,
+    /// How large a datagram it carries.
+    pub mtu: PathMtu,
+    /// What is known of the link: configured here, or told by the peer that owns it.
+    pub info: PathInfo,
     /// What keeps it honest: its checks and probes.
     pub(crate) control: PathControl,
     /// Where its peer may have gone.
     pub(crate) route_check: RouteCheck,
     /// Round-trip time.
     pub rtt: RttEstimator,
-    /// What is on its way.
-    pub sent: SentDatagrams,
-    /// Its congestion controller and pacer; `None` in an open loop.
-    pub congestion: Option<PathCongestion>,
     /// Share of what it carries that was lost lately, in thousandths.
     pub loss_permille: u16,
-    /// How large a datagram it carries.
-    pub mtu: PathMtu,
-    /// Data packets sent.
-    pub sent_packets: u64,
-    /// Bytes sent at the IP layer.
-    pub sent_bytes: u64,
     /// Data packets the peer reported lost.
     pub reported_lost_packets: u64,
     /// The report that says so.
@@ -115,21 +129,10 @@ pub struct SendPath {
     pub control_packets: u64,
     /// Data packets sent again over another path because this one did not answer.
     pub rescued_packets: u64,
-    /// When data was last sent.
-    pub last_data_at: Option<Instant>,
-    /// Since when something is out that the peer answers, without evidence since that it arrived.
-    pub awaiting_since: Option<Instant>,
     /// When something authentic last arrived on it.
     pub heard_at: Instant,
     /// Datagrams that ask for an answer, sent since the last one came.
     unanswered: u32,
-    /// Since when so many are unanswered that they were not all lost by chance.
-    pub beyond_chance_since: Option<Instant>,
-    key: PathKey,
-    session: SessionIndex,
-    next_number: PacketNumber,
-    /// Which packet number is left out next; zero before that is known.
-    leave_out_at: PacketNumber,
     /// Number among all the path's datagrams of this epoch's packet number zero.
     epoch_base: u64,
     past: Option<PastEpoch>,

@@ -32,10 +32,8 @@ impl Bond {
             "whatever brings a path's timer forward brings the bond's forward"
         );
         let control = self.control_due(now);
-        let egress = earlier(self.egress.poll_timeout(), self.egress.poll_feedback_timeout());
         let ingress = self.ingress.poll_timeout();
-        let sessions = self.egress.sessions_expire_at();
-        earlier(earlier(egress, control), earlier(earlier(ingress, self.notices_due()), sessions))
+        earlier(earlier(self.egress.due(), control), earlier(ingress, self.notices_due()))
     }
 
     /// When a path may have something due.

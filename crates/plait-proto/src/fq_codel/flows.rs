@@ -36,20 +36,23 @@ pub(super) struct Flow {
 }
 
 /// All flows.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Flows {
+    /// The flow of the packet before and its bucket: flows send trains, and a hash costs more than
+    /// a comparison.
+    latest: Option<(Inner, FlowId)>,
+    flows: Vec<Flow>,
     /// Keeps strangers from choosing flows that share a bucket.
     seed: u64,
     /// The flows of each bucket, or [`UNUSED`]. Empty until the first packet: a bond that carries
     /// nothing stays small.
     buckets: Vec<FlowId>,
-    flows: Vec<Flow>,
     /// Flows that have sent less than their credit since they came: they have their turn first.
     new: VecDeque<FlowId>,
     old: VecDeque<FlowId>,
-    /// The flow of the packet before and its bucket: flows send trains, and a hash costs more than
-    /// a comparison.
-    latest: Option<(Inner, FlowId)>,
 }
 
 impl Flows {

@@ -21,20 +21,23 @@ use crate::time::{Duration, Instant};
 const UNACKNOWLEDGED_MIN: Duration = Duration::from_millis(250);
 
 /// The paths of a bond, by id.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Paths {
-    map: PathMap<SendPath>,
+    view_is_stale: bool,
+    /// No path's control has anything due before this. It may be too early: every packet of data
+    /// puts timers off, and few of them ever come. `None` when it is to be found anew.
+    control_due: Cell<Option<Instant>>,
+    /// Every path of the view carries inner packets of this many bytes.
+    view_inner_max: usize,
     /// Every path's controller; `None` in an open loop.
     controller: Option<ControllerConfig>,
     /// Cheapest path first. It follows what sending a packet changes; after any other change it is
     /// stale, and made anew before the next decision.
     view: Vec<PathView>,
-    view_is_stale: bool,
-    /// Every path of the view carries inner packets of this many bytes.
-    view_inner_max: usize,
-    /// No path's control has anything due before this. It may be too early: every packet of data
-    /// puts timers off, and few of them ever come. `None` when it is to be found anew.
-    control_due: Cell<Option<Instant>>,
+    map: PathMap<SendPath>,
 }
 
 impl Paths {

@@ -86,8 +86,13 @@ pub struct Circumstances {
 }
 
 /// Path MTU of one path in one direction.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct PathMtu {
+    /// Since when data flows of which no confirmation has taken note.
+    data_since: Option<Instant>,
     /// The largest useful size.
     max: u32,
     /// The size in use: it passed, or it is the base under test.
@@ -105,8 +110,6 @@ pub struct PathMtu {
     next_id: u32,
     confirm_at: Instant,
     raise_at: Instant,
-    /// Since when data flows of which no confirmation has taken note.
-    data_since: Option<Instant>,
     suspicion_from: Instant,
 }
 

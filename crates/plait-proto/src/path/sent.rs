@@ -119,24 +119,27 @@ impl Newest {
 }
 
 /// The datagrams of a path that are on their way.
+///
+/// What each packet looks at comes first, for there are many of these: it takes few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SentDatagrams {
     /// Number of the front of `outstanding`.
     base: u64,
     outstanding: VecDeque<Sent>,
-    /// Numbers on their way.
-    in_flight: WindowSet,
-    /// Numbers on their way or lost: acknowledgements of others say nothing.
-    unacknowledged: WindowSet,
     in_flight_bytes: u64,
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
-    /// Highest number that was ever acknowledged, and one more.
-    acked_below: u64,
     /// Datagrams below this number left, or were on their way, while there was too little to send.
     app_limited_below: u64,
+    /// Numbers on their way.
+    in_flight: WindowSet,
+    /// Numbers on their way or lost: acknowledgements of others say nothing.
+    unacknowledged: WindowSet,
     keeper: Keeper,
+    /// Highest number that was ever acknowledged, and one more.
+    acked_below: u64,
     /// Packets found lost, when they are to be sent again; `None` when they are not.
     lost: Option<Vec<KeptPacket>>,
     /// How long before the newest arrival a datagram must have been sent to count as lost: those

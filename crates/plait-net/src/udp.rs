@@ -1,6 +1,6 @@
 //! UDP sockets with segmentation and receive offload.
 //!
-//! One send carries up to 64 datagrams of equal size, one receive up to 32 buffers of such runs.
+//! One send carries up to 64 datagrams of equal size, one receive up to 16 buffers of such runs.
 //! Callers see plain IPv4 and IPv6 addresses, never IPv4 ones mapped into IPv6.
 
 mod bind;
@@ -13,7 +13,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+use quinn_udp::{RecvMeta, UdpSocketState};
 
 pub use self::bind::{BindError, BindTo};
 use self::send::Sender;
@@ -21,6 +21,9 @@ use crate::sys;
 
 /// Bytes of one receive buffer: the most that receive offload joins.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// Buffers of one receive: 1 MB when all are full. With more, a TCP flow's whole window is in one
+/// gateway at a time, and the other waits.
+pub const BUFFERS_PER_RECEIVE: usize = 16;
 
 /// Datagrams to one destination.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +101,7 @@ pub struct UdpSocket {
     is_v6: bool,
     sender: Sender,
     buffers: Box<[u8]>,
-    received: [RecvMeta; BATCH_SIZE],
+    received: [RecvMeta; BUFFERS_PER_RECEIVE],
     counters: UdpCounters,
 }
 
@@ -119,8 +122,8 @@ impl UdpSocket {
             state,
             is_v6: local.is_ipv6(),
             sender,
-            buffers: vec![0; BATCH_SIZE * BUFFER_BYTES].into_boxed_slice(),
-            received: [RecvMeta::default(); BATCH_SIZE],
+            buffers: vec![0; BUFFERS_PER_RECEIVE * BUFFER_BYTES].into_boxed_slice(),
+            received: [RecvMeta::default(); BUFFERS_PER_RECEIVE],
             counters: UdpCounters::default(),
         })
     }
@@ -174,7 +177,7 @@ impl UdpPort for UdpSocket {
 
     fn recv(&mut self, sink: &mut dyn FnMut(ReceivedMeta, &mut [u8])) -> io::Result<usize> {
         let mut chunks = self.buffers.chunks_exact_mut(BUFFER_BYTES);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] = std::array::from_fn(|_| {
+        let mut slices: [IoSliceMut<'_>; BUFFERS_PER_RECEIVE] = std::array::from_fn(|_| {
             IoSliceMut::new(chunks.next().expect("invariant: one chunk per slot of a batch"))
         });
         let count = match self.state.recv((&self.socket).into(), &mut slices, &mut self.received) {

@@ -8,7 +8,7 @@ use std::io;
 
 use plait_net::batch::PacketBatch;
 use plait_net::tun::TunPort;
-use plait_net::udp::{Transmit, UdpPort};
+use plait_net::udp::{BUFFERS_PER_RECEIVE, Transmit, UdpPort};
 use plait_proto::config::SocketId;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::path::Route;
@@ -25,8 +25,9 @@ use super::traffic::Traffic;
 
 /// Packets from the host handled before their datagrams are sent: at least a super-packet.
 const PACKETS_PER_SEND: usize = 64;
-/// Reads from one port before the others get their turn.
-const READS_PER_TURN: usize = 32;
+/// Reads from the host before the sockets get their turn: half a megabyte of a TCP flow, which would
+/// otherwise wait for its own acknowledgements.
+const READS_PER_TURN: usize = 8;
 /// The error of reading a TUN device that is down.
 const EIO: i32 = 5;
 
@@ -89,7 +90,8 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
 
     /// Reads from a socket; says whether there may be more.
     pub(super) fn read_socket(&mut self, id: SocketId, now: impl Fn() -> Instant) -> bool {
-        for _ in 0..READS_PER_TURN {
+        let mut buffers = 0;
+        while buffers < BUFFERS_PER_RECEIVE {
             // The clock is read after the receive, in which this thread may wait to run while
             // datagrams arrive: a round trip must not look shorter than it was.
             let mut read_at = None;
@@ -105,9 +107,15 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             });
             match read {
                 Ok(0) => return false,
-                Ok(_) => self.flush(read_at.unwrap_or_else(&now)),
+                Ok(count) => {
+                    buffers += count;
+                    self.flush(read_at.unwrap_or_else(&now));
+                }
                 // The paths' own probes notice serious failures.
-                Err(error) => log::debug!("receiving on socket {}: {error}", id.0),
+                Err(error) => {
+                    buffers += 1;
+                    log::debug!("receiving on socket {}: {error}", id.0);
+                }
             }
         }
         true

@@ -92,6 +92,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("road.3", road::provider::check),
     ("road.4", road::check_ways),
     ("road.5", road::check_quick_start),
+    ("road.6", fresh_clone::check_times),
     ("scenes.1", scenes::checks::check),
     ("scenes.2", scenes::rows::check),
     ("scenes.3", scenes::size::check),

@@ -16,8 +16,8 @@ fn run_all(name: &str, settings: &[&str], seed: u64) -> Vec<CellResult> {
     results
 }
 
-/// ALGORITHMS' own packet simulation of the nine losses: weights rounded to integers, lowered by one per
-/// T_dwd.
+/// ALGORITHMS' own packet simulation of the nine losses: weights rounded to integers, lowered by
+/// one per T_dwd.
 const OTHER_SIMULATION: [f64; 9] = [3.52, 3.72, 3.46, 1.38, 0.49, 0.38, 1.11, 0.23, 0.11];
 
 #[test]

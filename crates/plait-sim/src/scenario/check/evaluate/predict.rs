@@ -1,5 +1,5 @@
-//! What readings that fit some of the paper's values say about the others, and how far a setting may
-//! be from the best fit.
+//! What readings that fit some of the paper's values say about the others, and how far a setting
+//! may be from the best fit.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ fn rms(errors: &[f64], places: impl Iterator<Item = usize>) -> f64 {
     (squares.iter().sum::<f64>() / squares.len() as f64).sqrt()
 }
 
-/// Chooses the reading without `left_out` of the paper's values, for each choice of these, and gives
-/// the rms ln-error of all that were left out. `None` unless every reading has all values, and more
-/// of them than are left out.
+/// Chooses the reading without `left_out` of the paper's values, for each choice of these, and
+/// gives the rms ln-error of all that were left out. `None` unless every reading has all values,
+/// and more of them than are left out.
 pub(super) fn hold_out(
     points: &[Point<'_>],
     metric: &str,
@@ -45,7 +45,7 @@ pub(super) fn hold_out(
     let (mut squares, mut worst, mut splits) = (0.0, 0.0_f64, 0_u32);
     for is_out in choices(printed.len(), left_out) {
         let places =
-            |out: bool| (0..printed.len()).filter(move |place| (is_out >> place & 1 == 1) == out);
+            |out: bool| (0..printed.len()).filter(move |place| ((is_out >> place) & 1 == 1) == out);
         let of_fit = |reading: &&Reading| rms(&reading.errors, places(false));
         let best = all.iter().min_by(|a, b| of_fit(a).total_cmp(&of_fit(b)))?;
         let error = rms(&best.errors, places(true));
@@ -93,7 +93,7 @@ pub(super) fn fit_end(
     let end = if largest { allowed.next_back()? } else { allowed.next()? }.0;
     let told = |(at, error): &(f64, f64)| format!("{} {error:.2}", display(&(*at).into()));
     let words = format!(
-        "{along} {best_at} fits best; allowed is {within} times its rms ln-error {best:.3}; all: {}",
+        "{along} {best_at} fits best; allowed is {within} times its rms ln-error {best:.3}: {}",
         fits.iter().map(told).collect::<Vec<_>>().join(", "),
     );
     Finding::new(end, words)

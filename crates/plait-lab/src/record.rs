@@ -22,6 +22,9 @@ pub(crate) const NETNS: &str = "netns";
 /// The name in comparisons: both.
 pub(crate) const BOTH: &str = "sim and netns";
 
+/// Ends the name of a series that is the paper's line for it.
+pub(crate) const IN_PAPER: &str = ", in the paper";
+
 /// One line of the results.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -95,6 +98,13 @@ impl RunRecord {
     ) -> Self {
         let finite = |value: f64| value.is_finite().then_some(value);
         let samples = |values: Vec<f64>| values.into_iter().map(finite).collect();
+        let (settings, interval) = (&result.settings, scenario.capture.interval);
+        let lines = scenario.paper.lines.iter().map(|line| {
+            let drawn = line.samples(settings, interval, scenario.duration);
+            (format!("{}{IN_PAPER}", line.series), drawn)
+        });
+        let lines: Vec<_> = lines.filter(|(_, drawn)| !drawn.is_empty()).collect();
+        let captured = result.series.into_iter().map(|(name, values)| (name, samples(values)));
         Self {
             scenario: name.to_owned(),
             cell: result.cell,
@@ -104,7 +114,7 @@ impl RunRecord {
             origin,
             interval_s: scenario.capture.interval.as_secs_f64(),
             metrics: result.metrics.into_iter().filter(|(_, value)| value.is_finite()).collect(),
-            series: result.series.into_iter().map(|(name, s)| (name, samples(s))).collect(),
+            series: captured.chain(lines).collect(),
         }
     }
 

@@ -188,7 +188,7 @@ impl PreparedRun {
             run.metrics.clone_from(&found.metrics);
         }
         let evaluated =
-            |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper));
+            |check: &Check| CheckFigure::new(check, check.evaluate(&found, &scenario.paper.values));
         let checks = scenario.checks.iter().map(evaluated).collect();
         let cells = self.experiment.cells.iter().map(|cell| CellRecord {
             scenario: scenario.name.clone(),

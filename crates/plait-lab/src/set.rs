@@ -232,8 +232,8 @@ impl Set {
         Ok(figures)
     }
 
-    /// The figures of the checks of the scenarios for a promise, and on namespaces also the figures
-    /// of each cell.
+    /// The figures of the checks of the scenarios for a promise, and those of each cell where the
+    /// set says so.
     pub(crate) fn of_promise(name: &str, promise: &str, is_quick: bool) -> Result<Vec<Figure>> {
         let set = Self::named(name)?;
         let mut figures = Vec::new();
@@ -242,10 +242,7 @@ impl Set {
             let args = RunArgs::of("", member.on);
             let args = args.for_member(&scenario, seeds, member.settings(is_quick));
             let results = run::results(&args)?;
-            figures.extend(match member.on {
-                On::Sim => of_checks(&results),
-                On::Netns => figures_of(&results),
-            });
+            figures.extend(if member.cells { figures_of(&results) } else { of_checks(&results) });
         }
         Ok(figures)
     }

@@ -40,7 +40,7 @@ mod tests;
 
 pub use app::AppSpec;
 pub use bond::BondSpec;
-pub use check::{CellResult, Check, CheckOutcome, PaperValue};
+pub use check::{CellResult, Check, CheckOutcome, Paper, PaperLine, PaperValue};
 pub use event::{Action, Event};
 pub use figure::Figure;
 pub use files::ReadFile;
@@ -104,8 +104,8 @@ pub struct Scenario {
     pub measures: Vec<Measure>,
     /// Metrics that the scenario defines and that compare cells.
     pub figures: Vec<Figure>,
-    /// The paper's figures.
-    pub paper: Vec<PaperValue>,
+    /// What the paper has.
+    pub paper: Paper,
     /// What the run must show.
     pub checks: Vec<Check>,
 }
@@ -360,7 +360,7 @@ struct Expectations {
     capture: Capture,
     measures: Vec<Measure>,
     figures: Vec<Figure>,
-    paper: Vec<PaperValue>,
+    paper: Paper,
     checks: Vec<Check>,
 }
 
@@ -374,8 +374,8 @@ fn read_expectations(
     let (measures, mut names) = measure::read_all(top.many("measure"), &capture, owners, duration);
     let figures = figure::read_all(top.many("figure"), axes, owners, &mut names);
     let around = check::Around { axes, owners: Owners { measures: &names, ..owners } };
-    let paper = check::read_paper(top.single("paper"), around);
-    let checks = check::read_all(top.many("check"), around, &paper);
+    let paper = check::read_paper(top.single("paper"), around, &capture);
+    let checks = check::read_all(top.many("check"), around, &paper.values);
     Expectations { capture, measures, figures, paper, checks }
 }
 

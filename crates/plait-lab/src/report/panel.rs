@@ -1,6 +1,6 @@
 //! Assigns series to plots, and colours to series.
 
-use crate::record::RunRecord;
+use crate::record::{IN_PAPER, RunRecord};
 
 use super::svg::{self, Line, Plot};
 use super::words;
@@ -84,9 +84,10 @@ fn draw_panel(
     let (mut lines, mut keys) = (Vec::new(), Vec::new());
     for (name, samples) in series_of(run, panel) {
         let (kind, owner) = split(name);
-        let colour = owners.iter().position(|known| *known == owner).unwrap_or_default();
+        let own = owner.trim_end_matches(IN_PAPER);
+        let colour = owners.iter().position(|known| *known == own).unwrap_or_default();
         // Of two kinds in one plot the first is the requested value.
-        let is_dashed = kinds.len() > 1 && kind == kinds[0];
+        let is_dashed = own != owner || kinds.len() > 1 && kind == kinds[0];
         lines.push(Line { colour, is_dashed, samples });
         let name = if kinds.len() > 1 { format!("{owner}, {kind}") } else { owner.to_owned() };
         let form = if is_dashed { Form::Dashes } else { Form::Line };
@@ -135,6 +136,7 @@ fn owners<'a>(runs: &[&'a RunRecord]) -> Vec<&'a str> {
         for run in runs {
             let names = run.series.keys().map(|name| split(name));
             for (_, owner) in names.filter(|(kind, _)| panel.2.contains(kind)) {
+                let owner = owner.trim_end_matches(IN_PAPER);
                 if !owners.contains(&owner) {
                     owners.push(owner);
                 }
@@ -174,6 +176,20 @@ mod tests {
         );
         assert_eq!(keys("Lost"), [("bond".into(), 3, false)]);
         assert_eq!(drawn[0].len(), 4, "series that were not captured have no plot");
+    }
+
+    #[test]
+    fn the_papers_line_is_dashed_in_the_colour_of_what_it_is_for() {
+        let mut results = sample();
+        let line = vec![Some(60.0); 3];
+        results.runs[0].series.insert(format!("link_throughput.lte{IN_PAPER}"), line);
+        let runs: Vec<&RunRecord> = results.runs.iter().collect();
+        let drawn = draw(&runs, 0.3).remove(0).remove(0);
+        let keys = drawn.keys.iter().map(|key| (key.name.as_str(), key.colour, key.form));
+        let keys: Vec<_> = keys.collect();
+        let printed = ("lte, in the paper", 1, Form::Dashes);
+        assert_eq!(keys, [("dsl", 0, Form::Line), ("lte", 1, Form::Line), printed]);
+        assert_eq!(drawn.svg.matches("dashed").count(), 1);
     }
 
     #[test]

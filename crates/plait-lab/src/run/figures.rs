@@ -27,7 +27,7 @@ fn figure(
     let values = runs.filter_map(|run| run.metrics.get(metric).copied()).collect();
     let samples = Samples::new(values)?;
     let printed =
-        scenario.paper.iter().find(|p| p.metric == metric && p.at.chooses(&cell.settings));
+        scenario.paper.values.iter().find(|p| p.metric == metric && p.at.chooses(&cell.settings));
     Some(CellFigure {
         metric: metric.to_owned(),
         unit: unit_of(metric).to_owned(),
@@ -41,7 +41,7 @@ fn figure(
 
 /// The metrics to show, each once: the paper's first, then the checks'.
 fn metrics(scenario: &Scenario) -> Vec<&str> {
-    let paper = scenario.paper.iter().map(|value| value.metric.as_str());
+    let paper = scenario.paper.values.iter().map(|value| value.metric.as_str());
     let checks = scenario.checks.iter().flat_map(|check| {
         let other = match &check.kind {
             CheckKind::Ratio { to_metric, .. } => Some(to_metric.as_str()),

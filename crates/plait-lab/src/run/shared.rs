@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plait_sim::scenario::app::Via;
-use plait_sim::scenario::{Capture, Cell, CellResult, Scenario};
+use plait_sim::scenario::{Capture, Cell, CellResult, Paper, Scenario};
 
 /// What a run over a single link depends on; `None` with more links or none.
 pub(super) fn key(scenario: &Scenario, seed: u64) -> Option<String> {
@@ -18,7 +18,7 @@ pub(super) fn key(scenario: &Scenario, seed: u64) -> Option<String> {
         backends: Vec::new(),
         sweep: Vec::new(),
         figures: Vec::new(),
-        paper: Vec::new(),
+        paper: Paper::default(),
         checks: Vec::new(),
         capture: Capture { series: Vec::new(), ..scenario.capture },
         ..scenario.clone()

@@ -147,10 +147,11 @@ pub(crate) fn figures_of(results: &Results) -> Vec<Figure> {
 /// The figures of each cell: medians, with the spread of several seeds.
 fn of_cells(results: &Results) -> Vec<Figure> {
     let of_cell = |cell: &str, figure: &CellFigure| {
-        let CellFigure { metric, unit, median, low, high, .. } = figure;
+        let CellFigure { metric, unit, median, low, high, paper, .. } = figure;
         let name = format!("{}: {cell}: {metric}", results.summary.name);
         let spread = if low < high { format!(" ({low:.4} to {high:.4})") } else { String::new() };
-        Figure::text(name, format!("{median:.4} {unit}{spread}"))
+        let paper = paper.map_or_else(String::new, |paper| format!("; paper {paper}"));
+        Figure::text(name, format!("{median:.4} {unit}{spread}{paper}"))
     };
     let cells = results.cells.iter();
     cells.flat_map(|cell| cell.figures.iter().map(|figure| of_cell(&cell.cell, figure))).collect()

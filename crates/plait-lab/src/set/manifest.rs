@@ -42,6 +42,8 @@ pub(super) struct Member {
     /// Settings of every run, and additional ones of a quick run.
     settings: Vec<String>,
     quick: Vec<String>,
+    /// Whether a promise also tells the figures of each cell, as it does on namespaces.
+    pub(super) cells: bool,
 }
 
 impl Member {
@@ -182,8 +184,9 @@ fn read_member(mut section: Section<'_>) -> Member {
     let quick_seeds = section.integer("quick_seeds", (1, 1000), "").unwrap_or(1);
     let [settings, quick] = ["settings", "quick"]
         .map(|key| section.texts(key).into_iter().map(|(setting, _)| setting).collect());
+    let cells = section.boolean("cells").unwrap_or(on == On::Netns);
     section.finish();
-    Member { names, promise, on, draws, seeds, quick_seeds, settings, quick }
+    Member { names, promise, on, draws, seeds, quick_seeds, settings, quick, cells }
 }
 
 fn read_check(mut section: Section<'_>) -> Option<SetCheck> {

@@ -7,22 +7,12 @@ use super::metric::{self, Owners};
 use super::sweep::{Axis, Selector, read_selector};
 
 mod evaluate;
+mod paper;
 
 pub(super) use evaluate::median;
 pub use evaluate::{CellResult, CheckOutcome};
-
-/// A figure that the paper printed.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PaperValue {
-    /// The metric.
-    pub metric: String,
-    /// The cells that it belongs to.
-    pub at: Selector,
-    /// The figure, in the metric's unit.
-    pub value: f64,
-    /// Its place in the paper; may be empty.
-    pub source: String,
-}
+pub(super) use paper::read as read_paper;
+pub use paper::{Paper, PaperLine, PaperValue};
 
 /// Something that a run must show, or a figure for the report.
 #[derive(Clone, PartialEq, Debug)]
@@ -102,6 +92,24 @@ pub enum CheckKind {
         /// The reading that should fit best; any when it chooses every cell.
         expected: Selector,
     },
+    /// `hold-out`: as `best-fit`, but the reading is chosen by the paper's values without some of
+    /// them, and judged by those: their rms ln-error over all choices of what is left out.
+    HoldOut {
+        /// The axes that distinguish the readings.
+        by: Vec<String>,
+        /// How many of the paper's values are left out at a time.
+        left_out: usize,
+    },
+    /// `fit-end`: an end of the interval along an axis whose rms ln-error against the paper is at
+    /// most so many times the best one's.
+    FitEnd {
+        /// The axis, of numbers.
+        along: String,
+        /// Times the best rms ln-error.
+        within: f64,
+        /// The largest allowed value instead of the smallest.
+        largest: bool,
+    },
 }
 
 /// The context for reading `[paper]` and the checks.
@@ -111,27 +119,10 @@ pub(super) struct Around<'a> {
     pub(super) owners: Owners<'a>,
 }
 
-const ANY: Bounds = Bounds::new(-1e12, 1e12, "");
+/// The choices of so many values are not too many to try.
+const LEFT_OUT_MAX: i64 = 4;
 
-/// Reads `[[paper.value]]`.
-pub(super) fn read_paper(mut paper: Section<'_>, around: Around<'_>) -> Vec<PaperValue> {
-    let mut values = Vec::new();
-    for mut section in paper.many("value") {
-        let metric = metric::read(&mut section, "metric", around.owners);
-        let at = read_selector(&mut section, "at", around.axes);
-        if !section.holds_any(&["value"]) {
-            section.missing("value", "value = 6.25");
-        }
-        let value = section.number("value", ANY);
-        let source = section.text("source").unwrap_or_default();
-        section.finish();
-        if let Some((metric, value)) = metric.zip(value) {
-            values.push(PaperValue { metric, at, value, source });
-        }
-    }
-    paper.finish();
-    values
-}
+const ANY: Bounds = Bounds::new(-1e12, 1e12, "");
 
 /// Reads every check; those that are wrong are left out.
 pub(super) fn read_all(
@@ -149,10 +140,18 @@ pub(super) fn read_all(
 fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> Option<Check> {
     let name = section.required_text("name", "name = \"loss-falls\"");
     let metric = metric::read(&mut section, "metric", around.owners);
-    let source = section.required_text("source", "source = \"002 Table 1\"");
+    let source = section.required_text("source", "source = \"002 section 5.2\"");
     let cells = read_selector(&mut section, "where", around.axes);
     let kind = read_kind(&mut section, around, metric.as_deref());
-    let against_paper = matches!(kind, Some(CheckKind::RmsLnError | CheckKind::BestFit { .. }));
+    let against_paper = matches!(
+        kind,
+        Some(
+            CheckKind::RmsLnError
+                | CheckKind::BestFit { .. }
+                | CheckKind::HoldOut { .. }
+                | CheckKind::FitEnd { .. }
+        )
+    );
     if let Some(metric) = metric.as_ref().filter(|_| against_paper)
         && !paper.iter().any(|value| value.metric == *metric)
         && section.is_right_so_far()
@@ -191,9 +190,11 @@ enum Kind {
     Lead,
     Spread,
     BestFit,
+    HoldOut,
+    FitEnd,
 }
 
-const KINDS: [(&str, Kind); 10] = [
+const KINDS: [(&str, Kind); 12] = [
     ("band", Kind::Band),
     ("worst", Kind::Worst),
     ("rms-ln-error", Kind::RmsLnError),
@@ -204,15 +205,21 @@ const KINDS: [(&str, Kind); 10] = [
     ("lead", Kind::Lead),
     ("spread", Kind::Spread),
     ("best-fit", Kind::BestFit),
+    ("hold-out", Kind::HoldOut),
+    ("fit-end", Kind::FitEnd),
 ];
 
 /// Options that belong to some kinds: kinds, options, words for the message.
 const OF_KIND: &[(&[Kind], &[&str], &str)] = &[
-    (&[Kind::Ordering], &["order", "along", "slack"], "kind = \"ordering\""),
+    (&[Kind::Ordering], &["order", "slack"], "kind = \"ordering\""),
+    (&[Kind::Ordering, Kind::FitEnd], &["along"], "kind = \"ordering\" or \"fit-end\""),
     (&[Kind::Larger], &["than"], "kind = \"larger\""),
     (&[Kind::Ratio], &["to_metric"], "kind = \"ratio\""),
     (&[Kind::Ratio, Kind::Best, Kind::Lead], &["to"], "kind = \"ratio\", \"best\" or \"lead\""),
-    (&[Kind::BestFit], &["by", "expected"], "kind = \"best-fit\""),
+    (&[Kind::BestFit, Kind::HoldOut], &["by"], "kind = \"best-fit\" or \"hold-out\""),
+    (&[Kind::BestFit], &["expected"], "kind = \"best-fit\""),
+    (&[Kind::HoldOut], &["left_out"], "kind = \"hold-out\""),
+    (&[Kind::FitEnd], &["within", "end"], "kind = \"fit-end\""),
 ];
 
 fn read_kind(
@@ -260,7 +267,29 @@ fn read_kind(
             by: read_axes(section, "by", around.axes),
             expected: read_selector(section, "expected", around.axes),
         },
+        Kind::HoldOut => CheckKind::HoldOut {
+            by: read_axes(section, "by", around.axes),
+            left_out: section.integer("left_out", (1, LEFT_OUT_MAX), "").unwrap_or(1),
+        },
+        Kind::FitEnd => read_fit_end(section, around.axes)?,
     })
+}
+
+fn read_fit_end(section: &mut Section<'_>, axes: &[Axis]) -> Option<CheckKind> {
+    let examples = [
+        ("along", "along = \"queue_ms\""),
+        ("within", "within = 1.24"),
+        ("end", "end = \"largest\""),
+    ];
+    for (key, example) in examples {
+        if !section.holds_any(&[key]) {
+            section.missing(key, example);
+        }
+    }
+    let along = read_axes(section, "along", axes).into_iter().next();
+    let within = section.number("within", Bounds::new(1.0, 100.0, "times"));
+    let largest = section.choice("end", &[("smallest", false), ("largest", true)]);
+    Some(CheckKind::FitEnd { along: along?, within: within?, largest: largest? })
 }
 
 fn read_others(section: &mut Section<'_>, axes: &[Axis]) -> Selector {

@@ -25,7 +25,8 @@ pub struct Figure {
 pub struct Over {
     /// The metric.
     pub metric: String,
-    /// The cells that it comes from: their median with the same seed. `None`: the cell itself.
+    /// The cells that it comes from: those alike in all axes that it does not name, their median
+    /// with the same seed. `None`: the cell itself.
     pub cells: Option<Selector>,
 }
 
@@ -41,8 +42,11 @@ impl Figure {
         let divisor = match &over.cells {
             None => *result.metrics.get(&over.metric)?,
             Some(cells) => {
+                let alike = cells.others(&result.settings);
                 let chosen = |other: &&CellResult| {
-                    other.seed == result.seed && cells.chooses(&other.settings)
+                    other.seed == result.seed
+                        && cells.chooses(&other.settings)
+                        && cells.others(&other.settings) == alike
                 };
                 let others = all.iter().filter(chosen);
                 let values = others.filter_map(|other| other.metrics.get(&over.metric).copied());
@@ -166,6 +170,21 @@ mod tests {
         assert_eq!(values(figure("c_mbit", None))[3], Some(1.0));
         let unknown = Selector::choosing([("flow".into(), vec!["y".into()])]);
         assert_eq!(values(figure("r", over("a_mbit", Some(unknown.clone()))))[3], None);
+        let beyond = |queue: &str, flow: &str, mbit: f64| {
+            let mut one = result(flow, 1, mbit);
+            one.settings.insert("queue".into(), queue.into());
+            one
+        };
+        let mut two_axes = vec![
+            beyond("20", "x", 2.0),
+            beyond("20", "y", 6.0),
+            beyond("50", "x", 4.0),
+            beyond("50", "y", 6.0),
+        ];
+        let cells = Selector::choosing([("flow".into(), vec!["x".into()])]);
+        add(&[figure("r", over("a_mbit", Some(cells)))], &mut two_axes);
+        let ratios: Vec<f64> = two_axes.iter().map(|result| result.metrics["r"]).collect();
+        assert_eq!(ratios, [1.0, 3.0, 1.0, 1.5], "each over the cell with its own queue");
         let of_some = Figure { cells: unknown, ..figure("c_mbit", None) };
         assert_eq!(values(of_some), [None, None, Some(6.0), None]);
     }

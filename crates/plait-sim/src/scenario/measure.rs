@@ -214,7 +214,7 @@ fn read(
     Some(Measure { name: name?, series: series?, reduce: reduce?, within, except })
 }
 
-fn read_series(
+pub(super) fn read_series(
     section: &mut Section<'_>,
     capture: &Capture,
     owners: Owners<'_>,

@@ -108,28 +108,6 @@ fn table_loss() {
 
 #[test]
 fn multi_flow() {
-    let settings = [
-        "duration_s=24",
-        "app.first.start_s=1",
-        "app.first.rate.steps=[[0, 88], [3, 38.5]]",
-        "app.second.start_s=10",
-        "app.second.stop_s=14",
-        "app.third.start_s=16",
-        "app.third.stop_s=22",
-        "measure.losses_while_it_fits_packets.from_s=4.5",
-        "measure.losses_while_it_fits_packets.to_s=16",
-        "measure.losses_while_it_fits_packets.except_s=[[10, 10.3]]",
-        "measure.losses_at_second_start_packets.from_s=10",
-        "measure.losses_at_second_start_packets.to_s=10.3",
-        "measure.losses_above_packets_per_minute.from_s=16.3",
-        "measure.losses_above_packets_per_minute.to_s=22",
-        "measure.mobile_before_mbit.from_s=4",
-        "measure.mobile_before_mbit.to_s=4.5",
-        "measure.mobile_empty_s.from_s=4",
-        "measure.weight_peak.from_s=1",
-        "measure.weight_peak.to_s=4.5",
-    ];
-    let experiment = repository("002/multi-flow.toml", &settings);
     let metrics = [
         "losses_while_it_fits_packets",
         "losses_at_second_start_packets",
@@ -141,7 +119,7 @@ fn multi_flow() {
         "loss_percent.second",
         "loss_percent.third",
     ];
-    check("multi-flow", &experiment, &metrics);
+    check("multi-flow", &small("multi-flow"), &metrics);
 }
 
 #[test]

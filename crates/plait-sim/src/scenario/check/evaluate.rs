@@ -8,6 +8,7 @@ use super::{Check, CheckKind, PaperValue};
 use crate::scenario::metric::unit_of;
 use crate::scenario::sweep::{Selector, Settings, as_number, display};
 
+mod predict;
 #[cfg(test)]
 mod tests;
 
@@ -128,6 +129,12 @@ impl Check {
             CheckKind::BestFit { by, expected } => {
                 best_fit(&points, &self.metric, by, expected, paper)
             }
+            CheckKind::HoldOut { by, left_out } => {
+                predict::hold_out(&points, &self.metric, by, *left_out, paper)
+            }
+            CheckKind::FitEnd { along, within, largest } => {
+                predict::fit_end(&points, &self.metric, along, *within, *largest, paper)
+            }
         };
         let absent = if points.is_empty() {
             format!("not measured: no cell has {}{}", self.metric, at(&self.cells))
@@ -161,15 +168,18 @@ impl Check {
             CheckKind::Band
             | CheckKind::Worst
             | CheckKind::RmsLnError
-            | CheckKind::BestFit { .. } => {
+            | CheckKind::BestFit { .. }
+            | CheckKind::HoldOut { .. }
+            | CheckKind::FitEnd { .. } => {
                 format!("the paper has no {} for the cells that were run", self.metric)
             }
         }
     }
 
     fn outcome(&self, finding: Option<Finding>, absent: String) -> CheckOutcome {
-        let unit = match self.kind {
+        let unit = match &self.kind {
             CheckKind::Band | CheckKind::Worst => unit_of(&self.metric),
+            CheckKind::FitEnd { along, .. } => unit_of(along),
             CheckKind::Ordering { .. } => "steps",
             _ => "",
         };
@@ -397,14 +407,9 @@ fn ordering(points: &[Point<'_>], falling: bool, along: &str, slack: f64) -> Opt
     Finding::new(wrong.len() as f64, words)
 }
 
-fn best_fit(
-    points: &[Point<'_>],
-    metric: &str,
-    by: &[String],
-    expected: &Selector,
-    paper: &[PaperValue],
-) -> Option<Finding> {
-    let mut readings: Vec<(Settings, Vec<Point<'_>>)> = Vec::new();
+/// The points by their settings of some axes.
+fn readings<'a>(points: &[Point<'a>], by: &[String]) -> Vec<(Settings, Vec<Point<'a>>)> {
+    let mut readings: Vec<(Settings, Vec<Point<'a>>)> = Vec::new();
     for point in points {
         let reading: Settings = by
             .iter()
@@ -416,7 +421,17 @@ fn best_fit(
             None => readings.push((reading, vec![point])),
         }
     }
-    let mut fits: Vec<(f64, Settings)> = readings
+    readings
+}
+
+fn best_fit(
+    points: &[Point<'_>],
+    metric: &str,
+    by: &[String],
+    expected: &Selector,
+    paper: &[PaperValue],
+) -> Option<Finding> {
+    let mut fits: Vec<(f64, Settings)> = readings(points, by)
         .into_iter()
         .filter_map(|(reading, members)| Some((fit(&members, metric, paper)?.error, reading)))
         .collect();

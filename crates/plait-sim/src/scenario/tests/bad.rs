@@ -262,6 +262,12 @@ const CASES: &[Case] = &[
         &[],
     ),
     (
+        "a line of the paper without an order or a captured series",
+        "",
+        "[[paper.line]]\nseries = \"losses\"\nsource = \"s\"\npoints = [[1, 2], [0, 2]]\n",
+        &[],
+    ),
+    (
         "check of another kind's option",
         "",
         "[[check]]\nname = \"c\"\nsource = \"s\"\n\

@@ -99,7 +99,7 @@ fn settings_of_the_paper_are_taken() {
         assert_eq!((bond.order, bond.loss_detection), (Order::Bond, LossDetection::Timer));
         assert_eq!(bond.resequencer.timer, Timer::Fixed(ms(50)));
         assert!(!bond.resequencer.count_known_lost && !bond.resequencer.release_known_lost);
-        let printed = scenario.paper.iter().filter(|value| value.at.chooses(&cell.settings));
+        let printed = scenario.paper.values.iter().filter(|value| value.at.chooses(&cell.settings));
         assert_eq!(printed.count(), 1, "{}", cell.name);
     }
     let Traffic::Udp(udp) = &scenario.apps[0].traffic else { panic!("a ramp") };

@@ -234,3 +234,51 @@ fn a_run_without_the_metric_counts_as_what_is_said() {
     worst.absent = Some(0.0);
     assert_eq!((verdict(&worst, &without, &[]).0, verdict(&worst, &without, &[]).1), (0.0, false));
 }
+
+/// Three of the paper's values under readings of k that are off by these factors.
+fn readings_off_by(factors: &[(f64, [f64; 3])]) -> (Vec<CellResult>, Vec<PaperValue>) {
+    let printed = [(50, 4.0), (250, 2.0), (500, 1.0)];
+    let of = |(k, factors): &(f64, [f64; 3])| {
+        let k = *k;
+        let cell =
+            move |((t, value), factor): (&(i64, f64), &f64)| result(k, *t, 1, value * factor);
+        printed.iter().zip(factors).map(cell).collect::<Vec<_>>()
+    };
+    let value = |(t, value): &(i64, f64)| PaperValue {
+        metric: "loss_percent".into(),
+        at: cells("t_dwd_ms", *t),
+        value: *value,
+        source: String::new(),
+    };
+    (factors.iter().flat_map(of).collect(), printed.iter().map(value).collect())
+}
+
+#[test]
+fn what_was_left_out_judges_the_reading_that_the_rest_chose() {
+    let e = std::f64::consts::E;
+    // Whichever two choose, they choose 0.1, except that without the last one 0.5 fits best.
+    let (results, printed) =
+        readings_off_by(&[(0.1, [e.sqrt(), 1.0, 1.0]), (0.5, [1.0, 1.0, e * e])]);
+    let kind = CheckKind::HoldOut { by: vec!["k".into()], left_out: 1 };
+    let (value, ok, words) = verdict(&check(kind, all(), None, Some(1.2)), &results, &printed);
+    // Left out in turn: 0.5, then 0, then 2, because the first two choose 0.5.
+    assert!((value - (4.25_f64 / 3.0).sqrt()).abs() < 1e-9, "{value}: {words}");
+    assert!(ok && words.contains("3 splits") && words.contains("k=0.1 2 times, k=0.5 1 times"));
+    assert!(words.ends_with("worst 2.00"), "{words}");
+    let kind = CheckKind::HoldOut { by: vec!["k".into()], left_out: 3 };
+    let none = check(kind, all(), None, None).evaluate(&results, &printed);
+    assert_eq!((none.value, none.ok), (None, false), "no value is left to choose by");
+}
+
+#[test]
+fn an_interval_holds_what_fits_nearly_as_well_as_the_best() {
+    let alike = |k, factor: f64| (k, [factor; 3]);
+    let (results, printed) = readings_off_by(&[alike(3.0, 1.5), alike(1.0, 1.3), alike(2.0, 1.25)]);
+    let end = |largest, within| {
+        let kind = CheckKind::FitEnd { along: "k".into(), within, largest };
+        verdict(&check(kind, all(), None, None), &results, &printed).0
+    };
+    // ln 1.25 = 0.223, ln 1.3 = 0.262, ln 1.5 = 0.405.
+    assert_eq!((end(false, 1.24), end(true, 1.24)), (1.0, 2.0));
+    assert_eq!((end(false, 1.1), end(true, 1.9)), (2.0, 3.0));
+}

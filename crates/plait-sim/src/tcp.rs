@@ -9,6 +9,7 @@
 
 mod config;
 mod delivery_rate;
+mod linux_3_2;
 mod new_reno;
 mod pacing;
 mod prr;

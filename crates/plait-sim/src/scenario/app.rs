@@ -189,8 +189,9 @@ impl TcpKind {
 }
 
 /// Kinds of loss recovery: RFC 6675 with a duplicate-ACK threshold of three; the same with a
-/// threshold that adapts to reordering, as Linux had it; RACK-TLP (RFC 8985); QUIC's (RFC 9002).
-pub const RECOVERIES: [&str; 4] = ["rfc6675", "rfc6675-adaptive", "rack-tlp", "quic"];
+/// threshold that adapts to reordering; that of Linux 3.2 with its growth of the window; RACK-TLP
+/// (RFC 8985); QUIC's (RFC 9002).
+pub const RECOVERIES: [&str; 5] = ["rfc6675", "rfc6675-adaptive", "linux-3.2", "rack-tlp", "quic"];
 
 /// The context for reading an application.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! `[[measure]]`: a metric that the scenario computes from captured series.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use plait_proto::time::Duration;
 use plait_toml::{Bounds, Problem, Section};
@@ -47,6 +48,8 @@ pub struct Measure {
     pub within: Span,
     /// Except samples that touch one of these.
     pub except: Vec<Span>,
+    /// A series by full name: only samples from its first that is not zero to its last.
+    pub during: Option<String>,
 }
 
 /// How a series becomes a figure.
@@ -100,7 +103,12 @@ impl Measure {
         let all: Option<Vec<&Vec<f64>>> = self.series.iter().map(|name| series.get(name)).collect();
         let all = all?;
         let length = all.iter().map(|samples| samples.len()).min()?;
+        let during = match &self.during {
+            Some(name) => not_zero(series.get(name)?),
+            None => 0..length,
+        };
         let samples: Vec<(f64, f64)> = (0..length)
+            .filter(|i| during.contains(i))
             .map(|i| (i as f64 * interval_s, all.iter().map(|samples| samples[i]).sum()))
             .filter(|(start_s, _)| self.takes(*start_s, interval_s))
             .collect();
@@ -144,6 +152,13 @@ impl Measure {
         };
         start_s >= from_s - slack_s && end_s <= to_s + slack_s && self.except.iter().all(apart)
     }
+}
+
+/// From the first sample that is not zero to the last.
+fn not_zero(samples: &[f64]) -> Range<usize> {
+    let first = samples.iter().position(|sample| *sample != 0.0).unwrap_or_default();
+    let last = samples.iter().rposition(|sample| *sample != 0.0);
+    first..last.map_or(first, |last| last + 1)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -197,7 +212,13 @@ fn read(
     duration: Duration,
 ) -> Option<Measure> {
     let name = section.required_text("name", "name = \"shift_s\"");
-    let series = read_series(&mut section, capture, owners);
+    let series = read_series(&mut section, "series", capture, owners);
+    let during = if section.holds_any(&["during"]) {
+        read_series(&mut section, "during", capture, owners)
+    } else {
+        section.know(&["during"]);
+        None
+    };
     let reduce = read_reduce(&mut section);
     let start = section.seconds("from_s").unwrap_or_default();
     let end = section.seconds("to_s").unwrap_or(duration);
@@ -211,28 +232,30 @@ fn read(
     let except = span::read_all(&mut section, "except_s").unwrap_or_default();
     section.finish();
     let within = Span { start, end };
-    Some(Measure { name: name?, series: series?, reduce: reduce?, within, except })
+    let during = during.and_then(|names| names.into_iter().next());
+    Some(Measure { name: name?, series: series?, reduce: reduce?, within, except, during })
 }
 
 pub(super) fn read_series(
     section: &mut Section<'_>,
+    key: &'static str,
     capture: &Capture,
     owners: Owners<'_>,
 ) -> Option<Vec<String>> {
-    if !section.holds_any(&["series"]) {
-        section.know(&["series"]);
+    if !section.holds_any(&[key]) {
+        section.know(&[key]);
         section.missing("series", "series = \"losses\"");
         return None;
     }
     let mut series = Vec::new();
-    for (name, place) in section.texts("series") {
+    for (name, place) in section.texts(key) {
         let head = name.split('.').next().unwrap_or_default();
         if let Err(problem) = metric::check(&name, SERIES, Owners { measures: &[], ..owners }) {
-            section.problem_at(&place, "series", problem);
+            section.problem_at(&place, key, problem);
         } else if !capture.series.iter().any(|captured| captured == head) {
             let text = format!("\"{head}\" is not captured");
             let help = format!("add \"{head}\" to [capture] series");
-            section.problem_at(&place, "series", Problem::new(text, help));
+            section.problem_at(&place, key, Problem::new(text, help));
         }
         series.push(name);
     }
@@ -300,6 +323,7 @@ mod tests {
             reduce,
             within: span(within_s),
             except: except_s.iter().copied().map(span).collect(),
+            during: None,
         };
         let series = BTreeMap::from([
             ("a".to_owned(), vec![1.0, 2.0, 3.0, 4.0, 5.0]),
@@ -338,8 +362,32 @@ mod tests {
             reduce,
             within,
             except: Vec::new(),
+            during: None,
         };
         measure.value(&series, Duration::from_millis(10)).unwrap()
+    }
+
+    #[test]
+    fn a_mean_during_a_transfer_leaves_out_what_follows_its_end() {
+        // The window stays as it was when the transfer ends, for as long as the run lasts.
+        let series = BTreeMap::from([
+            ("cwnd".to_owned(), vec![10.0, 10.0, 40.0, 60.0, 100.0, 100.0, 100.0, 100.0]),
+            ("goodput".to_owned(), vec![0.0, 8.0, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0]),
+        ]);
+        let mean = |during: Option<&str>| {
+            let measure = Measure {
+                name: "window_mean_packets".into(),
+                series: vec!["cwnd".into()],
+                reduce: Reduce::Mean,
+                within: Span { start: Duration::ZERO, end: Duration::from_secs(1) },
+                except: Vec::new(),
+                during: during.map(Into::into),
+            };
+            measure.value(&series, Duration::from_millis(100))
+        };
+        assert_eq!(mean(Some("goodput")), Some((10.0 + 40.0 + 60.0) / 3.0));
+        assert_eq!(mean(None), Some(65.0));
+        assert_eq!(mean(Some("offered")), None, "it is not captured");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const SEGMENT_BYTES: u64 = 1448;
 pub enum Recovery {
     /// `sack3`, `sack-adaptive`: a segment is lost when enough later ones have been selectively
     /// acknowledged (RFC 6675). With a fixed threshold of three, deeper reordering is mistaken for
-    /// loss; the adaptive threshold is what Linux used before RACK.
+    /// loss; the adaptive threshold is that of Linux 3.18 to 4.x, before RACK.
     Sack {
         /// Their number.
         dup_threshold: DupThreshold,
@@ -28,6 +28,9 @@ pub enum Recovery {
     /// `rack-tlp`: a segment is lost when one sent enough later has arrived, and a probe repairs
     /// losses at the tail (RFC 8985). What Linux does today.
     RackTlp,
+    /// `linux-3.2`: an adaptive threshold up to 127, forward acknowledgement until reordering is
+    /// seen, and a window that grows per acknowledgement: Linux of 2012.
+    Linux32,
     /// `quic`: a packet is lost when one sent three packets or 9/8 of a round trip later has been
     /// acknowledged (RFC 9002). No rate reduction, and nothing is undone.
     Quic,
@@ -35,12 +38,13 @@ pub enum Recovery {
 
 impl Recovery {
     /// The forms that have a name.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Sack { dup_threshold: DupThreshold::Fixed(3) },
         Self::Sack { dup_threshold: DupThreshold::Adaptive },
         Self::NewReno,
         Self::RackTlp,
         Self::Quic,
+        Self::Linux32,
     ];
 }
 
@@ -54,6 +58,7 @@ impl fmt::Display for Recovery {
             Self::NewReno => f.pad("new-reno"),
             Self::RackTlp => f.pad("rack-tlp"),
             Self::Quic => f.pad("quic"),
+            Self::Linux32 => f.pad("linux-3.2"),
         }
     }
 }
@@ -66,8 +71,8 @@ impl fmt::Display for UnknownRecovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown loss recovery `{}`: use one of sack3, sack-adaptive, new-reno, rack-tlp \
-             and quic",
+            "unknown loss recovery `{}`: use one of sack3, sack-adaptive, new-reno, \
+             rack-tlp, quic and linux-3.2",
             self.0
         )
     }

@@ -20,6 +20,7 @@ pub(super) struct Reordering {
     kind: DupThreshold,
     segment_bytes: u64,
     threshold_segments: u64,
+    max_segments: u64,
 }
 
 impl Reordering {
@@ -28,7 +29,12 @@ impl Reordering {
             DupThreshold::Fixed(segments) => u64::from(segments.max(1)),
             DupThreshold::Adaptive => INITIAL_SEGMENTS,
         };
-        Self { kind, segment_bytes, threshold_segments }
+        Self { kind, segment_bytes, threshold_segments, max_segments: MAX_SEGMENTS }
+    }
+
+    /// An adaptive threshold of at most `max_segments`.
+    pub(super) fn up_to(max_segments: u64, segment_bytes: u64) -> Self {
+        Self { max_segments, ..Self::new(DupThreshold::Adaptive, segment_bytes) }
     }
 
     pub(super) const fn threshold_segments(&self) -> u64 {
@@ -39,7 +45,7 @@ impl Reordering {
     /// overtaken by later ones: the segment at `gap.start` was late, not lost.
     pub(super) fn on_reordered(&mut self, gap: SeqRange) {
         if self.kind == DupThreshold::Adaptive && !gap.is_empty() {
-            let extent = gap.len().div_ceil(self.segment_bytes).min(MAX_SEGMENTS);
+            let extent = gap.len().div_ceil(self.segment_bytes).min(self.max_segments);
             self.threshold_segments = self.threshold_segments.max(extent);
         }
     }
@@ -48,8 +54,13 @@ impl Reordering {
     /// recovery back: it was too high.
     pub(super) fn on_timeout_in_disorder(&mut self, sacked_segments: u64) {
         if self.kind == DupThreshold::Adaptive && sacked_segments >= INITIAL_SEGMENTS {
-            self.threshold_segments = INITIAL_SEGMENTS;
+            self.reset();
         }
+    }
+
+    /// Forgets what was learned.
+    pub(super) fn reset(&mut self) {
+        self.threshold_segments = INITIAL_SEGMENTS;
     }
 }
 

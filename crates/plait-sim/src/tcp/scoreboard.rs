@@ -54,6 +54,17 @@ pub(super) struct Scoreboard {
     sacked_above_judged: u64,
 }
 
+/// What the cumulative acknowledgement passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passed {
+    /// Segments, those selectively acknowledged before included.
+    pub(super) segments: u64,
+    /// The last of them.
+    pub(super) last: Option<Sent>,
+    /// Whether one of them was sent more than once.
+    pub(super) any_resent: bool,
+}
+
 impl Scoreboard {
     pub(super) fn una(&self) -> u64 {
         self.una
@@ -124,7 +135,8 @@ impl Scoreboard {
     }
 
     /// Removes everything below `ack`; newly delivered segments go to `delivered`.
-    pub(super) fn acknowledge(&mut self, ack: u64, delivered: &mut Vec<Sent>) {
+    pub(super) fn acknowledge(&mut self, ack: u64, delivered: &mut Vec<Sent>) -> Passed {
+        let mut passed = Passed::default();
         while let Some(first) = self.segments.front().copied().filter(|it| it.range.end <= ack) {
             self.segments.pop_front();
             self.forget(&first);
@@ -138,9 +150,13 @@ impl Scoreboard {
                 delivered.push(first);
             }
             self.una = first.range.end;
+            passed.segments += 1;
+            passed.last = Some(first);
+            passed.any_resent |= first.transmissions > 1;
         }
         self.judged = self.judged.max(self.una);
         self.sacked.remove_below(self.una);
+        passed
     }
 
     /// Notes that `block` arrived; newly delivered segments go to `delivered`.
@@ -173,17 +189,33 @@ impl Scoreboard {
         let mut marked = false;
         let mut index = self.segments.partition_point(|sent| sent.range.start < self.judged);
         while self.sacked_above_judged >= threshold {
-            let sent = self.segments[index];
-            self.judged = sent.range.end;
-            if sent.is_sacked {
-                self.sacked_above_judged -= 1;
-            } else if !sent.is_lost {
-                marked = true;
-                self.set_lost(index);
-            }
+            marked |= self.judge_lost(index);
             index += 1;
         }
         marked
+    }
+
+    /// Marks segments lost that lie more than `threshold` segments below the end of the highest
+    /// one selectively acknowledged (forward acknowledgement). Returns whether anything was marked.
+    pub(super) fn mark_lost_by_fack(&mut self, threshold: u64) -> bool {
+        let forward = self.segments.partition_point(|sent| sent.range.start < self.highest_sacked);
+        let lost = forward.saturating_sub(usize::try_from(threshold).unwrap_or(usize::MAX));
+        let first = self.segments.partition_point(|sent| sent.range.start < self.judged);
+        (first..lost).fold(false, |marked, index| self.judge_lost(index) || marked)
+    }
+
+    /// Judges one segment finally: it is lost unless it arrived. Returns whether it was marked.
+    fn judge_lost(&mut self, index: usize) -> bool {
+        let sent = self.segments[index];
+        self.judged = sent.range.end;
+        if sent.is_sacked {
+            self.sacked_above_judged -= 1;
+            return false;
+        }
+        if !sent.is_lost {
+            self.set_lost(index);
+        }
+        !sent.is_lost
     }
 
     /// Marks the latest transmission of the segment at `seq` lost.

@@ -12,6 +12,7 @@ use plait_proto::time::{Duration, Instant};
 
 use super::config::{Recovery, SenderConfig};
 use super::delivery_rate::DeliveryRate;
+use super::linux_3_2::Linux32;
 use super::new_reno::NewReno;
 use super::pacing::Pacer;
 use super::prr::Prr;
@@ -20,7 +21,7 @@ use super::rack::Rack;
 use super::reordering::Reordering;
 use super::rto::RttEstimator;
 use super::scoreboard::Scoreboard;
-use super::segment::Segment;
+use super::segment::{Segment, SeqRange};
 use super::source::Supply;
 use super::tail_loss::Probe;
 use super::undo::Undo;
@@ -83,6 +84,27 @@ enum Detector {
     NewReno(NewReno),
     Rack(Rack),
     Quic(Quic),
+    Linux32(Linux32),
+}
+
+impl Detector {
+    /// The duplicate-acknowledgement threshold of those with one that counts blocks.
+    fn threshold_segments(&self) -> Option<u64> {
+        match self {
+            Self::Sack(reordering) => Some(reordering.threshold_segments()),
+            Self::Linux32(linux) => Some(linux.threshold_segments()),
+            Self::NewReno(_) | Self::Rack(_) | Self::Quic(_) => None,
+        }
+    }
+
+    /// What lies in `gap` was late, not lost, as [`Reordering::on_reordered`].
+    fn on_reordered(&mut self, gap: SeqRange) {
+        match self {
+            Self::Sack(reordering) => reordering.on_reordered(gap),
+            Self::Linux32(linux) => linux.on_reordered(gap),
+            Self::NewReno(_) | Self::Rack(_) | Self::Quic(_) => {}
+        }
+    }
 }
 
 /// The sending end of a connection.
@@ -134,6 +156,7 @@ impl TcpSender {
             Recovery::NewReno => Detector::NewReno(NewReno::default()),
             Recovery::RackTlp => Detector::Rack(Rack::default()),
             Recovery::Quic => Detector::Quic(Quic::default()),
+            Recovery::Linux32 => Detector::Linux32(Linux32::new(config.segment_bytes)),
         };
         Self {
             handshake: Handshake::Due,
@@ -217,10 +240,7 @@ impl TcpSender {
     /// Duplicate-acknowledgement threshold of SACK-based recovery now, in segments; `None` with
     /// any other.
     pub fn dup_threshold(&self) -> Option<u64> {
-        match &self.detector {
-            Detector::Sack(reordering) => Some(reordering.threshold_segments()),
-            Detector::NewReno(_) | Detector::Rack(_) | Detector::Quic(_) => None,
-        }
+        self.detector.threshold_segments()
     }
 
     /// The sender's counters.

@@ -201,6 +201,10 @@ fn recovery_of<'a>(
     let mut found: Option<(&str, &str)> = None;
     for (app, tcp) in kernel_tcp(scenario).filter(|(app, _)| app.direction == direction) {
         let recovery = tcp.recovery.as_str();
+        if recovery == "linux-3.2" {
+            let what = format!("app.{}: recovery = \"{recovery}\"", app.name);
+            return Err(NetnsError::NotYet { what });
+        }
         // Without SACK every kernel counts duplicate ACKs (RFC 6582).
         let is_old = recovery != "rack-tlp" && tcp.sack;
         if is_old && release(kernel).is_none_or(|known| known >= RACK_ALONE) {

@@ -1,15 +1,17 @@
 //! Processes an acknowledgement, in this order: account → round-trip time → reordering → probe →
 //! losses and state → window → timers.
 
-use plait_proto::congestion::{AckSample, Phase};
-use plait_proto::time::Instant;
+use plait_proto::congestion::{AckSample, PacketState, Phase};
+use plait_proto::time::{Duration, Instant};
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
 use crate::tcp::delivery_rate::RateSample;
+use crate::tcp::linux_3_2::Advance;
 use crate::tcp::prr::Progress;
-use crate::tcp::scoreboard::Sent;
+use crate::tcp::scoreboard::{Passed, Sent};
 use crate::tcp::segment::{Segment, SeqRange};
+use crate::tcp::timestamp_ms;
 
 /// What the acknowledgement changed.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ struct Change {
     metered_bytes: u64,
     /// Whether the cumulative acknowledgement advanced.
     advanced: bool,
+    /// What it passed.
+    passed: Passed,
+    /// Whether everything had come in order before, and no loss was being repaired.
+    was_orderly: bool,
     /// The lowest outstanding byte before.
     una_before: u64,
     /// The highest byte known to have arrived before.
@@ -30,13 +36,31 @@ struct Change {
     flight_before: u64,
 }
 
+/// What an acknowledgement means for the growth of the window.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    bytes: u64,
+    /// The controller's state in the newest segment.
+    newest: PacketState,
+    rtt: Option<Duration>,
+}
+
+impl Change {
+    /// Time since the last segment acknowledged cumulatively was sent, unless one of them was sent
+    /// twice.
+    fn age_of_last(&self, now: Instant) -> Option<Duration> {
+        let last = self.passed.last.filter(|_| !self.passed.any_resent)?;
+        Some(now.since(last.at))
+    }
+}
+
 impl TcpSender {
     pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
         if segment.ack > self.board.nxt() {
             return;
         }
         let change = self.account(segment);
-        self.sample_rtt(now, &change);
+        self.sample_rtt(now, segment, &change);
         self.note_reordering(now, segment, &change);
         self.judge_probe(now, segment, change.advanced, change.flight_before);
         let marked = self.advance_state(now, segment, &change);
@@ -51,6 +75,7 @@ impl TcpSender {
         let una_before = self.board.una();
         let highest_before = self.board.highest_sacked();
         let flight_before = self.board.flight_bytes();
+        let was_orderly = self.phase == Phase::Open && self.board.sacked_segments() == 0;
         let mut delivered = Vec::new();
         if let Some(range) = segment.sack.dsack() {
             self.counters.dsacks += 1;
@@ -63,7 +88,7 @@ impl TcpSender {
                 self.board.sack(*block, &mut delivered);
             }
         }
-        self.board.acknowledge(segment.ack, &mut delivered);
+        let passed = self.board.acknowledge(segment.ack, &mut delivered);
         let advanced = self.board.una() > una_before;
         self.counters.acked_bytes += self.board.una() - una_before;
         let is_duplicate = segment.ack == una_before && !self.board.is_empty();
@@ -79,6 +104,8 @@ impl TcpSender {
             delivered_bytes,
             metered_bytes,
             advanced,
+            passed,
+            was_orderly,
             una_before,
             highest_before,
             flight_before,
@@ -111,9 +138,12 @@ impl TcpSender {
 
     /// Samples of segments sent once (Karn): the earliest sent, whose acknowledgement may have been
     /// delayed, for the timeout; the latest sent for the minimum.
-    fn sample_rtt(&mut self, now: Instant, change: &Change) {
+    fn sample_rtt(&mut self, now: Instant, segment: &Segment, change: &Change) {
         if change.advanced || (self.is_quic() && !change.delivered.is_empty()) {
             self.rtt.end_backoff();
+        }
+        if matches!(self.detector, Detector::Linux32(_)) {
+            return self.sample_rtt_by_timestamp(now, segment, change);
         }
         let clean = || change.delivered.iter().filter(|sent| sent.transmissions == 1);
         let latest = clean().map(|sent| sent.at).max();
@@ -130,11 +160,24 @@ impl TcpSender {
         }
     }
 
+    /// Linux before 3.12: only an acknowledgement that advances gives samples. The echo, of the
+    /// segment that filled the gap, is for the timeout; the age of the last segment acknowledged
+    /// for the minimum.
+    fn sample_rtt_by_timestamp(&mut self, now: Instant, segment: &Segment, change: &Change) {
+        if change.advanced && segment.ts_echo_ms > 0 {
+            let millis = timestamp_ms(now).saturating_sub(segment.ts_echo_ms).max(1);
+            self.rtt.on_sample(Duration::from_millis(millis));
+        }
+        if let Some(age) = change.age_of_last(now) {
+            self.rtt.on_min_sample(now, age);
+        }
+    }
+
     /// Tells the loss detector what arrived, and what arrived late.
     fn note_reordering(&mut self, now: Instant, segment: &Segment, change: &Change) {
         let min_rtt = self.rtt.min_rtt();
         match &mut self.detector {
-            Detector::Sack(reordering) => {
+            Detector::Sack(_) | Detector::Linux32(_) => {
                 let end = change.highest_before;
                 let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
                 let late = clean.map(|sent| sent.range.start).filter(|start| *start < end);
@@ -143,7 +186,7 @@ impl TcpSender {
                     self.board.get(*start).is_some_and(|sent| sent.is_sacked && *start < end)
                 });
                 if let Some(start) = late.chain(dsack).min() {
-                    reordering.on_reordered(SeqRange { start, end });
+                    self.detector.on_reordered(SeqRange { start, end });
                 }
             }
             Detector::NewReno(_) => {}
@@ -177,10 +220,8 @@ impl TcpSender {
     /// An original filled the first gap after its retransmission: it was reordered by as much as
     /// arrived before it.
     fn learn_from_late_original(&mut self, change: &Change) {
-        if let Detector::Sack(reordering) = &mut self.detector {
-            let (start, end) = (change.una_before, change.highest_before);
-            reordering.on_reordered(SeqRange { start, end });
-        }
+        let (start, end) = (change.una_before, change.highest_before);
+        self.detector.on_reordered(SeqRange { start, end });
     }
 
     fn sample_rate(&mut self, now: Instant, change: &Change) -> RateSample {
@@ -204,15 +245,14 @@ impl TcpSender {
         else {
             return;
         };
-        let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
-        let latest_clean = clean.map(|sent| sent.at).max();
+        let Some(counted) = self.counted(now, change, newest) else { return };
         let window = self.controller.window();
         let is_used = self.window_use.is_used(window, self.controller.in_slow_start());
         self.controller.on_ack(&AckSample {
             now,
-            acked_bytes: change.delivered_bytes,
-            newest: newest.packet,
-            rtt: latest_clean.map(|at| now.since(at)),
+            acked_bytes: counted.bytes,
+            newest: counted.newest,
+            rtt: counted.rtt,
             way_back_excess: None,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
@@ -224,5 +264,26 @@ impl TcpSender {
             phase: self.phase,
             siblings: &[],
         });
+    }
+
+    /// What the controller is told; `None`: nothing. Linux 3.2 counts acknowledgements that advance.
+    fn counted(&mut self, now: Instant, change: &Change, newest: &Sent) -> Option<Counted> {
+        let Detector::Linux32(linux) = &mut self.detector else {
+            let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
+            let latest = clean.map(|sent| sent.at).max();
+            return Some(Counted {
+                bytes: change.delivered_bytes,
+                newest: newest.packet,
+                rtt: latest.map(|at| now.since(at)),
+            });
+        };
+        let last = change.passed.last?;
+        let segments = linux.counted_segments(Advance {
+            segments: change.passed.segments,
+            is_orderly: change.was_orderly,
+            in_slow_start: self.controller.in_slow_start(),
+        });
+        let bytes = segments * self.config.segment_bytes;
+        Some(Counted { bytes, newest: last.packet, rtt: change.age_of_last(now) })
     }
 }

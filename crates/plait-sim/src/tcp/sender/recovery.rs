@@ -28,6 +28,7 @@ impl TcpSender {
             Detector::Sack(reordering) => {
                 self.board.mark_lost_by_sack(reordering.threshold_segments())
             }
+            Detector::Linux32(_) => self.detect_as_linux_3_2(now),
             Detector::NewReno(reno) => {
                 // RFC 6582: the third duplicate, then each partial acknowledgement.
                 let is_lost = match self.phase {
@@ -53,6 +54,26 @@ impl TcpSender {
                 marked
             }
         }
+    }
+
+    fn detect_as_linux_3_2(&mut self, now: Instant) -> bool {
+        let may_send = self.next_range(now).is_ok();
+        let Detector::Linux32(linux) = &self.detector else { return false };
+        let board = &mut self.board;
+        let threshold = linux.threshold_segments();
+        let marked = if linux.is_fack() {
+            board.mark_lost_by_fack(threshold)
+        } else {
+            board.mark_lost_by_sack(threshold)
+        };
+        let gives_up = !may_send
+            && self.phase == Phase::Open
+            && linux.gives_up_small_flight(board.len() as u64, board.sacked_segments());
+        let is_new = gives_up && board.get(board.una()).is_some_and(|first| !first.is_lost);
+        if is_new {
+            board.mark_lost(board.una());
+        }
+        marked || is_new
     }
 
     pub(super) fn detection(&self, now: Instant) -> Detection {
@@ -133,6 +154,12 @@ impl TcpSender {
                 }
                 self.board.missing()
             }
+            Detector::Linux32(linux) => {
+                if is_new {
+                    linux.on_timeout();
+                }
+                self.board.missing()
+            }
             Detector::NewReno(reno) => {
                 reno.forget_duplicates();
                 reno.on_recovery(self.board.nxt());
@@ -193,6 +220,13 @@ impl TcpSender {
         }
         self.counters.spurious_undos += 1;
         self.controller.on_spurious(&Spurious { now });
+        if self.phase == Phase::RtoRecovery
+            && let Detector::Linux32(linux) = &mut self.detector
+        {
+            // `tcp_frto_response` 0: a spurious timeout still counts as congestion.
+            linux.on_spurious_timeout();
+            self.controller.on_loss(&Loss { now, flight_bytes: self.board.flight_bytes() });
+        }
         if is_repairing {
             self.board.unmark_lost();
             self.end_recovery();
@@ -204,7 +238,7 @@ impl TcpSender {
         self.phase = Phase::Open;
         self.prr = None;
         match &mut self.detector {
-            Detector::Sack(_) | Detector::Quic(_) => {}
+            Detector::Sack(_) | Detector::Quic(_) | Detector::Linux32(_) => {}
             Detector::NewReno(reno) => {
                 reno.forget_duplicates();
                 self.board.presume_arrived(0);

@@ -310,3 +310,74 @@ fn the_trace_holds_the_changes_of_the_window() {
     let points: Vec<_> = sender.window_trace().iter().map(|point| point.window_bytes).collect();
     assert_eq!(points, [10 * S, 11 * S]);
 }
+
+#[test]
+fn linux_3_2_takes_what_lies_three_below_the_highest_block_for_lost() {
+    // RFC 6675 wants three segments that arrived; here one is enough, four above the second.
+    let mut sender = established(config(Algorithm::Fixed, Recovery::Linux32));
+    send(&mut sender, 100);
+    sender.handle_segment(at(200), &ack(0, &[(4, 5)], 0));
+    assert_eq!(sender.phase(), Phase::FastRecovery);
+    assert_eq!(sender.board.next_to_resend().map(|sent| sent.range.start), Some(0));
+    assert!(sender.board.get(S).is_some_and(|second| second.is_lost));
+    assert!(sender.board.get(2 * S).is_some_and(|third| !third.is_lost));
+}
+
+#[test]
+fn linux_3_2_counts_arrivals_once_it_has_seen_reordering() {
+    let mut sender = established(config(Algorithm::Fixed, Recovery::Linux32));
+    send(&mut sender, 100);
+    sender.handle_segment(at(200), &ack(0, &[(5, 6)], 100));
+    // The first five were late, by up to six segments.
+    sender.handle_segment(at(201), &ack(10, &[], 100));
+    assert_eq!((sender.phase(), sender.dup_threshold()), (Phase::Open, Some(6)));
+    send(&mut sender, 201);
+    sender.handle_segment(at(210), &ack(10, &[(17, 18)], 100));
+    assert_eq!(sender.phase(), Phase::Open, "one block eight above, but six must have arrived");
+}
+
+#[test]
+fn linux_3_2_grows_by_one_per_acknowledgement_that_advances() {
+    let mut sender = established(config(Algorithm::CubicLinux, Recovery::Linux32));
+    send(&mut sender, 100);
+    sender.handle_segment(at(200), &ack(0, &[(1, 3)], 100));
+    assert_eq!(sender.controller.window(), 10 * S, "what arrived beyond the gap grows nothing");
+    sender.handle_segment(at(201), &ack(8, &[], 100));
+    assert_eq!(sender.controller.window(), 11 * S, "one acknowledgement, one segment");
+    let mut sender = established(config(Algorithm::CubicLinux, ADAPTIVE));
+    send(&mut sender, 100);
+    sender.handle_segment(at(200), &ack(0, &[(1, 3)], 100));
+    sender.handle_segment(at(201), &ack(8, &[], 100));
+    assert_eq!(sender.controller.window(), 18 * S, "the other forms count what arrived");
+}
+
+#[test]
+fn linux_3_2_keeps_seven_tenths_after_a_spurious_timeout() {
+    let window_after = |recovery| {
+        let mut sender = established(config(Algorithm::CubicLinux, recovery));
+        send(&mut sender, 100);
+        let due = sender.poll_timeout().unwrap();
+        sender.handle_timeout(due);
+        assert_eq!(send(&mut sender, 500), [0]);
+        // The acknowledgement echoes the original's time.
+        sender.handle_segment(at(501), &ack(1, &[], 100));
+        assert_eq!((sender.phase(), sender.counters().spurious_undos), (Phase::Open, 1));
+        sender.controller.window() / S
+    };
+    assert_eq!(window_after(Recovery::Linux32), 7);
+    assert!(window_after(ADAPTIVE) >= 10);
+}
+
+#[test]
+fn linux_3_2_repairs_a_flight_too_small_for_its_threshold() {
+    let mut sender = established(config(Algorithm::Fixed, Recovery::Linux32));
+    let Detector::Linux32(linux) = &mut sender.detector else { unreachable!("configured so") };
+    linux.on_reordered(SeqRange { start: 0, end: 50 * S });
+    sender.supply = Supply::new(Source::Bytes(10 * S));
+    sender.supply.open(at(100));
+    send(&mut sender, 100);
+    sender.handle_segment(at(200), &ack(0, &[(1, 5)], 100));
+    assert_eq!(sender.phase(), Phase::Open, "four of ten arrived");
+    sender.handle_segment(at(200), &ack(0, &[(1, 6)], 100));
+    assert_eq!(send(&mut sender, 200), [0], "half of them, and there is nothing else to send");
+}

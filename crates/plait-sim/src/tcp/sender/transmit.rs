@@ -11,7 +11,7 @@ use crate::tcp::timestamp_ms;
 
 /// Why nothing leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stop {
+pub(super) enum Stop {
     /// The congestion window is full.
     Window,
     /// There is nothing to send, or the receiver has no room.
@@ -58,7 +58,7 @@ impl TcpSender {
     }
 
     /// What would leave now, if anything may.
-    fn next_range(&self, now: Instant) -> Result<SeqRange, Stop> {
+    pub(super) fn next_range(&self, now: Instant) -> Result<SeqRange, Stop> {
         let (range, is_new) = match self.board.next_to_resend() {
             Some(lost) => (lost.range, false),
             None => (self.new_range(now)?, true),
@@ -172,7 +172,7 @@ impl TcpSender {
                 0
             }
             Detector::Quic(quic) => quic.on_sent(&sent),
-            Detector::Sack(_) | Detector::NewReno(_) => 0,
+            Detector::Sack(_) | Detector::NewReno(_) | Detector::Linux32(_) => 0,
         };
         if let Some(prr) = &mut self.prr {
             prr.on_sent(range.len());

@@ -184,7 +184,7 @@ fn shares_hold_when_runs_are_sent_without_asking() {
     for _ in 0..150 {
         let path = picks(&mut case.scheduler, &paths, 1)[0];
         for _ in 0..4 {
-            case.scheduler.on_run(&view(&paths), PathId(path));
+            case.scheduler.on_run(&view(&paths), PathId(path), 1500);
         }
         sent[usize::from(path)] += 5;
     }

@@ -6,6 +6,7 @@ use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::session::PresharedKey;
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::dscp::Dscps;
 
 use crate::gateway::{
     CUSTOMER, Gateway, WALL_CLOCK_AT_ZERO, link_config, provider_address, public_key,
@@ -75,6 +76,7 @@ pub fn bond_config(algorithm: Algorithm, order: Order) -> BondConfig {
         scheduler: SchedulerConfig { algorithm, ..SchedulerConfig::default() },
         congestion: None,
         order,
+        unordered: Dscps::default(),
         resequencer: ResequencerConfig::default(),
         loss_detection: LossDetection::Known,
         report_interval: Duration::from_millis(50),

@@ -10,6 +10,7 @@ use crate::resequencer::ResequencerConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::session::{PresharedKey, PrivateKey, PublicKey};
 use crate::time::Duration;
+use crate::wire::dscp::Dscps;
 
 /// A prefix of inner addresses that belong to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -54,6 +55,9 @@ pub struct BondConfig {
     pub congestion: Option<ControllerConfig>,
     /// Ordering that this side's ingress asks of the peer's egress.
     pub order: Order,
+    /// Classes of this side's packets that wait for none before them, whatever the order (002
+    /// section 4.3).
+    pub unordered: Dscps,
     /// Timer, late policy and bounds of this side's egress.
     pub resequencer: ResequencerConfig,
     /// How this side's egress finds losses.

@@ -120,7 +120,7 @@ impl Ingress {
     fn pick(&mut self, now: Instant, packet: &[u8], class: FlowClass) -> Result<Pick, DropReason> {
         let bytes = (packet.len() + DATA_OVERHEAD_BYTES) as u64;
         let room = room_needed(packet);
-        if let Some(path) = self.picker.go_on(now, &self.paths, room, bytes) {
+        if let Some(path) = self.picker.go_on(now, &self.paths, room, (bytes, class)) {
             return Ok(Pick::One(path));
         }
         self.expire_unacknowledged(now);
@@ -238,7 +238,7 @@ impl Ingress {
             pins: Pins::default(),
             queue: Queue::new(config.congestion.is_none(), lane_seed),
             picker: Picker::new(config.scheduler.build()),
-            numbering: Numbering::new(config.order, lane_seed, rng),
+            numbering: Numbering::new(config, lane_seed, rng),
             session,
             reject_after: config.rekey.reject_after,
             out: TransmitQueue::default(),
@@ -261,8 +261,8 @@ impl Ingress {
         if old.congestion != new.congestion {
             self.set_congestion(new.congestion, lane_seed);
         }
-        if old.order != new.order {
-            self.numbering.set_order(new.order, lane_seed);
+        if (old.order, old.unordered) != (new.order, new.unordered) {
+            self.numbering.set_order(new, lane_seed);
         }
     }
 

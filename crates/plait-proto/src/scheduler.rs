@@ -23,7 +23,9 @@ mod stall;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use adaptive_wrr::{AdaptiveWrr, AdaptiveWrrConfig, DwdMode, WeightRounding};
+pub use adaptive_wrr::{
+    AdaptiveWrr, AdaptiveWrrConfig, DwdMode, SmallFlows, WeightRounding, WeightUnit, WeightsAdapt,
+};
 pub use blest::{Blest, BlestConfig};
 pub use cheapest_first::CheapestFirst;
 pub use config::{Algorithm, SchedulerConfig, UnknownAlgorithm};
@@ -212,9 +214,15 @@ pub trait Scheduler: core::fmt::Debug + Send {
     /// Decides about `packet`. `Send` and `Copies` mean that it will be sent so.
     fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision;
 
-    /// A further packet of the same contiguous run was sent on `path` without asking: accounts for
-    /// it.
-    fn on_run(&mut self, view: &View<'_>, path: PathId);
+    /// Whether it treats interactive flows otherwise although nothing waits: in an open loop flows
+    /// are told apart only for such a scheduler.
+    fn tells_flows_apart(&self) -> bool {
+        false
+    }
+
+    /// A further packet of `bytes` of the same contiguous run was sent on `path` without asking:
+    /// accounts for it.
+    fn on_run(&mut self, view: &View<'_>, path: PathId, bytes: u64);
 
     /// A loss report arrived, with a line for each path it knows of.
     fn on_report(&mut self, _view: &View<'_>, _reports: &[PathReport]) {}

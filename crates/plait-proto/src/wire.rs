@@ -5,6 +5,7 @@
 //! [`DropReason`](crate::drop_reason::DropReason).
 
 pub mod control;
+pub mod dscp;
 pub mod ecn;
 pub mod fragment;
 pub mod handshake;

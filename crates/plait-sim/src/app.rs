@@ -137,6 +137,8 @@ pub(crate) struct Place {
     stop: Instant,
     /// Longest packet that its route carries.
     mtu: u16,
+    /// The DSCP of its packets.
+    dscp: u8,
     span: Span,
 }
 
@@ -162,6 +164,7 @@ impl Place {
             start: zero + spec.start,
             stop: zero + spec.stop,
             mtu: mtu.min(ETHERNET_MTU_BYTES),
+            dscp: spec.dscp,
             span,
         }
     }

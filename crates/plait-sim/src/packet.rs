@@ -66,6 +66,8 @@ pub struct Packet {
     pub bytes: u16,
     /// Its transport protocol.
     pub protocol: Protocol,
+    /// Its DSCP (RFC 2474), below 64.
+    pub dscp: u8,
     /// Where it goes.
     pub to: End,
 }
@@ -93,6 +95,7 @@ impl Packet {
             End::Server => (CUSTOMER_IP, SERVER_IP),
         };
         head[0] = 0x45;
+        head[1] = self.dscp << 2;
         head[2..4].copy_from_slice(&self.bytes.to_be_bytes());
         head[6] = 0x40;
         head[8] = 64;
@@ -175,6 +178,7 @@ impl Packet {
             sent_at: Instant::from_nanos(sent_at),
             bytes: u16::from_be_bytes([packet[2], packet[3]]),
             protocol,
+            dscp: packet[1] >> 2,
             to,
         })
     }
@@ -194,12 +198,14 @@ mod tests {
             sent_at: Instant::from_nanos(u64::MAX / 3),
             bytes: 1488,
             protocol: Protocol::Udp,
+            dscp: 46,
             to: End::Customer,
         };
         assert_eq!(Packet::read(udp.write(&mut scratch)), Some(udp));
         let ack = Packet {
             bytes: 52,
             protocol: Protocol::TcpAck,
+            dscp: 0,
             to: End::Server,
             sent_at: Instant::ZERO,
             ..udp

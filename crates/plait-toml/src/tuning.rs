@@ -6,10 +6,13 @@ use std::time::Duration;
 use plait_proto::config::{LossDetection, Order};
 use plait_proto::congestion::{Algorithm as Controller, ControllerConfig, SlowStart};
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
-use plait_proto::scheduler::{Algorithm, DwdMode, SchedulerConfig, WeightRounding};
+use plait_proto::scheduler::{
+    Algorithm, DwdMode, SchedulerConfig, SmallFlows, WeightRounding, WeightUnit, WeightsAdapt,
+};
+use plait_proto::wire::dscp::Dscps;
 
 use crate::Bounds;
-use crate::form::{Maybe, Named, Number, Time, Whole, Words};
+use crate::form::{Maybe, Named, Number, Time, Whole, WholeList, Words};
 use crate::option::{self, Field, Only, Options};
 use crate::section::Section;
 
@@ -22,6 +25,8 @@ pub struct Tuning {
     pub congestion: Option<ControllerConfig>,
     /// Which packets wait for which at the peer's egress.
     pub order: Order,
+    /// Classes of packets that wait for none.
+    pub unordered: Dscps,
     /// How long they wait at this side's egress, and how many.
     pub resequencer: ResequencerConfig,
     /// How this side's egress finds losses.
@@ -49,6 +54,7 @@ impl From<SchedulerConfig> for Tuning {
         Self {
             congestion: scheduler.algorithm.default_congestion(),
             order: Order::default(),
+            unordered: Dscps::default(),
             resequencer: ResequencerConfig::default(),
             loss_detection: LossDetection::default(),
             scheduler,
@@ -173,6 +179,28 @@ pub const SCHEDULER: Options<SchedulerConfig> = &[
         "a weight falls by one per T_dwd, or per report once T_dwd has passed",
         Words(&[("per-tdwd", DwdMode::PerTdwd), ("per-report", DwdMode::PerReport)]),
         |config: &mut SchedulerConfig| &mut config.adaptive_wrr.dwd_mode,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "weight_unit",
+        "what the weights share out",
+        Words(&[("packets", WeightUnit::Packets), ("bytes", WeightUnit::Bytes)]),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.weight_unit,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "weights_adapt",
+        "losses of a path raise the next `dearer` one's weight; with `both` those of a dearer path \
+         also lower its own",
+        Words(&[("dearer", WeightsAdapt::Dearer), ("both", WeightsAdapt::Both)]),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.weights_adapt,
+    )
+    .only(ADAPTIVE_WRR),
+    &Field::new(
+        "small_flows",
+        "packets of interactive flows `share` the paths, or take the `cheapest`",
+        Words(&[("share", SmallFlows::Share), ("cheapest", SmallFlows::Cheapest)]),
+        |config: &mut SchedulerConfig| &mut config.adaptive_wrr.small_flows,
     )
     .only(ADAPTIVE_WRR),
     &Field::new(
@@ -305,6 +333,7 @@ fn other_controller(controller: Option<Controller>) -> String {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Egress {
     order: Order,
+    unordered_dscp: Vec<u16>,
     is_fixed: bool,
     timeout: Duration,
     timeout_max: Duration,
@@ -323,6 +352,7 @@ impl From<&Tuning> for Egress {
         let (timeout, timeout_max) = both(tuning.resequencer.timer);
         Self {
             order: tuning.order,
+            unordered_dscp: tuning.unordered.iter().collect(),
             is_fixed: timeout.is_some(),
             timeout: timeout.unwrap_or(T_LTO_002),
             timeout_max: timeout_max.or(both(Timer::ADAPTIVE).1).unwrap_or_default(),
@@ -336,6 +366,7 @@ impl From<&Tuning> for Egress {
 impl Egress {
     fn tell(self, tuning: &mut Tuning) {
         tuning.order = self.order;
+        tuning.unordered = self.unordered_dscp.iter().copied().collect();
         tuning.loss_detection = self.loss_detection;
         let is_known = self.loss_detection == LossDetection::Known;
         tuning.resequencer = ResequencerConfig {
@@ -372,6 +403,13 @@ pub const RESEQUENCER: Options<Egress> = &[
          `none`",
         Words(&[("flow", Order::Flow), ("bond", Order::Bond), ("none", Order::None)]),
         |config: &mut Egress| &mut config.order,
+    ),
+    &Field::new(
+        "unordered_dscp",
+        "DSCP codepoints whose packets wait for none before them: for flows that mind delay more \
+         than order",
+        WholeList { low: 0, high: Dscps::COUNT - 1 },
+        |config: &mut Egress| &mut config.unordered_dscp,
     ),
     &Field::new(
         "timer",

@@ -10,6 +10,7 @@ use crate::seq::BondIncarnation;
 use crate::session::{Finished, Hello, Identity, PresharedKey, PrivateKey, Timestamp};
 use crate::wire::Kind;
 use crate::wire::control::{Ack, AckRange};
+use crate::wire::dscp::Dscps;
 
 const REJECT_AFTER: Duration = Duration::from_secs(180);
 
@@ -41,6 +42,7 @@ fn config() -> BondConfig {
         scheduler: SchedulerConfig { algorithm: Algorithm::MinRtt, ..SchedulerConfig::default() },
         congestion: Some(congestion::ControllerConfig::default()),
         order: Order::Flow,
+        unordered: Dscps::default(),
         resequencer: ResequencerConfig::default(),
         loss_detection: LossDetection::Known,
         report_interval: Duration::from_millis(50),

@@ -28,7 +28,12 @@ impl Ingress {
         bytes: &'a [u8],
     ) -> Classified<'a> {
         let pin = self.pinned(now, inner, room_needed(bytes));
-        let class = self.queue.classify(now, pin, inner, bytes.len());
+        let class =
+            if self.paths.is_closed_loop() || (pin.is_none() && self.picker.tells_flows_apart()) {
+                self.queue.classify(now, pin, inner, bytes.len())
+            } else {
+                FlowClass::default()
+            };
         Classified { inner, bytes, class, pin }
     }
 }

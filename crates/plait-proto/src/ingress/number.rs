@@ -1,13 +1,14 @@
 //! Stage 4, number: a packet's place in the bond's sequence and in its path's, strictly one after
 //! the other. All that comes later can be done in any order.
 
-use crate::config::Order;
+use crate::config::BondConfig;
 use crate::flow::Lanes;
 use crate::path::SendPath;
 use crate::rng::Rng;
 use crate::seq::{BondSeq, PacketNumber};
 use crate::time::Instant;
 use crate::wire::Kind;
+use crate::wire::dscp::Dscps;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{ControlPrefix, DataPrefix, Header, SendTimestamp};
 
@@ -15,6 +16,7 @@ use crate::wire::sealed::{ControlPrefix, DataPrefix, Header, SendTimestamp};
 #[derive(Debug)]
 pub(super) struct Numbering {
     lanes: Lanes,
+    unordered: Dscps,
     next_seq: BondSeq,
     /// For which packet numbers are left out.
     rng: Rng,
@@ -28,17 +30,23 @@ pub(super) struct Numbered {
 }
 
 impl Numbering {
-    pub(super) fn new(order: Order, lane_seed: u64, rng: Rng) -> Self {
-        Self { lanes: Lanes::new(order, lane_seed), next_seq: BondSeq(0), rng }
+    pub(super) fn new(config: &BondConfig, lane_seed: u64, rng: Rng) -> Self {
+        let lanes = Lanes::new(config.order, lane_seed);
+        Self { lanes, unordered: config.unordered, next_seq: BondSeq(0), rng }
     }
 
     /// Goes on with another order; sequence numbers go on.
-    pub(super) fn set_order(&mut self, order: Order, lane_seed: u64) {
-        self.lanes = Lanes::new(order, lane_seed);
+    pub(super) fn set_order(&mut self, config: &BondConfig, lane_seed: u64) {
+        self.lanes = Lanes::new(config.order, lane_seed);
+        self.unordered = config.unordered;
     }
 
-    /// The next packet's place in the bond's sequence, behind its predecessor in its flow's lane.
+    /// The next packet's place in the bond's sequence, behind its predecessor in its flow's lane if
+    /// it is of a class that is put in order.
     pub(super) fn place(&mut self, now: Instant, inner: &Inner, packet: &[u8]) -> DataPrefix {
+        if self.unordered.contain(packet) {
+            return self.place_alone(now);
+        }
         let prev = self.lanes.predecessor_distance(inner, packet, self.next_seq);
         DataPrefix { prev, ..self.place_alone(now) }
     }

@@ -5,7 +5,7 @@ use super::paths::Paths;
 use super::redundancy::Redundancy;
 use crate::drop_reason::DropReason;
 use crate::scheduler::{
-    Decision, PacketInfo, Part, PathReport, PathSet, PathView, Scheduler, View,
+    Decision, FlowClass, PacketInfo, Part, PathReport, PathSet, PathView, Scheduler, View,
 };
 use crate::seq::PathId;
 use crate::time::{Duration, Instant};
@@ -29,6 +29,7 @@ pub(super) enum Pick {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     path: PathId,
+    class: FlowClass,
     bytes_left: u64,
 }
 
@@ -49,23 +50,31 @@ impl Picker {
         self.run = None;
     }
 
+    /// Whether the scheduler is to know flows' classes in an open loop, too.
+    pub(super) fn tells_flows_apart(&self) -> bool {
+        self.scheduler.tells_flows_apart()
+    }
+
     /// The path of the run under way, if a packet of `bytes` may join it that needs `room` inside.
     pub(super) fn go_on(
         &mut self,
         now: Instant,
         paths: &Paths,
         room: usize,
-        bytes: u64,
+        (bytes, class): (u64, FlowClass),
     ) -> Option<PathId> {
         let run = self.run.as_mut()?;
         if run.bytes_left < bytes || !paths.all_carry(room) {
+            return None;
+        }
+        if run.class != class && self.scheduler.tells_flows_apart() {
             return None;
         }
         if paths.is_closed_loop() && !paths.viewed(run.path)?.has_room(now, bytes) {
             return None;
         }
         run.bytes_left -= bytes;
-        self.scheduler.on_run(&View { now, paths: paths.view() }, run.path);
+        self.scheduler.on_run(&View { now, paths: paths.view() }, run.path, bytes);
         Some(run.path)
     }
 
@@ -101,7 +110,7 @@ impl Picker {
         };
         match decision {
             Decision::Send(path) => {
-                self.begin_run(paths, path, packet.bytes);
+                self.begin_run(paths, path, packet);
                 Ok(Pick::One(path))
             }
             Decision::Copies(set) if is_closed && respects_windows => {
@@ -127,9 +136,10 @@ impl Picker {
         self.scheduler.pick(&View { now: view.now, paths: &paths }, packet)
     }
 
-    fn begin_run(&mut self, paths: &Paths, path: PathId, first_bytes: u64) {
+    fn begin_run(&mut self, paths: &Paths, path: PathId, first: &PacketInfo) {
         let bytes = paths.viewed(path).map_or(0, |view| view.delivery_rate.bytes_in(RUN_TIME));
-        self.run = Some(Run { path, bytes_left: bytes.saturating_sub(first_bytes) });
+        let bytes_left = bytes.saturating_sub(first.bytes);
+        self.run = Some(Run { path, class: first.class, bytes_left });
     }
 
     /// A path is gone.

@@ -64,7 +64,6 @@ impl Queue {
         bytes: usize,
     ) -> FlowClass {
         match pin {
-            _ if self.is_open_loop => FlowClass::default(),
             None => self.backlog.classify(now, inner, bytes),
             Some(path) => self.pinned.get_or_make(path).classify(now, inner, bytes),
         }

@@ -1,8 +1,8 @@
 //! Adaptive weighted round robin: 002 section 4, with AWI, IWI and DWD.
 //! Equations and deviations: `docs/algorithms/adaptive-wrr.md`.
 
-use super::smooth_wrr::SmoothWrr;
-use super::{Decision, PacketInfo, PathId, PathReport, Scheduler, View};
+use super::smooth_wrr::{ONE_PACKET, SmoothWrr};
+use super::{Decision, FlowClass, PacketInfo, PathId, PathReport, Scheduler, View};
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +29,37 @@ pub enum WeightRounding {
     Float,
 }
 
+/// What the weights share out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WeightUnit {
+    /// Packets, as in 002.
+    #[default]
+    Packets,
+    /// Bytes (002 section 3).
+    Bytes,
+}
+
+/// Which weights losses change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WeightsAdapt {
+    /// Losses of a path raise the next dearer one's, as in 002 section 4.2.
+    #[default]
+    Dearer,
+    /// Those of a dearer path also lower its own, which raises the shares of all others (002
+    /// section 3: both may adapt).
+    Both,
+}
+
+/// Which path the packets of interactive flows take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SmallFlows {
+    /// Whichever has its turn, as in 002.
+    #[default]
+    Share,
+    /// The cheapest (002 section 5.3: scheduling by flow, for small ones).
+    Cheapest,
+}
+
 /// Parameters of the adaptive weighted round robin.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdaptiveWrrConfig {
@@ -48,6 +79,12 @@ pub struct AdaptiveWrrConfig {
     pub dwd_mode: DwdMode,
     /// What becomes of AWI's fractions.
     pub weight_rounding: WeightRounding,
+    /// What the weights share out.
+    pub weight_unit: WeightUnit,
+    /// Which weights losses change.
+    pub weights_adapt: WeightsAdapt,
+    /// Which path interactive flows take.
+    pub small_flows: SmallFlows,
 }
 
 impl Default for AdaptiveWrrConfig {
@@ -61,6 +98,9 @@ impl Default for AdaptiveWrrConfig {
             t_report_ms: 50,
             dwd_mode: DwdMode::default(),
             weight_rounding: WeightRounding::default(),
+            weight_unit: WeightUnit::default(),
+            weights_adapt: WeightsAdapt::default(),
+            small_flows: SmallFlows::default(),
         }
     }
 }
@@ -74,11 +114,16 @@ impl AdaptiveWrrConfig {
     /// AWI's increment (002 section 4.2): k · lost/sent · w_fixed, with lost/sent kept in [0, 1]
     /// and taken as 1 when nothing was sent.
     fn awi_increment(&self, report: &PathReport) -> f64 {
+        self.change(report, f64::from(self.w_fixed))
+    }
+
+    /// k · lost/sent · `weight`.
+    fn change(&self, report: &PathReport, weight: f64) -> f64 {
         let ratio = match report.sent_packets {
             0 => 1.0,
             sent => (report.lost_packets as f64 / sent as f64).min(1.0),
         };
-        let increment = self.k * ratio * f64::from(self.w_fixed);
+        let increment = self.k * ratio * weight;
         match self.weight_rounding {
             WeightRounding::Round => increment.round(),
             WeightRounding::Truncate => increment.trunc(),
@@ -163,6 +208,26 @@ impl AdaptiveWrr {
         self.weights.add(target.id, increment);
     }
 
+    /// Lowers the weights of dearer paths that lost packets, each by what AWI would raise another
+    /// by, but at least 1.
+    fn lower(&mut self, view: &View<'_>, reports: &[PathReport]) {
+        for path in view.paths.iter().skip(1) {
+            let report = reports.iter().find(|report| report.path == path.id);
+            if let Some(report) = report.filter(|report| report.lost_packets > 0) {
+                let change = self.weights.config.change(report, self.weights.get(path.id));
+                self.weights.add(path.id, -change.max(1.0));
+            }
+        }
+    }
+
+    /// What a packet of so many bytes counts for.
+    fn amount(&self, bytes: u64) -> i64 {
+        match self.weights.config.weight_unit {
+            WeightUnit::Packets => ONE_PACKET,
+            WeightUnit::Bytes => bytes as i64,
+        }
+    }
+
     /// DWD: a further report was free of loss.
     fn decay(&mut self, view: &View<'_>) {
         let config = self.weights.config;
@@ -181,12 +246,24 @@ impl AdaptiveWrr {
 }
 
 impl Scheduler for AdaptiveWrr {
-    fn pick(&mut self, view: &View<'_>, _packet: &PacketInfo) -> Decision {
-        self.wrr.pick(self.weights.shares(view, CREDITS_PER_WEIGHT))
+    fn tells_flows_apart(&self) -> bool {
+        self.weights.config.small_flows == SmallFlows::Cheapest
     }
 
-    fn on_run(&mut self, view: &View<'_>, path: PathId) {
-        self.wrr.charge(self.weights.shares(view, CREDITS_PER_WEIGHT), path);
+    fn pick(&mut self, view: &View<'_>, packet: &PacketInfo) -> Decision {
+        if self.tells_flows_apart()
+            && packet.class == FlowClass::Interactive
+            && let Some(cheapest) = view.paths.first()
+        {
+            self.on_run(view, cheapest.id, packet.bytes);
+            return Decision::Send(cheapest.id);
+        }
+        self.wrr.pick(self.weights.shares(view, CREDITS_PER_WEIGHT), self.amount(packet.bytes))
+    }
+
+    fn on_run(&mut self, view: &View<'_>, path: PathId, bytes: u64) {
+        let amount = self.amount(bytes);
+        self.wrr.charge(self.weights.shares(view, CREDITS_PER_WEIGHT), path, amount);
     }
 
     fn on_report(&mut self, view: &View<'_>, reports: &[PathReport]) {
@@ -200,6 +277,9 @@ impl Scheduler for AdaptiveWrr {
                 any_lost = true;
                 self.raise(view, index, report);
             }
+        }
+        if self.weights.config.weights_adapt == WeightsAdapt::Both {
+            self.lower(view, reports);
         }
         if any_lost {
             self.loss_free_reports = 0;

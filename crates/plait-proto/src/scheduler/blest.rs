@@ -60,7 +60,7 @@ impl Scheduler for Blest {
         })
     }
 
-    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId, _bytes: u64) {}
 }
 
 #[cfg(test)]

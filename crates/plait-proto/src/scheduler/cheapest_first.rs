@@ -71,7 +71,7 @@ impl Scheduler for CheapestFirst {
         }
     }
 
-    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId, _bytes: u64) {}
 
     fn on_path_gone(&mut self, path: PathId) {
         self.stalls.forget(path);

@@ -391,7 +391,7 @@ impl Scheduler for EarliestDelivery {
         }
     }
 
-    fn on_run(&mut self, view: &View<'_>, path: PathId) {
+    fn on_run(&mut self, view: &View<'_>, path: PathId, _bytes: u64) {
         self.count(view, path, self.spread.run_bytes);
     }
 

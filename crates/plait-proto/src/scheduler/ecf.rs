@@ -88,7 +88,7 @@ impl Scheduler for Ecf {
         })
     }
 
-    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId, _bytes: u64) {}
 }
 
 #[cfg(test)]

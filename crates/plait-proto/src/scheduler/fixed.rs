@@ -1,7 +1,7 @@
 //! Fixed shares: smooth weighted round robin over the configured weights.
 //! `docs/algorithms/fixed.md`.
 
-use super::smooth_wrr::SmoothWrr;
+use super::smooth_wrr::{ONE_PACKET, SmoothWrr};
 use super::{Decision, PacketInfo, PathId, Scheduler, View};
 
 /// Shares packets in proportion to the paths' configured weights.
@@ -16,11 +16,11 @@ fn weights<'a>(view: &View<'a>) -> impl Iterator<Item = (PathId, u32)> + Clone +
 
 impl Scheduler for Fixed {
     fn pick(&mut self, view: &View<'_>, _packet: &PacketInfo) -> Decision {
-        self.wrr.pick(weights(view))
+        self.wrr.pick(weights(view), ONE_PACKET)
     }
 
-    fn on_run(&mut self, view: &View<'_>, path: PathId) {
-        self.wrr.charge(weights(view), path);
+    fn on_run(&mut self, view: &View<'_>, path: PathId, _bytes: u64) {
+        self.wrr.charge(weights(view), path, ONE_PACKET);
     }
 
     fn weights(&self, view: &View<'_>) -> Vec<(PathId, u32)> {
@@ -50,7 +50,7 @@ mod tests {
             let path = pick(&mut fixed, &paths);
             // Runs of 1 to 7 packets.
             for _ in 0..run % 7 {
-                fixed.on_run(&view(&paths), PathId(path));
+                fixed.on_run(&view(&paths), PathId(path), 1500);
             }
             sent[usize::from(path)] += 1 + run % 7;
         }

@@ -2,7 +2,7 @@
 //! proportion to its round-trip time, in rounds whose shares come out exactly while these stay.
 //! `docs/algorithms/inverse-rtt.md`.
 
-use super::smooth_wrr::SmoothWrr;
+use super::smooth_wrr::{ONE_PACKET, SmoothWrr};
 use super::{Decision, PacketInfo, PathId, PathView, Scheduler, View};
 
 /// A round-trip time counts with so many milliseconds at most: it bounds the length of a round.
@@ -93,13 +93,13 @@ impl Scheduler for InverseRtt {
     fn pick(&mut self, view: &View<'_>, _packet: &PacketInfo) -> Decision {
         self.follow(view);
         self.left = self.left.saturating_sub(1);
-        self.wrr.pick(self.shares.iter().copied())
+        self.wrr.pick(self.shares.iter().copied(), ONE_PACKET)
     }
 
-    fn on_run(&mut self, view: &View<'_>, path: PathId) {
+    fn on_run(&mut self, view: &View<'_>, path: PathId, _bytes: u64) {
         self.follow(view);
         self.left = self.left.saturating_sub(1);
-        self.wrr.charge(self.shares.iter().copied(), path);
+        self.wrr.charge(self.shares.iter().copied(), path, ONE_PACKET);
     }
 
     fn weights(&self, _view: &View<'_>) -> Vec<(PathId, u32)> {
@@ -190,7 +190,7 @@ mod tests {
         for _ in 0..100 {
             let path = pick(&mut scheduler, &paths);
             for _ in 0..2 {
-                scheduler.on_run(&view(&paths), PathId(path));
+                scheduler.on_run(&view(&paths), PathId(path), 1500);
             }
             sent[usize::from(path)] += 3;
         }

@@ -77,7 +77,7 @@ impl Scheduler for MinRtt {
     }
 
     /// The view's bytes in flight already hold the packet.
-    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId, _bytes: u64) {}
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ impl Scheduler for Redundant {
         Decision::Copies(paths)
     }
 
-    fn on_run(&mut self, _view: &View<'_>, _path: PathId) {}
+    fn on_run(&mut self, _view: &View<'_>, _path: PathId, _bytes: u64) {}
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Round robin: every path carries the same number of packets. `docs/algorithms/round-robin.md`.
 
-use super::smooth_wrr::SmoothWrr;
+use super::smooth_wrr::{ONE_PACKET, SmoothWrr};
 use super::{Decision, PacketInfo, PathId, Scheduler, View};
 
 /// Takes the paths in turn.
@@ -15,11 +15,11 @@ fn weights<'a>(view: &View<'a>) -> impl Iterator<Item = (PathId, u32)> + Clone +
 
 impl Scheduler for RoundRobin {
     fn pick(&mut self, view: &View<'_>, _packet: &PacketInfo) -> Decision {
-        self.wrr.pick(weights(view))
+        self.wrr.pick(weights(view), ONE_PACKET)
     }
 
-    fn on_run(&mut self, view: &View<'_>, path: PathId) {
-        self.wrr.charge(weights(view), path);
+    fn on_run(&mut self, view: &View<'_>, path: PathId, _bytes: u64) {
+        self.wrr.charge(weights(view), path, ONE_PACKET);
     }
 
     fn weights(&self, view: &View<'_>) -> Vec<(PathId, u32)> {
@@ -44,7 +44,7 @@ mod tests {
         let mut scheduler = RoundRobin::default();
         let first = pick(&mut scheduler, &paths);
         for _ in 0..3 {
-            scheduler.on_run(&view(&paths), PathId(first));
+            scheduler.on_run(&view(&paths), PathId(first), 1500);
         }
         assert_eq!(picks(&mut scheduler, &paths, 6), [1, 1, 1, 1, 0, 1]);
     }

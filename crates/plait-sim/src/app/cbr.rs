@@ -95,6 +95,7 @@ pub(super) fn udp_packet(place: &Place, number: u32, payload_bytes: u32, now: In
         sent_at: now,
         bytes: bytes.expect("a checked scenario's payload fits an IP packet"),
         protocol: Protocol::Udp,
+        dscp: place.dscp,
         to: place.data_to,
     }
 }
@@ -193,6 +194,7 @@ mod tests {
             start: Instant::ZERO,
             stop: Instant::from_millis(stop_ms),
             mtu: 1500,
+            dscp: 0,
             span,
         }
     }

@@ -169,6 +169,7 @@ impl Connection {
                 true => Protocol::TcpAck,
                 false => Protocol::Tcp,
             },
+            dscp: 0,
             to: if acknowledgement { self.data_to.other() } else { self.data_to },
         }
     }

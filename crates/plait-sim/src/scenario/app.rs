@@ -31,6 +31,8 @@ pub struct AppSpec {
     pub stop: Duration,
     /// Whether it only measures, and is not part of the load.
     pub probe: bool,
+    /// The DSCP of its packets (RFC 2474), below 64.
+    pub dscp: u8,
     /// What it sends.
     pub traffic: Traffic,
 }
@@ -270,6 +272,10 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     }
     // Without a kind nothing can be said about the options that belong to one.
     let traffic = read_traffic(kind?, &mut section, via.as_ref(), around);
+    if matches!(traffic, Some(Traffic::Tcp(_) | Traffic::Web(_))) {
+        section.no_effect(&["dscp"], "TCP", "kind = \"udp\", \"on-off\" or \"voip\"");
+    }
+    let dscp = section.integer("dscp", (0, 63), "").unwrap_or(0);
     section.finish();
     let (name, mut via, traffic) = (name?, via?, traffic?);
     if via == Via::Mptcp && !matches!(traffic, Traffic::Tcp(_)) {
@@ -286,6 +292,7 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
         start_step,
         stop,
         probe,
+        dscp,
         traffic,
     })
 }

@@ -8,6 +8,7 @@ use plait_proto::dida::DidaConfig;
 use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::SchedulerConfig;
 use plait_proto::time::Duration;
+use plait_proto::wire::dscp::Dscps;
 use plait_toml::form::List;
 use plait_toml::option::{self, Field, Options};
 use plait_toml::tuning::{self, Tuning};
@@ -28,6 +29,8 @@ pub struct BondSpec {
     pub congestion: Option<ControllerConfig>,
     /// Which packets wait for which.
     pub order: Order,
+    /// Classes of packets that wait for none.
+    pub unordered: Dscps,
     /// How losses are found.
     pub loss_detection: LossDetection,
     /// How long packets wait, and how many.
@@ -47,6 +50,7 @@ impl BondSpec {
             scheduler: self.scheduler.clone(),
             congestion: self.congestion,
             order: self.order,
+            unordered: self.unordered,
             resequencer: self.resequencer,
             loss_detection: self.loss_detection,
         }
@@ -95,7 +99,7 @@ pub(super) fn read(
         ["scheduler", "congestion", "resequencer"].map(|name| section.single(name));
     let tuning = tuning::read(scheduler, congestion, resequencer);
     let report_interval = tuning.report_interval();
-    let Tuning { scheduler, congestion, order, resequencer, loss_detection } = tuning;
+    let Tuning { scheduler, congestion, order, unordered, resequencer, loss_detection } = tuning;
     let mtu = names.iter().filter_map(|name| link::path_mtu(links, name)).min();
     let room = mtu.map_or(INNER_MTU_BYTES, room_inside);
     let inner_mtu = said.inner_mtu.unwrap_or(room.min(INNER_MTU_BYTES));
@@ -111,6 +115,7 @@ pub(super) fn read(
         scheduler,
         congestion,
         order,
+        unordered,
         loss_detection,
         resequencer,
         report_interval,

@@ -10,6 +10,7 @@ use plait_proto::resequencer::ResequencerConfig;
 use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::session::PresharedKey;
 use plait_proto::time::Duration;
+use plait_proto::wire::dscp::Dscps;
 
 use super::network::{PROVIDER_AT, Side};
 use super::setup::Setup;
@@ -61,6 +62,7 @@ fn bond_config() -> BondConfig {
         scheduler: SchedulerConfig::default(),
         congestion: Algorithm::default().default_congestion(),
         order: Order::default(),
+        unordered: Dscps::default(),
         resequencer: ResequencerConfig::default(),
         loss_detection: LossDetection::default(),
         report_interval: Duration::from_millis(50),

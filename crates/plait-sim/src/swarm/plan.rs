@@ -13,6 +13,7 @@ use super::load::FlowPlan;
 use crate::link::{Discipline, LinkConfig, Loss, Room};
 use crate::ratio::Ratio;
 use crate::world::CipherChoice;
+use plait_proto::wire::dscp::Dscps;
 
 /// Most packets that a seed's load has.
 pub const PACKETS_MAX: u64 = 100_000;
@@ -262,6 +263,7 @@ fn bond(draw: &mut Draw, rekey: RekeyLimits) -> BondConfig {
         scheduler: SchedulerConfig::from(draw.pick(SCHEDULERS)),
         congestion: draw.one_in(2).then(|| draw.pick(congestion::Algorithm::ALL).into()),
         order: draw.pick([Order::Flow, Order::Flow, Order::Bond, Order::None]),
+        unordered: Dscps::default(),
         resequencer,
         loss_detection: draw.pick([
             LossDetection::Known,

@@ -338,6 +338,7 @@ fn bond_config(spec: &BondSpec) -> BondConfig {
         scheduler: spec.scheduler.clone(),
         congestion: spec.congestion,
         order: spec.order,
+        unordered: spec.unordered,
         resequencer: spec.resequencer,
         loss_detection: spec.loss_detection,
         report_interval: spec.report_interval,

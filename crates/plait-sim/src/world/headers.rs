@@ -231,6 +231,7 @@ mod tests {
             sent_at: Instant::ZERO,
             bytes: 0,
             protocol: Protocol::Tcp,
+            dscp: 0,
             to,
         }
     }

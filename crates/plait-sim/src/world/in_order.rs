@@ -109,6 +109,7 @@ mod tests {
             sent_at: Instant::ZERO,
             bytes: 1500,
             protocol: Protocol::Tcp,
+            dscp: 0,
             to: End::Customer,
         }
     }

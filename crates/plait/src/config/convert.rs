@@ -61,6 +61,7 @@ impl Config {
             scheduler: self.tuning.scheduler.clone(),
             congestion: self.tuning.congestion,
             order: self.tuning.order,
+            unordered: self.tuning.unordered,
             resequencer: self.tuning.resequencer,
             loss_detection: self.tuning.loss_detection,
             report_interval: self.tuning.report_interval(),

@@ -218,6 +218,7 @@ mod tests {
     use plait_proto::scheduler::{Algorithm, SchedulerConfig};
     use plait_proto::session::{PresharedKey, PrivateKey};
     use plait_proto::time::Duration;
+    use plait_proto::wire::dscp::Dscps;
 
     use super::*;
 
@@ -249,6 +250,7 @@ mod tests {
                 scheduler: SchedulerConfig::from(Algorithm::RoundRobin),
                 congestion: None,
                 order: Order::Flow,
+                unordered: Dscps::default(),
                 resequencer: ResequencerConfig::default(),
                 loss_detection: LossDetection::Known,
                 report_interval: Duration::from_millis(50),

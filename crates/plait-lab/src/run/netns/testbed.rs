@@ -179,7 +179,7 @@ impl<'a> NetnsTestbed<'a> {
                     Direction::Down => End::Customer,
                     Direction::Up => End::Server,
                 };
-                Ok(RunningApp::Udp(UdpApp::start(app, at, to, ends, epoch)?))
+                Ok(RunningApp::Udp(UdpApp::start(app, (at, spec.dscp), to, ends, epoch)?))
             }
         }
     }

@@ -65,12 +65,16 @@ impl UdpApp {
     /// Starts application number `at`, which sends to `to`.
     pub(super) fn start(
         app: Box<dyn App>,
-        at: usize,
+        (at, dscp): (usize, u8),
         to: End,
         ends: Ends<'_>,
         epoch: Epoch,
     ) -> Result<Self> {
         let (sender, receiver) = sockets(at, ends)?;
+        let type_of_service = u32::from(dscp) << 2;
+        socket2::SockRef::from(&sender)
+            .set_tos_v4(type_of_service)
+            .context("cannot set the DSCP of a UDP socket")?;
         let state = State { app, lag: Lateness::default(), refused_packets: 0, failure: None };
         let state = Arc::new(Mutex::new(state));
         let mut both = BothEnds {
@@ -210,6 +214,7 @@ impl BothEnds {
                 sent_at,
                 bytes: bytes.expect("what a socket received was an IP packet"),
                 protocol: Protocol::Udp,
+                dscp: 0,
                 to: self.to,
             };
             let now = self.epoch.now();

@@ -1,4 +1,4 @@
-use super::super::testing::{picks, plain_paths, tally, view};
+use super::super::testing::{INTERACTIVE, PACKET, picks, plain_paths, tally, view};
 use super::*;
 
 /// A report of one path.
@@ -184,7 +184,7 @@ fn shares_hold_when_runs_are_sent_without_asking() {
     for _ in 0..150 {
         let path = picks(&mut case.scheduler, &paths, 1)[0];
         for _ in 0..4 {
-            case.scheduler.on_run(&view(&paths), PathId(path));
+            case.scheduler.on_run(&view(&paths), PathId(path), 1500);
         }
         sent[usize::from(path)] += 5;
     }
@@ -196,4 +196,63 @@ fn one_path_alone_takes_everything() {
     let mut case = Case::new(config(), 1);
     case.report(&[report(0, 5, 100)]).loss_free(10);
     assert_eq!(picks(&mut case.scheduler, &plain_paths(1), 3), [0, 0, 0]);
+}
+
+#[test]
+fn byte_weights_share_bytes_whatever_the_packets_sizes() {
+    let mut case = Case::new(AdaptiveWrrConfig { weight_unit: WeightUnit::Bytes, ..config() }, 2);
+    case.report(&[report(0, 25, 300)]);
+    let paths = plain_paths(2);
+    let mut sent = [0; 2];
+    for number in 0..3000 {
+        let bytes = if number % 3 == 0 { 1500 } else { 100 };
+        let Decision::Send(path) =
+            case.scheduler.pick(&view(&paths), &PacketInfo { bytes, ..PACKET })
+        else {
+            panic!("both paths have a weight");
+        };
+        sent[usize::from(path.0)] += bytes;
+    }
+    let share = sent[1] as f64 / sent[0] as f64;
+    assert!((share - 0.5).abs() < 0.01, "{share}");
+}
+
+#[test]
+fn where_both_adapt_a_dearer_paths_losses_lower_its_own_weight() {
+    let both = AdaptiveWrrConfig { weights_adapt: WeightsAdapt::Both, ..config() };
+    for (config, expected) in [(config(), [40, 40, 40]), (both, [36, 35, 0])] {
+        let mut case = Case::new(config, 2);
+        case.report(&[report(0, 40, 300)]);
+        // 0.5 · 60/300 · 40 = 4; 0.5 · 3/300 · 36 = 0.2, which counts as 1.
+        for (lost, weight) in [60, 3].into_iter().zip(expected) {
+            case.report(&[report(0, 0, 300), report(1, lost, 300)]);
+            assert_eq!(case.weights(), [50, weight]);
+        }
+        (0..40).for_each(|_| {
+            case.report(&[report(0, 1, 300), report(1, 1, 300)]);
+        });
+        assert_eq!(case.weights(), [50, expected[2]], "both lost packets: the fixed one added 0");
+    }
+}
+
+#[test]
+fn small_flows_stay_on_the_cheapest_path_and_count_as_its_share() {
+    let cheapest = AdaptiveWrrConfig { small_flows: SmallFlows::Cheapest, ..config() };
+    for (config, apart) in [(config(), false), (cheapest, true)] {
+        let mut case = Case::new(config, 2);
+        assert_eq!(case.scheduler.tells_flows_apart(), apart);
+        case.report(&[report(0, 50, 300)]);
+        let paths = plain_paths(2);
+        let (mut small, mut all) = ([0; 2], [0; 2]);
+        for number in 0..1000 {
+            let packet = if number % 5 == 0 { INTERACTIVE } else { PACKET };
+            let Decision::Send(path) = case.scheduler.pick(&view(&paths), &packet) else {
+                panic!("both paths have a weight");
+            };
+            all[usize::from(path.0)] += 1;
+            small[usize::from(path.0)] += usize::from(packet.class == FlowClass::Interactive);
+        }
+        assert_eq!(all, [500, 500], "shares are as the weights say");
+        assert_eq!(small[1] == 0, apart);
+    }
 }

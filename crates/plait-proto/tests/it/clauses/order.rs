@@ -1,10 +1,11 @@
 //! Data: layout, order, what is lost and what comes twice.
 
-use plait_proto::config::{BondConfig, LossDetection};
+use plait_proto::config::{BondConfig, LossDetection, Order};
 use plait_proto::resequencer::{ResequencerConfig, Timer};
 use plait_proto::time::Duration;
 use plait_proto::wire::Kind;
 use plait_proto::wire::control::{Discards, Frame};
+use plait_proto::wire::dscp::Dscps;
 
 use crate::by_hand::{ByHand, Made, Seen, What};
 
@@ -30,6 +31,28 @@ fn a_data_datagram_holds_one_packet_and_32_bytes() {
         assert_eq!((plait_pair::number(inner), *seq), (number, number));
         assert_eq!(*prev, u16::from(number > 0), "the first packet of a lane waits for nothing");
         assert_eq!(*bytes, inner.len() + 32);
+    }
+}
+
+/// Packets of a class that is named name no predecessor, whatever the order.
+#[test]
+fn packets_of_an_unordered_class_name_no_predecessor() {
+    for order in [Order::Flow, Order::Bond] {
+        for (codepoint, expected) in [(0, [0, 0, 0]), (46, [0, 1, 1])] {
+            let made = Made::listening();
+            let unordered = Dscps::from_iter([codepoint]);
+            let bond = BondConfig { order, unordered, ..made.bond };
+            let mut peer = ByHand::connected(Made { bond, ..made });
+            peer.take(|_| true);
+            let named = [0, 1, 2].map(|number| {
+                peer.host_sends(number);
+                match peer.take(Seen::is_data).as_slice() {
+                    [Seen { what: What::Data { prev, .. }, .. }] => *prev,
+                    data => panic!("one datagram, not {data:?}"),
+                }
+            });
+            assert_eq!(named, expected, "{order:?}, codepoint {codepoint}");
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use plait_proto::session::{Identity, PresharedKey, PrivateKey};
 use plait_proto::stats::PathState;
 use plait_proto::time::Instant;
 use plait_proto::wire::control::Frame;
+use plait_proto::wire::dscp::Dscps;
 use plait_sim::hostile::content::{Addresses, Content, Kind, Made};
 use plait_sim::hostile::{Heard, HostilePeer, replies_to};
 use plait_sim::prng::Prng;
@@ -158,6 +159,7 @@ fn gateway(key: PrivateKey, control: Loop, parties: &[Party]) -> Endpoint {
             scheduler,
             congestion,
             order: Order::Flow,
+            unordered: Dscps::default(),
             resequencer: ResequencerConfig::default(),
             loss_detection: LossDetection::Known,
             report_interval: Duration::from_millis(50),

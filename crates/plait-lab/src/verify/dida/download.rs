@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn every_way_is_what_its_name_says() {
         let experiment = Catalogue::find(None).unwrap().load(SCENARIO, &[]).unwrap().experiment;
-        assert_eq!(experiment.cells.iter().filter(|cell| is_measured(cell)).count(), 46);
+        assert_eq!(experiment.cells.iter().filter(|cell| is_measured(cell)).count(), 58);
         for cell in &experiment.cells {
             let way = cell.settings["way"].as_str().unwrap().to_owned();
             let (steer, app) = (cell.scenario.steer.as_ref().unwrap(), &cell.scenario.apps[0]);
@@ -210,11 +210,14 @@ mod tests {
                 continue;
             }
             let hold = if way.contains("dida") { HoldPolicy::Optimum } else { HoldPolicy::Off };
-            let by_half = way.starts_with("half");
-            let policy = if by_half { Policy::Fixed } else { Policy::InverseRtt };
+            let (policy, first_packets) = match way.split('-').next() {
+                Some("half") => (Policy::Fixed, 10),
+                Some("capacity") => (Policy::Capacity, 10),
+                _ => (Policy::InverseRtt, 100),
+            };
             let dida = steer.dida.as_ref().unwrap();
             assert_eq!((dida.hold, steer.policy), (hold, policy), "{}", cell.name);
-            assert_eq!(steer.first_packets, if by_half { 10 } else { 100 });
+            assert_eq!(steer.first_packets, first_packets);
             assert_eq!(steer.links, ["lte", "wifi"]);
         }
     }

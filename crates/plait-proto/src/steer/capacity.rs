@@ -75,12 +75,14 @@ impl Capacity {
     /// Takes note of a packet that goes over an attachment, with the client's primary address as
     /// its destination.
     pub(super) fn sent(&mut self, now: Instant, attachment: u8, packet: &[u8]) {
-        let is_told = TcpPacket::read(packet).is_ok_and(|tcp| self.note(now, attachment, &tcp));
-        self.attachments[usize::from(attachment)].sent(now, packet.len() as u64, is_told);
+        let bytes = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        let tcp = TcpPacket::read(packet);
+        let is_told = tcp.is_ok_and(|tcp| self.note(now, attachment, &tcp, bytes));
+        self.attachments[usize::from(attachment)].sent(now, bytes.into(), is_told);
     }
 
     /// Writes a segment into its flow's ledger. Returns whether its arrival will be seen.
-    fn note(&mut self, now: Instant, attachment: u8, tcp: &TcpPacket<'_>) -> bool {
+    fn note(&mut self, now: Instant, attachment: u8, tcp: &TcpPacket<'_>, bytes: u32) -> bool {
         let flow = tcp.flow();
         if tcp.flags().any(TcpFlags::SYN | TcpFlags::RST) {
             self.forget(&flow);
@@ -95,7 +97,7 @@ impl Capacity {
         let room = SEGMENTS_MAX - self.segments;
         let ledger = self.flows.entry(flow).or_insert_with(|| Ledger::new(tcp.seq()));
         let before = ledger.len();
-        let is_noted = ledger.sent(now, attachment, tcp, room);
+        let is_noted = ledger.sent(now, attachment, tcp, bytes, room);
         self.segments = self.segments + ledger.len() - before;
         is_noted
     }
@@ -128,7 +130,7 @@ impl Capacity {
         }
         let mut services = [Service::default(); ATTACHMENTS_MAX];
         let before = ledger.len();
-        ledger.answered(now, &Answer::of(&tcp), |segment| {
+        ledger.answered(&Answer::of(&tcp), |segment| {
             services[usize::from(segment.attachment)].add(segment.sent_at, segment.bytes);
         });
         self.segments = self.segments + ledger.len() - before;
@@ -152,3 +154,6 @@ impl Capacity {
     }
 
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,8 @@ pub(super) struct Service {
     bytes: u64,
     first_sent_at: Option<Instant>,
     last_sent_at: Instant,
+    /// Bytes of the segment that was sent last.
+    last_bytes: u64,
 }
 
 impl Service {
@@ -61,7 +63,9 @@ impl Service {
     pub(super) fn add(&mut self, sent_at: Instant, bytes: u32) {
         self.bytes += u64::from(bytes);
         self.first_sent_at = Some(self.first_sent_at.map_or(sent_at, |at| at.min(sent_at)));
-        self.last_sent_at = self.last_sent_at.max(sent_at);
+        if sent_at >= self.last_sent_at {
+            (self.last_sent_at, self.last_bytes) = (sent_at, u64::from(bytes));
+        }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -136,15 +140,35 @@ impl Delivery {
         }
     }
 
-    /// Takes out what was sent up to `sent_at`. Returns the bytes of it that nobody told of.
-    fn pass(&mut self, sent_at: Instant) -> u64 {
-        let mut untold = 0;
-        while let Some(first) = self.groups.front()
-            && first.sent_at <= sent_at
+    /// Takes out the groups before the one that holds `sent_at`. Returns the bytes of them: those
+    /// whose arrival somebody tells, and the others.
+    fn pass(&mut self, sent_at: Instant) -> (u64, u64) {
+        let (mut told, mut untold) = (0, 0);
+        while let Some(next) = self.groups.get(1)
+            && next.sent_at <= sent_at
+            && let Some(first) = self.groups.pop_front()
         {
             self.in_flight_bytes -= first.bytes;
+            told += first.bytes - first.untold_bytes;
             untold += first.untold_bytes;
-            self.groups.pop_front();
+        }
+        (told, untold)
+    }
+
+    /// Takes out what has arrived, and what was sent before it. Returns the bytes of which nobody
+    /// told.
+    fn take(&mut self, service: &Service) -> u64 {
+        let (told, untold) = self.pass(service.last_sent_at);
+        let left = service.bytes.saturating_sub(told).max(service.last_bytes);
+        if let Some(group) = self.groups.front_mut()
+            && group.sent_at <= service.last_sent_at
+        {
+            let arrived = left.min(group.bytes - group.untold_bytes);
+            group.bytes -= arrived;
+            self.in_flight_bytes -= arrived;
+            if group.bytes == 0 {
+                self.groups.pop_front();
+            }
         }
         untold
     }
@@ -164,7 +188,7 @@ impl Delivery {
         let delay = now.since(service.last_sent_at);
         self.shortest.add(now, SHORTEST_LASTS, nanos(delay), u64::min);
         let shortest = self.shortest().unwrap_or(delay);
-        let bytes = service.bytes + self.pass(service.last_sent_at);
+        let bytes = service.bytes + self.take(service);
         let begun = self.last_arrival_at.max(first_sent_at + shortest);
         let took = now.since(begun);
         let measured = average(self.rate, bytes, took);
@@ -174,7 +198,7 @@ impl Delivery {
         }
         self.count(now, bytes);
         let seen = self.peak.get(u64::max).unwrap_or(0);
-        let most = 2 * rate_of(seen, PEAK_SPAN);
+        let most = rate_of(seen, PEAK_SPAN).saturating_mul(2);
         self.rate = self.rate.min(most).max(rate_of(LEAST_BYTES, shortest));
         self.last_arrival_at = now;
     }
@@ -189,7 +213,12 @@ impl Delivery {
 
     /// Takes the answer to a probe that took `rtt`.
     pub(super) fn passed(&mut self, now: Instant, rtt: Duration) {
-        self.pass(now.saturating_sub(rtt));
+        while let Some(first) = self.groups.front()
+            && now.since(first.sent_at) > rtt
+        {
+            self.in_flight_bytes -= first.bytes;
+            self.groups.pop_front();
+        }
     }
 
     /// How long a packet of so many bytes, sent now, takes to be acknowledged; `probed` is the
@@ -242,4 +271,14 @@ fn average(rate: u64, bytes: u64, took: Duration) -> u64 {
     let remembered = u128::from(rate) * memory / 1_000_000_000;
     let all = (remembered + u128::from(bytes)) * 1_000_000_000 / (memory + took.as_nanos());
     u64::try_from(all).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+impl Delivery {
+    pub(super) fn assert_sound(&self) {
+        let bytes: u64 = self.groups.iter().map(|group| group.bytes).sum();
+        assert_eq!(self.in_flight_bytes, bytes);
+        assert!(self.groups.iter().is_sorted_by_key(|group| group.sent_at));
+        assert!(self.groups.iter().all(|group| group.untold_bytes <= group.bytes));
+    }
 }

@@ -22,6 +22,7 @@ pub(super) struct Segment {
     seq: TcpSeq,
     end: TcpSeq,
     pub(super) sent_at: Instant,
+    /// Of its packet.
     pub(super) bytes: u32,
     pub(super) attachment: u8,
     /// Nothing more is to be learned from it: it has arrived, or was sent twice, so that nobody
@@ -33,6 +34,7 @@ pub(super) struct Segment {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     ack: TcpSeq,
+    window: u16,
     is_pure: bool,
     has_sack: bool,
     blocks: [SackBlock; 4],
@@ -47,8 +49,8 @@ impl Answer {
             *place = block;
             count += 1;
         }
-        let (ack, is_pure) = (tcp.ack(), tcp.payload_bytes() == 0);
-        Self { ack, is_pure, has_sack: tcp.has_sack(), blocks, count }
+        let (ack, window, has_sack) = (tcp.ack(), tcp.window(), tcp.has_sack());
+        Self { ack, window, is_pure: tcp.payload_bytes() == 0, has_sack, blocks, count }
     }
 }
 
@@ -61,6 +63,9 @@ pub(super) struct Ledger {
     next: TcpSeq,
     segments: VecDeque<Segment>,
     last_at: Instant,
+    /// The window of the client's latest packet: with another one a number that comes again is no
+    /// duplicate.
+    window: u16,
     bare_duplicates: u32,
     has_sack: bool,
 }
@@ -73,6 +78,7 @@ impl Ledger {
             next: first,
             segments: VecDeque::new(),
             last_at: Instant::ZERO,
+            window: 0,
             bare_duplicates: 0,
             has_sack: false,
         }
@@ -93,13 +99,14 @@ impl Ledger {
         self.has_sack || self.bare_duplicates < BARE_DUPLICATES
     }
 
-    /// Takes a segment with data on its way to the client; `room` is for how many more there is
-    /// memory. Returns whether it is remembered.
+    /// Takes a segment with data on its way to the client, in a packet of so many bytes; `room` is
+    /// for how many more there is memory. Returns whether it is remembered.
     pub(super) fn sent(
         &mut self,
         now: Instant,
         attachment: u8,
         tcp: &TcpPacket<'_>,
+        bytes: u32,
         room: usize,
     ) -> bool {
         let (seq, end) = (tcp.seq(), tcp.seq().plus(tcp.payload_bytes()));
@@ -118,7 +125,6 @@ impl Ledger {
         if seq.is_before(self.segments.back().map_or(self.acked, |last| last.end)) || !has_room {
             return false;
         }
-        let bytes = tcp.payload_bytes();
         let sent_at = now;
         self.segments.push_back(Segment { seq, end, sent_at, bytes, attachment, is_done: false });
         true
@@ -140,16 +146,12 @@ impl Ledger {
     }
 
     /// Takes what the client says, and gives each segment to `arrived` that has come to it.
-    pub(super) fn answered(
-        &mut self,
-        _now: Instant,
-        answer: &Answer,
-        mut arrived: impl FnMut(&Segment),
-    ) {
+    pub(super) fn answered(&mut self, answer: &Answer, mut arrived: impl FnMut(&Segment)) {
         if answer.ack.since(self.acked) > self.next.since(self.acked) {
             return;
         }
-        let is_duplicate = answer.ack == self.acked && answer.ack != self.next && answer.is_pure;
+        let is_again = answer.ack == self.acked && answer.window == self.window;
+        let is_duplicate = is_again && answer.ack != self.next && answer.is_pure;
         if answer.has_sack {
             self.has_sack = true;
         } else if is_duplicate {
@@ -157,7 +159,7 @@ impl Ledger {
         } else if self.bare_duplicates < BARE_DUPLICATES {
             self.bare_duplicates = 0;
         }
-        self.acked = answer.ack;
+        (self.acked, self.window) = (answer.ack, answer.window);
         let teaches = self.teaches();
         while let Some(first) = self.segments.front()
             && !first.end.is_after(answer.ack)

@@ -152,7 +152,6 @@ impl Capacity {
     pub(super) fn rate(&self, attachment: u8) -> Option<Rate> {
         self.attachments[usize::from(attachment)].rate()
     }
-
 }
 
 #[cfg(test)]

@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn every_way_is_what_its_name_says() {
-        let experiment = Catalogue::find(None).unwrap().load("000/downloads", &[]).unwrap().experiment;
+        let experiment =
+            Catalogue::find(None).unwrap().load("000/downloads", &[]).unwrap().experiment;
         assert_eq!(experiment.cells.iter().filter(|cell| is_measured(cell)).count(), 46);
         for cell in &experiment.cells {
             let way = cell.settings["way"].as_str().unwrap().to_owned();

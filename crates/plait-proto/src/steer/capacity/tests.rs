@@ -115,7 +115,8 @@ impl World {
         let blocks = if number < first || !self.has_sack {
             Vec::new()
         } else {
-            let left = (first..=number).rev().find(|n| !self.received.contains(n)).map_or(0, |n| n + 1);
+            let left =
+                (first..=number).rev().find(|n| !self.received.contains(n)).map_or(0, |n| n + 1);
             let right = (number..).find(|n| !self.received.contains(n)).expect("an end");
             vec![SackBlock { left: TcpSeq(left * 1400), right: TcpSeq(right * 1400) }]
         };
@@ -289,7 +290,8 @@ fn any_op() -> impl Strategy<Value = Op> {
     let number = || prop_oneof![8 => (0_u32..40).prop_map(|n| n * 700), 1 => any::<u32>()];
     let blocks = prop::collection::vec((number(), number()), 0..4);
     prop_oneof![
-        8 => (0_u16..3, number(), 0_u8..2).prop_map(|(port, seq, over)| Op::Sent { port, seq, over }),
+        8 => (0_u16..3, number(), 0_u8..2)
+            .prop_map(|(port, seq, over)| Op::Sent { port, seq, over }),
         6 => (0_u16..3, number(), blocks)
             .prop_map(|(port, ack, blocks)| Op::Answered { port, ack, blocks }),
         1 => (0_u8..2, 0_u64..3000).prop_map(|(over, ms)| Op::Probed { over, ms }),

@@ -56,6 +56,13 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
+/// Programs that ran or wanted to, on average over the last minute; as in proc_loadavg(5), empty
+/// where the kernel does not say.
+pub(crate) fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::cpu_model;

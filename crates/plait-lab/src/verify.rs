@@ -80,6 +80,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("sim.5", cost::check_simulator),
     ("dida.5", dida::download::check),
     ("dida.6", cost::check_steering),
+    ("paper.5", dida::download::check_by_capacity),
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),

@@ -9,7 +9,7 @@
 //! 1. read: addresses, protocol, ports, control bits (`packet`);
 //! 2. look up: the flow, and with it the client (`flows`); else the client by its address;
 //! 3. decide: the primary by rule, or what the policy picks (`client`, `policy`);
-//! 4. learn: DIDA sees the packet as it came (`dida`);
+//! 4. learn: the policy `capacity` and DIDA see the packet as it came (`capacity`, `dida`);
 //! 5. rewrite and count (`attachment`, `packet`).
 //!
 //! A packet from a client passes DIDA and is never rewritten.
@@ -19,6 +19,7 @@
 //! is drained after every batch of inputs.
 
 mod attachment;
+mod capacity;
 mod client;
 mod config;
 mod flows;
@@ -182,6 +183,7 @@ impl Node {
         {
             dida.handle_downstream(now, packet);
         }
+        of.learn_sent(now, attachment, packet);
         of.dispatch(attachment, &steerable, packet);
         Downstream::Forward(AttachmentId { client, attachment })
     }
@@ -285,8 +287,8 @@ impl Node {
             || !matches!(steerable.payload, Payload::Tcp { .. });
         let picked = match flow.attachment {
             Some(attachment) if whole && of.is_usable(attachment, family) => Some(attachment),
-            _ if whole => of.pick(now, family, bytes, Granularity::Flow),
-            _ => of.pick(now, family, bytes, Granularity::Packet),
+            _ if whole => of.pick(now, family, bytes, Granularity::Flow, None),
+            _ => of.pick(now, family, bytes, Granularity::Packet, steerable.flow()),
         };
         let Some(attachment) = picked else {
             of.counters.last_resort += 1;
@@ -318,6 +320,7 @@ impl Node {
         }
         client.counters.upstream_packets += 1;
         client.counters.upstream_bytes += packet.len() as u64;
+        client.learn_answered(now, packet);
         // Without disorder a duplicate ACK tells of a loss: nothing is gained by holding it.
         let Some(dida) = self.dida.as_mut().filter(|_| client.is_in_disorder(now)) else {
             return Upstream::Forward;
@@ -353,7 +356,13 @@ impl Node {
         let Some(config) = self.config.probe else { return };
         let Some(attachment) = self.attachment(id) else { return };
         let Some(prober) = &mut attachment.prober else { return };
+        let answered = prober.counters.answered;
         prober.answer(now, number, &config);
+        let rtt = prober.rtt.latest().filter(|_| prober.counters.answered > answered);
+        let client = &mut self.clients[usize::from(id.client)];
+        if let Some((capacity, rtt)) = client.capacity.as_mut().zip(rtt) {
+            capacity.probed(now, id.attachment, rtt);
+        }
         self.follow_attachments(now, id.client);
         self.arm(now, id);
     }

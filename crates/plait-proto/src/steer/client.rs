@@ -2,11 +2,13 @@
 
 use super::Policy;
 use super::attachment::{Attachment, Carriage, FAMILIES, family};
+use super::capacity::Capacity;
 use super::config::{ClientConfig, Granularity, NodeConfig};
 use super::packet::Steerable;
 use super::status::{ClientCounters, ClientStatus};
 use crate::scheduler::{BulkLoad, Decision, FlowClass, PacketInfo, PathView, Scheduler, View};
 use crate::time::{Duration, Instant};
+use crate::wire::tcp::TcpFlow;
 
 /// A client is busy, and its attachments are probed often, for so long after a packet.
 const BUSY_FOR: Duration = Duration::from_secs(3);
@@ -40,6 +42,8 @@ pub(super) struct Client {
     granularity: Granularity,
     pub(super) attachments: Vec<Attachment>,
     ways: [Way; FAMILIES],
+    /// With the policy `capacity`: what its acknowledgements have taught.
+    pub(super) capacity: Option<Capacity>,
     last_packet_at: Option<Instant>,
     /// Until when its packets may arrive in disorder.
     disorder_until: Instant,
@@ -54,15 +58,17 @@ impl Client {
     pub(super) fn new(node: &NodeConfig, place: usize, first_number: u16) -> Self {
         let config = node.clients[place].clone();
         let number = |at: usize| node.probe.map(|_| first_number.wrapping_add((at as u16) << 8));
-        let attachments = (0..config.attachments.len())
+        let attachments: Vec<_> = (0..config.attachments.len())
             .map(|at| Attachment::new(&config, at, number(at)))
             .collect();
+        let capacity = Capacity::new(attachments.len());
         Self {
             config,
             policy: node.policy,
             granularity: node.granularity,
             attachments,
             ways: [Way::new(node.policy), Way::new(node.policy)],
+            capacity: (node.policy == Policy::Capacity).then_some(capacity),
             last_packet_at: None,
             disorder_until: Instant::ZERO,
             delay_difference: None,
@@ -102,6 +108,7 @@ impl Client {
             && old.attachments.len() == self.attachments.len();
         if unmoved && old.policy == self.policy {
             self.ways = old.ways;
+            self.capacity = old.capacity;
         }
         for (new, attachment) in places.iter().zip(old.attachments.drain(..)) {
             if let Some(new) = new {
@@ -166,7 +173,7 @@ impl Client {
     }
 
     /// The attachment that the policy picks for a packet, or for a flow; `None` when none is in
-    /// use.
+    /// use. `flow` is a TCP packet's.
     #[inline]
     pub(super) fn pick(
         &mut self,
@@ -174,10 +181,16 @@ impl Client {
         family: usize,
         bytes: usize,
         granularity: Granularity,
+        flow: Option<TcpFlow>,
     ) -> Option<u8> {
         let way = &mut self.ways[family];
         if way.view.len() < 2 {
             return way.view.first().map(|path| path.id.0);
+        }
+        if let Some(capacity) = &self.capacity
+            && let Some(first) = capacity.pick(now, &way.view, flow.as_ref(), bytes as u64)
+        {
+            return Some(first);
         }
         if self.policy.minds_load() {
             for path in &mut way.view {
@@ -235,6 +248,22 @@ impl Client {
         attachment.count(packet.len());
     }
 
+    /// Learns from a packet that is about to go over an attachment, as it came.
+    #[inline]
+    pub(super) fn learn_sent(&mut self, now: Instant, attachment: u8, packet: &[u8]) {
+        if let Some(capacity) = &mut self.capacity {
+            capacity.sent(now, attachment, packet);
+        }
+    }
+
+    /// Learns from a packet of the client, as it came.
+    #[inline]
+    pub(super) fn learn_answered(&mut self, now: Instant, packet: &[u8]) {
+        if let Some(capacity) = &mut self.capacity {
+            capacity.answered(now, packet);
+        }
+    }
+
     /// What it tells about itself.
     pub(super) fn status(&self, flows: u64) -> ClientStatus {
         let way = &self.ways[usize::from(self.config.address.v4.is_none())];
@@ -243,7 +272,11 @@ impl Client {
             Granularity::Packet => way.packets.weights(&view),
             Granularity::Flow => way.flows.weights(&view),
         };
-        let weight_of = |at: u8| weights.iter().find(|(path, _)| path.0 == at).map(|(_, w)| *w);
+        let learned = |at: u8| self.capacity.as_ref()?.rate(at);
+        let weight_of = |at: u8| match learned(at) {
+            Some(rate) => u32::try_from(rate.bits_per_second() / 1000).ok(),
+            None => weights.iter().find(|(path, _)| path.0 == at).map(|(_, w)| *w),
+        };
         let packets = self.attachments.iter().map(|attachment| attachment.packets).sum();
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         ClientStatus {

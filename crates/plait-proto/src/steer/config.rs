@@ -58,7 +58,7 @@ pub struct AttachmentConfig {
     /// all: packets go as they are, and the owner leads them over the attachment by its id. An
     /// address of one family only: the attachment carries only that family.
     pub address: Addresses,
-    /// Static weight for the policy `fixed`.
+    /// Static weight for the policy `fixed`, and for `capacity` while nothing is known.
     pub weight: u16,
     /// Price class for the policy `cheapest-first`; cheapest first.
     pub price: u8,
@@ -299,7 +299,7 @@ pub enum InvalidNode {
 }
 
 /// Attachments of one client, at most.
-const ATTACHMENTS_MAX: usize = 16;
+pub(super) const ATTACHMENTS_MAX: usize = 16;
 
 impl NodeConfig {
     /// Whether a node can work so; to be called where a configuration is read.

@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use crate::wire::ip::Inner;
+use crate::wire::tcp::TcpFlow;
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -75,6 +76,16 @@ impl Steerable {
         };
         let checksum_at = checksum_at.map(|at| transport_at + at);
         Some(Self { inner, payload, checksum_at })
+    }
+}
+
+impl Steerable {
+    /// The TCP connection it belongs to, if it is TCP.
+    pub(super) fn flow(&self) -> Option<TcpFlow> {
+        let Payload::Tcp { .. } = self.payload else { return None };
+        let Inner { source, destination, ports, .. } = self.inner;
+        let (source_port, destination_port) = ((ports >> 16) as u16, ports as u16);
+        Some(TcpFlow { source, destination, source_port, destination_port })
     }
 }
 

@@ -1,14 +1,15 @@
-//! Policies: the bond's schedulers that make sense at a steering node.
+//! Policies: the bond's schedulers that make sense at a steering node, and steering by capacity.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::scheduler::{Algorithm, Scheduler, SchedulerConfig};
 
-/// Which attachment gets how much: one of the bond's schedulers, by its name.
+/// Which attachment gets how much: one of the bond's schedulers, by its name, or `capacity`.
 ///
 /// A steering node has no congestion controllers, no queue of its own and nobody behind it who
 /// reports losses or removes copies, so only the schedulers that need none of these make sense.
+/// `capacity` is the node's own: it reads the clients' acknowledgements instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     /// `fixed`: in proportion to the attachments' weights; 000's fixed ratios.
@@ -23,6 +24,9 @@ pub enum Policy {
     MinRtt,
     /// `cheapest-first`: the attachment of the lowest price while it answers.
     CheapestFirst,
+    /// `capacity`: the attachment by which a packet arrives first, as far as the acknowledgements
+    /// and SACK blocks tell that pass the node. What nobody has taught goes by the weights.
+    Capacity,
 }
 
 /// Why a name is no policy.
@@ -30,14 +34,14 @@ pub enum Policy {
 pub enum NoPolicy {
     /// No scheduler has this name.
     #[error(
-        "unknown policy `{0}`: use one of fixed, inverse-rtt, round-robin, min-rtt and \
-         cheapest-first"
+        "unknown policy `{0}`: use one of fixed, inverse-rtt, round-robin, min-rtt, \
+         cheapest-first and capacity"
     )]
     Unknown(String),
     /// A scheduler of the bond that cannot work at a steering node.
     #[error(
         "the scheduler `{algorithm}` is no policy of a steering node: {why}; use one of fixed, \
-         inverse-rtt, round-robin, min-rtt and cheapest-first"
+         inverse-rtt, round-robin, min-rtt, cheapest-first and capacity"
     )]
     Refused {
         /// The scheduler.
@@ -49,18 +53,27 @@ pub enum NoPolicy {
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Self; 5] =
-        [Self::Fixed, Self::InverseRtt, Self::RoundRobin, Self::MinRtt, Self::CheapestFirst];
+    pub const ALL: [Self; 6] = [
+        Self::Fixed,
+        Self::InverseRtt,
+        Self::RoundRobin,
+        Self::MinRtt,
+        Self::CheapestFirst,
+        Self::Capacity,
+    ];
 
     /// The policy's name.
     pub const fn name(self) -> &'static str {
-        self.algorithm().name()
+        match self {
+            Self::Capacity => "capacity",
+            _ => self.algorithm().name(),
+        }
     }
 
-    /// The scheduler behind it.
+    /// The scheduler behind it; for `capacity` the one for what nobody has taught.
     pub const fn algorithm(self) -> Algorithm {
         match self {
-            Self::Fixed => Algorithm::Fixed,
+            Self::Fixed | Self::Capacity => Algorithm::Fixed,
             Self::InverseRtt => Algorithm::InverseRtt,
             Self::RoundRobin => Algorithm::RoundRobin,
             Self::MinRtt => Algorithm::MinRtt,
@@ -112,6 +125,9 @@ impl FromStr for Policy {
     type Err = NoPolicy;
 
     fn from_str(name: &str) -> Result<Self, NoPolicy> {
+        if name == Self::Capacity.name() {
+            return Ok(Self::Capacity);
+        }
         let algorithm: Algorithm = name.parse().map_err(|_| NoPolicy::Unknown(name.to_owned()))?;
         Self::try_from(algorithm)
     }

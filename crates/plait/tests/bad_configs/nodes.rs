@@ -78,7 +78,7 @@ pub(crate) const NODES: &[Case] = &[
         [
             "gw.toml:2: [node] policy: \"redundant\" is no policy of a steering node: a client has \
              nobody that removes the copies",
-            "choose one of: fixed, inverse-rtt, round-robin, min-rtt, cheapest-first"
+            "choose one of: fixed, inverse-rtt, round-robin, min-rtt, cheapest-first, capacity"
         ]
     ),
     case!(

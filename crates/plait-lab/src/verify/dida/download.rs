@@ -1,7 +1,8 @@
 //! dida.5: the downloads of `000/downloads`: how long they take over each link alone, over a
-//! steering node with and without DIDA, and over the kernel's MPTCP. The scenario has the claims
-//! and their bounds; this module has the checks that no scenario can express: each file arrives
-//! whole, and nothing is held afterwards.
+//! steering node with and without DIDA, and over the kernel's MPTCP. paper.5: the same for a node
+//! that steers by capacity, and whether the machine was quiet meanwhile. The scenarios have the
+//! claims and their bounds; this module has the checks that no scenario can express: each file
+//! arrives whole, and nothing is held afterwards.
 
 mod fetch;
 
@@ -16,15 +17,13 @@ use plait_sim::scenario::{Cell, CellResult};
 use super::super::{Effort, Figure, LATENESS};
 use crate::cli::{On, RunArgs};
 use crate::emulator::Lateness;
-use crate::machine::Machine;
+use crate::machine::{self, Machine, Watch};
 use crate::measure::{FETCH_CONGESTION, SenderView};
 use crate::output::{self, Progress};
 use crate::run::PreparedRun;
 use crate::set::figures_of;
 use fetch::File;
 
-const SCENARIO: &str = "000/downloads";
-const SOURCE: &str = "dida.5";
 /// A machine may be too busy for a moment.
 const TRIES: usize = 2;
 /// Estimated mean time of a file, including its share of building a network, for the progress
@@ -44,8 +43,21 @@ struct Measured {
 }
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
+    measure("000/downloads", "dida.5", effort)
+}
+
+pub(in super::super) fn check_by_capacity(effort: Effort) -> Result<Vec<Figure>> {
+    let (before, watch) = (machine::load(), Watch::start());
+    let mut figures = measure("000/downloads-by-capacity", "paper.5", effort)?;
+    let (seen, after) = (watch.end(), machine::load());
+    let text = format!("{seen}; load {before} before, {after} after");
+    figures.push(Figure::text("the machine meanwhile", text));
+    Ok(figures)
+}
+
+fn measure(scenario: &str, promise: &'static str, effort: Effort) -> Result<Vec<Figure>> {
     let started = Instant::now();
-    let plan = PreparedRun::new(&RunArgs::of(SCENARIO, On::Netns))?;
+    let plan = PreparedRun::new(&RunArgs::of(scenario, On::Netns))?;
     let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| is_measured(cell)).collect();
     // On steady links the files of one carrier follow each other over one network.
     let same_network = |one: &&Cell, next: &&Cell| {
@@ -69,7 +81,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let sender = format!("Linux {kernel}, {FETCH_CONGESTION}, RACK-TLP; no SACK: RFC 6582");
     let mut figures = vec![Figure::text("the sender", sender)];
     figures.extend(figures_of(&plan.results(measured.results.clone(), started)));
-    figures.extend(measured.figures());
+    figures.extend(measured.figures(promise));
     Ok(figures)
 }
 
@@ -120,7 +132,7 @@ impl Measured {
 
     /// The figures that no scenario has: senders, nodes, the checks of each file, and the links'
     /// lateness.
-    fn figures(&self) -> Vec<Figure> {
+    fn figures(&self, promise: &'static str) -> Vec<Figure> {
         let mut figures = Vec::new();
         for (cell, files) in &self.files {
             let mut files: Vec<&File> = files.iter().collect();
@@ -138,9 +150,9 @@ impl Measured {
         let held: u64 = files().filter_map(File::dida).map(|stats| stats.held_now).sum();
         let whole = format!("downloads that did not complete, of {}", files().count());
         figures.extend([
-            Figure::none(whole, incomplete as u64, SOURCE),
-            Figure::none("downloads that did not arrive byte for byte", changed as u64, SOURCE),
-            Figure::none("duplicate ACKs held when all downloads had ended", held, SOURCE),
+            Figure::none(whole, incomplete as u64, promise),
+            Figure::none("downloads that did not arrive byte for byte", changed as u64, promise),
+            Figure::none("duplicate ACKs held when all downloads had ended", held, promise),
             Figure::text(LATENESS, self.lateness.summary().describe()),
             Figure::count("runs on a machine that was too busy", self.busy_runs),
         ]);
@@ -193,7 +205,8 @@ mod tests {
 
     #[test]
     fn every_way_is_what_its_name_says() {
-        let experiment = Catalogue::find(None).unwrap().load(SCENARIO, &[]).unwrap().experiment;
+        let experiment =
+            Catalogue::find(None).unwrap().load("000/downloads", &[]).unwrap().experiment;
         assert_eq!(experiment.cells.iter().filter(|cell| is_measured(cell)).count(), 46);
         for cell in &experiment.cells {
             let way = cell.settings["way"].as_str().unwrap().to_owned();
@@ -216,6 +229,22 @@ mod tests {
             assert_eq!((dida.hold, steer.policy), (hold, policy), "{}", cell.name);
             assert_eq!(steer.first_packets, if by_half { 10 } else { 100 });
             assert_eq!(steer.links, ["lte", "wifi"]);
+        }
+    }
+
+    #[test]
+    fn by_capacity_is_the_node_s_policy_where_the_way_says_so() {
+        let scenario = "000/downloads-by-capacity";
+        let experiment = Catalogue::find(None).unwrap().load(scenario, &[]).unwrap().experiment;
+        assert!(experiment.cells.iter().all(is_measured));
+        for cell in &experiment.cells {
+            let way = cell.settings["way"].as_str().unwrap();
+            let steer = cell.scenario.steer.as_ref().unwrap();
+            let is_steered = cell.scenario.apps[0].via == Via::Steer;
+            let is_by_capacity = is_steered && steer.policy == Policy::Capacity;
+            assert_eq!(is_by_capacity, way.starts_with("capacity"), "{}", cell.name);
+            let holds = steer.dida.as_ref().unwrap().hold == HoldPolicy::Optimum;
+            assert_eq!(is_steered && holds, way.ends_with("dida"), "{}", cell.name);
         }
     }
 }

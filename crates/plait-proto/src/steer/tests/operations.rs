@@ -49,7 +49,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-const SETUPS: usize = 5;
+const SETUPS: usize = 6;
 
 /// Configurations from simple to rich. The phone is always there.
 fn setup(n: usize) -> NodeConfig {
@@ -80,6 +80,7 @@ fn setup(n: usize) -> NodeConfig {
             config.clients[1].attachments[2].address.v6 = None;
             NodeConfig { policy: Policy::RoundRobin, ..config }
         }
+        5 => NodeConfig { policy: Policy::Capacity, ..config },
         _ => config,
     }
 }

@@ -93,7 +93,7 @@ fn read_value(mut section: Section<'_>, around: Around<'_>) -> Option<PaperValue
 }
 
 fn read_line(mut section: Section<'_>, around: Around<'_>, capture: &Capture) -> Option<PaperLine> {
-    let series = measure::read_series(&mut section, capture, around.owners);
+    let series = measure::read_series(&mut section, "series", capture, around.owners);
     let at = read_selector(&mut section, "at", around.axes);
     let example = "points = [[0, 63], [15, 64]]";
     if !section.holds_any(&["points"]) {

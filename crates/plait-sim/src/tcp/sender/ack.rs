@@ -266,7 +266,7 @@ impl TcpSender {
         });
     }
 
-    /// What the controller is told; `None`: nothing. Linux 3.2 counts acknowledgements that advance.
+    /// What the controller is told, if anything. Linux 3.2 counts acknowledgements that advance.
     fn counted(&mut self, now: Instant, change: &Change, newest: &Sent) -> Option<Counted> {
         let Detector::Linux32(linux) = &mut self.detector else {
             let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);

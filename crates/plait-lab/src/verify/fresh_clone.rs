@@ -72,8 +72,8 @@ impl FreshClone {
         Ok(Self { folder, _scratch: scratch })
     }
 
-    /// Makes a target: its exit status, and the seconds that it took. What a failed run said last is
-    /// shown.
+    /// Makes a target: its exit status, and the seconds that it took. What a failed run said last
+    /// is shown.
     fn run(&self, target: &str, progress: &mut Progress) -> Result<(u32, f64)> {
         let _step = progress.step(&format!("make {target} in a fresh clone"), MAKE_TIME);
         let start = Instant::now();

@@ -24,8 +24,8 @@ pub(super) struct SmoothWrr {
 }
 
 impl SmoothWrr {
-    /// Picks a path and charges it `amount`. Paths of weight 0 get none, unless all have 0: then all
-    /// count alike.
+    /// Picks a path and charges it `amount`. Paths of weight 0 get none, unless all have 0: then
+    /// all count alike.
     pub(super) fn pick(
         &mut self,
         weights: impl Iterator<Item = (PathId, u32)> + Clone,

@@ -25,8 +25,8 @@ use super::traffic::Traffic;
 
 /// Packets from the host handled before their datagrams are sent: at least a super-packet.
 const PACKETS_PER_SEND: usize = 64;
-/// Reads from the host before the sockets get their turn: half a megabyte of a TCP flow, which would
-/// otherwise wait for its own acknowledgements.
+/// Reads from the host before the sockets get their turn: half a megabyte of a TCP flow, which
+/// would otherwise wait for its own acknowledgements.
 const READS_PER_TURN: usize = 8;
 /// The error of reading a TUN device that is down.
 const EIO: i32 = 5;

@@ -77,12 +77,12 @@ pub(crate) fn run(name: &str, args: &[String], limit: Duration) -> Result<String
     let init = scratch.path().join("init");
     let this = env::current_exe()?;
     fs::write(&init, init_script(scratch.path(), &env::current_dir()?, &this, args))?;
-    process::run(Command::new("chmod").arg("755").arg(&init), "", limit)?;
     let mut command = Command::new(&kernel);
     command.args([MEMORY, "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"]);
     command.args(["con=null", "con0=fd:0,fd:1", "time-travel=inf-cpu"]);
-    command.arg(format!("init={}", init.display()));
     command.arg(format!("umid={name}")).arg(format!("uml_dir={}/", scratch.path().display()));
+    // Nothing on the lab's /run may be executed.
+    command.args(["init=/bin/sh", "--"]).arg(&init);
     let Finished { status, stdout, stderr } = process::run_any(&mut command, "", limit)?;
     if !stdout.lines().any(|line| line.trim_end() == DONE) {
         let said = format!("{stdout}{stderr}");

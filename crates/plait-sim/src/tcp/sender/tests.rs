@@ -219,7 +219,8 @@ fn nothing_is_undone_while_other_retransmissions_are_under_way() {
 
 #[test]
 fn without_sack_an_undone_recovery_makes_room_for_the_next() {
-    let mut sender = established(config(Algorithm::NewReno, Recovery::NewReno));
+    let fixed = SenderConfig { reordering_max: 3, ..config(Algorithm::NewReno, Recovery::NewReno) };
+    let mut sender = established(fixed);
     send(&mut sender, 100);
     (0..5).for_each(|_| sender.handle_segment(at(200), &ack(0, &[], 0)));
     assert_eq!(send(&mut sender, 200)[0], 0);

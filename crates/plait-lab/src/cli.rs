@@ -80,6 +80,9 @@ pub(crate) enum Command {
     /// Carry packets between a gateway with many peers and some of them: for callgrind.
     #[command(hide = true)]
     ManyPeers(ManyPeersArgs),
+    /// Measure how late this machine's timers are: for a guest of the lab.
+    #[command(hide = true)]
+    Timer,
     /// Run one of the lab's own tests.
     #[command(hide = true)]
     Selftest {

@@ -33,6 +33,7 @@ mod steering;
 mod swarm;
 mod topology;
 mod verify;
+mod vm;
 mod wireguard_go;
 mod worker;
 
@@ -71,6 +72,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Search(args) => Some(search::run(args, &output)),
         Command::Swarm(args) => Some(swarm::run(args, &output)),
         Command::ManyPeers(args) => Some(many_peers::run(args)),
+        Command::Timer => Some(vm::timer::run(&output)),
         _ => None,
     };
     if let Some(verdict) = outside {
@@ -104,7 +106,8 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         | Command::ManyPeers(_)
         | Command::Report(_)
         | Command::Search(_)
-        | Command::Swarm(_) => unreachable!("these work outside and have returned"),
+        | Command::Swarm(_)
+        | Command::Timer => unreachable!("these work outside and have returned"),
     };
     verdict.map(Verdict::exit_code)
 }

@@ -17,6 +17,7 @@ mod clear_text;
 mod cost;
 mod dida;
 mod fresh_clone;
+mod paper;
 mod promise;
 mod records;
 mod road;
@@ -87,6 +88,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("link.1", any_link::check_world),
     ("link.4", any_link::check_beside),
     ("link.6", scenes::rows::check_sums),
+    ("paper.4", paper::check),
     ("promise.1", |effort| Set::figures("ladder", effort.is_quick(), On::Sim)),
     ("promise.6", promise::measure::check),
     ("road.2", cost::check_beside),

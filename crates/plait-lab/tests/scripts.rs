@@ -115,3 +115,12 @@ fn cargo_in_a_log_counts_crates_and_passes_errors_and_its_exit_code_on() {
         ("out\n".into(), "error[E0001]: wrong\n".into())
     );
 }
+
+#[test]
+fn the_kernel_is_not_built_without_what_builds_it() {
+    let programs = Programs::new("kernel");
+    let output = programs.run("linux-6.1", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("apt-get install") && said.contains("flex bison bc make"), "{said}");
+}

@@ -66,6 +66,6 @@ pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Both back-ends' figures in words.
-fn told(checks: &[CheckFigure]) -> Vec<Figure> {
+pub(super) fn told(checks: &[CheckFigure]) -> Vec<Figure> {
     checks.iter().map(|check| Figure::text(check.name.clone(), check.words.clone())).collect()
 }

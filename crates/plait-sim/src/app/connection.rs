@@ -53,6 +53,7 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
             segment_bytes,
             controller,
             recovery,
+            reordering_max: kind.reordering_max,
             undo: kind.undo,
             pacing: if kind.paced { Pacing::Always } else { Pacing::Controller },
             source,

@@ -7,7 +7,7 @@ use plait_toml::{Bounds, Node, Problem, Section, Value};
 use super::error::no_such;
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
 use crate::prng::Prng;
-use crate::tcp::ReceiverConfig;
+use crate::tcp::{ReceiverConfig, SenderConfig};
 
 /// An application: a sender at one end, a receiver at the other.
 #[derive(Clone, PartialEq, Debug)]
@@ -177,6 +177,8 @@ pub struct TcpKind {
     /// Whether both ends use selective acknowledgements; without them the loss recovery is
     /// NewReno's (RFC 6582), called `rfc6675` here for its three duplicates.
     pub sack: bool,
+    /// The most segments to which a duplicate-ACK threshold that adapts may rise.
+    pub reordering_max: u32,
     /// Whether a reduction that proves spurious is undone.
     pub undo: bool,
     /// Whether segments are paced even if the controller sets no rate.
@@ -488,6 +490,9 @@ fn read_tcp(section: &mut Section<'_>) -> TcpKind {
         controller,
         recovery: if sack { recovery } else { recovery_without_sack(section, recovery) },
         sack,
+        reordering_max: section
+            .integer("reordering_max", (3, 300), "segments")
+            .unwrap_or(if sack { SenderConfig::REORDERING_MAX } else { 3 }),
         undo: section.boolean("undo").unwrap_or(true),
         window_bytes_max: section
             .integer("window_bytes_max", (4096, 1 << 30), "bytes")

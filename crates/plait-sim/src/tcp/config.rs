@@ -110,6 +110,8 @@ pub struct SenderConfig {
     pub controller: ControllerConfig,
     /// How losses are repaired.
     pub recovery: Recovery,
+    /// The most segments to which an adaptive threshold rises: Linux's `tcp_max_reordering`.
+    pub reordering_max: u32,
     /// Whether a reduction that proves spurious is undone (RFC 3522, RFC 3708); RFC 6675 as written
     /// never does so. The sender adapts to the reordering in either case.
     pub undo: bool,
@@ -121,12 +123,18 @@ pub struct SenderConfig {
     pub trace_window: bool,
 }
 
+impl SenderConfig {
+    /// Linux's default of `tcp_max_reordering`.
+    pub const REORDERING_MAX: u32 = 300;
+}
+
 impl Default for SenderConfig {
     fn default() -> Self {
         Self {
             segment_bytes: SEGMENT_BYTES,
             controller: ControllerConfig::default(),
             recovery: Recovery::RackTlp,
+            reordering_max: Self::REORDERING_MAX,
             undo: true,
             pacing: Pacing::default(),
             source: Source::Endless,

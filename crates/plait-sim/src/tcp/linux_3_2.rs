@@ -2,11 +2,11 @@
 //! [`Reordering`]'s adapting threshold it has forward acknowledgement (Mathis and Mahdavi, 1996)
 //! until it sees reordering, and a window that grows per acknowledgement, not per byte.
 
-use super::reordering::Reordering;
+use super::reordering::{DupThreshold, Reordering};
 use super::segment::SeqRange;
 
 /// Linux's `TCP_MAX_REORDERING` before 3.18.
-const THRESHOLD_MAX_SEGMENTS: u64 = 127;
+const THRESHOLD_MAX_SEGMENTS: u32 = 127;
 /// A small flight is repaired when so many segments, and half of it, have been selectively
 /// acknowledged and nothing else may be sent.
 const SMALL_FLIGHT_SACKED_MIN: u64 = 3;
@@ -39,7 +39,11 @@ pub(super) struct Advance {
 impl Linux32 {
     pub(super) fn new(segment_bytes: u64) -> Self {
         Self {
-            reordering: Reordering::up_to(THRESHOLD_MAX_SEGMENTS, segment_bytes),
+            reordering: Reordering::new(
+                DupThreshold::Adaptive,
+                segment_bytes,
+                THRESHOLD_MAX_SEGMENTS,
+            ),
             is_fack: true,
             before_timeout: None,
             // Two segments per acknowledgement.

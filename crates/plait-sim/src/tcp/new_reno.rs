@@ -1,11 +1,13 @@
 //! Loss recovery without SACK (RFC 6582, RFC 5681 section 3.2): three duplicate acknowledgements
 //! mean a loss, and each one means that a segment arrived beyond the gap.
 
-/// RFC 5681's DupThresh.
-const DUP_THRESH: u64 = 3;
+use super::reordering::{DupThreshold, Reordering};
+use super::segment::SeqRange;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct NewReno {
+    /// RFC 5681's DupThresh, which Linux lets rise as far as its `tcp_max_reordering`.
+    threshold: Reordering,
     /// Duplicate acknowledgements that no cumulative advance has covered yet.
     duplicates: u64,
     /// The end of the latest recovery; duplicates at exactly this byte may come from its own
@@ -14,6 +16,13 @@ pub(super) struct NewReno {
 }
 
 impl NewReno {
+    /// With a threshold of three duplicates that may rise to `threshold_max_segments`.
+    pub(super) fn new(segment_bytes: u64, threshold_max_segments: u32) -> Self {
+        let threshold =
+            Reordering::new(DupThreshold::Adaptive, segment_bytes, threshold_max_segments);
+        Self { threshold, duplicates: 0, recover: None }
+    }
+
     /// A duplicate acknowledgement of `una` came. Says whether it counts.
     pub(super) fn on_duplicate(&mut self, una: u64) -> bool {
         let counts = self.recover.is_none_or(|recover| una > recover);
@@ -31,7 +40,7 @@ impl NewReno {
 
     /// Whether the duplicates show a loss.
     pub(super) const fn shows_loss(&self) -> bool {
-        self.duplicates >= DUP_THRESH
+        self.duplicates >= self.threshold.threshold_segments()
     }
 
     /// Segments that have arrived beyond the gap, according to duplicates.
@@ -42,6 +51,30 @@ impl NewReno {
     /// A recovery of the data below `recover` begins.
     pub(super) fn on_recovery(&mut self, recover: u64) {
         self.recover = Some(recover);
+    }
+
+    /// If more duplicates came than can have arrived of the `segments` that are `outstanding`, some
+    /// were for retransmissions, and the data was reordered. Says whether all of them count.
+    pub(super) fn limit(&mut self, outstanding: SeqRange, segments: u64) -> bool {
+        let beyond = segments.saturating_sub(1);
+        let fits = self.duplicates <= beyond;
+        if !fits {
+            self.duplicates = beyond;
+            self.threshold.on_reordered(outstanding);
+        }
+        fits
+    }
+
+    /// An original filled the first of the gaps in `outstanding`, none of which was lost. The
+    /// recovery was undone, so the next duplicates count again at any byte, as in Linux.
+    pub(super) fn on_undo(&mut self, outstanding: SeqRange) {
+        self.recover = None;
+        self.threshold.on_reordered(outstanding);
+    }
+
+    /// The timer fired outside of a recovery.
+    pub(super) fn on_timeout_in_disorder(&mut self) {
+        self.threshold.on_timeout_in_disorder(self.duplicates);
     }
 
     /// During fast recovery every duplicate counts, at any byte.
@@ -61,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_third_duplicate_shows_a_loss_and_an_advance_forgets_it() {
-        let mut reno = NewReno::default();
+        let mut reno = NewReno::new(1000, 3);
         for _ in 0..2 {
             assert!(reno.on_duplicate(0));
         }
@@ -74,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_partial_advance_leaves_the_duplicates_beyond_it() {
-        let mut reno = NewReno::default();
+        let mut reno = NewReno::new(1000, 3);
         (0..6).for_each(|_| reno.on_duplicate_in_recovery());
         assert_eq!(reno.on_advance(3, true), 1);
         assert_eq!(reno.arrived_segments(), 4, "two of six lay below");
@@ -83,10 +116,37 @@ mod tests {
     }
 
     #[test]
+    fn the_threshold_rises_with_what_was_late_as_far_as_allowed() {
+        let outstanding = SeqRange { start: 0, end: 200_000 };
+        for (most, expected) in [(3, true), (127, false)] {
+            let mut reno = NewReno::new(1000, most);
+            (0..3).for_each(|_| assert!(reno.on_duplicate(0)));
+            assert!(reno.shows_loss());
+            reno.on_undo(outstanding);
+            assert_eq!(reno.shows_loss(), expected);
+            (0..124).for_each(|_| assert!(reno.on_duplicate(0)));
+            assert!(reno.shows_loss(), "127 duplicates");
+        }
+    }
+
+    #[test]
+    fn no_more_duplicates_count_than_segments_can_have_arrived() {
+        let mut reno = NewReno::new(1000, 3);
+        (0..4).for_each(|_| assert!(reno.on_duplicate(0)));
+        let outstanding = SeqRange { start: 0, end: 5000 };
+        assert!(reno.limit(outstanding, 5));
+        reno.on_duplicate(0);
+        assert!(!reno.limit(outstanding, 5));
+        assert_eq!(reno.arrived_segments(), 4);
+    }
+
+    #[test]
     fn duplicates_of_the_last_recoverys_end_do_not_count() {
-        let mut reno = NewReno::default();
+        let mut reno = NewReno::new(1000, 3);
         reno.on_recovery(10_000);
         assert!(!reno.on_duplicate(10_000));
         assert!(reno.on_duplicate(10_001));
+        reno.on_undo(SeqRange { start: 9000, end: 10_000 });
+        assert!(reno.on_duplicate(10_000), "an undone recovery has left nothing behind");
     }
 }

@@ -8,12 +8,11 @@ use super::segment::SeqRange;
 pub enum DupThreshold {
     /// A constant, three in RFC 5681 and RFC 6675.
     Fixed(u32),
-    /// Three at first; rises to the greatest reordering seen, up to 300 segments.
+    /// Three at first; rises to the greatest reordering seen, up to a maximum.
     Adaptive,
 }
 
 const INITIAL_SEGMENTS: u64 = 3;
-const MAX_SEGMENTS: u64 = 300;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reordering {
@@ -24,17 +23,13 @@ pub(super) struct Reordering {
 }
 
 impl Reordering {
-    pub(super) fn new(kind: DupThreshold, segment_bytes: u64) -> Self {
+    /// The threshold of `kind`; an adaptive one rises to at most `max_segments`.
+    pub(super) fn new(kind: DupThreshold, segment_bytes: u64, max_segments: u32) -> Self {
         let threshold_segments = match kind {
             DupThreshold::Fixed(segments) => u64::from(segments.max(1)),
             DupThreshold::Adaptive => INITIAL_SEGMENTS,
         };
-        Self { kind, segment_bytes, threshold_segments, max_segments: MAX_SEGMENTS }
-    }
-
-    /// An adaptive threshold of at most `max_segments`.
-    pub(super) fn up_to(max_segments: u64, segment_bytes: u64) -> Self {
-        Self { max_segments, ..Self::new(DupThreshold::Adaptive, segment_bytes) }
+        Self { kind, segment_bytes, threshold_segments, max_segments: max_segments.into() }
     }
 
     pub(super) const fn threshold_segments(&self) -> u64 {
@@ -73,20 +68,20 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_rises_to_the_extent_seen_and_no_further_than_300() {
-        let mut reordering = Reordering::new(DupThreshold::Adaptive, 1000);
+    fn adaptive_rises_to_the_extent_seen_and_no_further_than_told() {
+        let mut reordering = Reordering::new(DupThreshold::Adaptive, 1000, 127);
         assert_eq!(reordering.threshold_segments(), 3);
         reordering.on_reordered(segments(10, 17));
         assert_eq!(reordering.threshold_segments(), 7);
         reordering.on_reordered(segments(20, 24));
         assert_eq!(reordering.threshold_segments(), 7, "it does not fall again");
         reordering.on_reordered(segments(20, 900));
-        assert_eq!(reordering.threshold_segments(), 300);
+        assert_eq!(reordering.threshold_segments(), 127);
     }
 
     #[test]
     fn a_timeout_held_back_by_the_threshold_resets_it() {
-        let mut reordering = Reordering::new(DupThreshold::Adaptive, 1000);
+        let mut reordering = Reordering::new(DupThreshold::Adaptive, 1000, 300);
         reordering.on_reordered(segments(0, 20));
         reordering.on_timeout_in_disorder(2);
         assert_eq!(reordering.threshold_segments(), 20);
@@ -96,7 +91,7 @@ mod tests {
 
     #[test]
     fn fixed_stays() {
-        let mut reordering = Reordering::new(DupThreshold::Fixed(3), 1000);
+        let mut reordering = Reordering::new(DupThreshold::Fixed(3), 1000, 300);
         reordering.on_reordered(segments(0, 20));
         assert_eq!(reordering.threshold_segments(), 3);
     }

@@ -107,6 +107,11 @@ impl Scoreboard {
         known.saturating_sub(self.presumed_bytes)
     }
 
+    /// What is sent and not acknowledged.
+    pub(super) fn outstanding(&self) -> SeqRange {
+        SeqRange { start: self.una(), end: self.nxt() }
+    }
+
     /// So many bytes have arrived beyond the first gap, at unknown places.
     pub(super) fn presume_arrived(&mut self, bytes: u64) {
         self.presumed_bytes = bytes;

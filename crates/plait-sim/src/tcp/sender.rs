@@ -151,9 +151,12 @@ impl TcpSender {
         assert!(config.segment_bytes > 0, "a segment holds at least one byte");
         let detector = match config.recovery {
             Recovery::Sack { dup_threshold } => {
-                Detector::Sack(Reordering::new(dup_threshold, config.segment_bytes))
+                let max_segments = config.reordering_max;
+                Detector::Sack(Reordering::new(dup_threshold, config.segment_bytes, max_segments))
             }
-            Recovery::NewReno => Detector::NewReno(NewReno::default()),
+            Recovery::NewReno => {
+                Detector::NewReno(NewReno::new(config.segment_bytes, config.reordering_max))
+            }
             Recovery::RackTlp => Detector::Rack(Rack::default()),
             Recovery::Quic => Detector::Quic(Quic::default()),
             Recovery::Linux32 => Detector::Linux32(Linux32::new(config.segment_bytes)),

@@ -192,13 +192,14 @@ pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, 
     })
 }
 
-/// The loss recovery of the host that sends in a direction; `None` without TCP.
+/// The loss recovery of the host that sends in a direction, and the most segments of its
+/// duplicate-ACK threshold; `None` without TCP.
 fn recovery_of<'a>(
     scenario: &'a Scenario,
     direction: Direction,
     kernel: &str,
-) -> Result<Option<&'a str>, NetnsError> {
-    let mut found: Option<(&str, &str)> = None;
+) -> Result<Option<(&'a str, u32)>, NetnsError> {
+    let mut found: Option<(&str, (&str, u32))> = None;
     for (app, tcp) in kernel_tcp(scenario).filter(|(app, _)| app.direction == direction) {
         let recovery = tcp.recovery.as_str();
         if recovery == "linux-3.2" {
@@ -214,12 +215,13 @@ fn recovery_of<'a>(
                 kernel: format!("Linux {kernel}"),
             });
         }
+        let own = (recovery, tcp.reordering_max);
         match found {
-            Some((other, known)) if known != recovery => {
+            Some((other, known)) if known != own => {
                 let (app, other) = (app.name.clone(), other.to_owned());
                 return Err(NetnsError::Recoveries { app, other });
             }
-            _ => found = Some((&app.name, recovery)),
+            _ => found = Some((&app.name, own)),
         }
     }
     Ok(found.map(|(_, recovery)| recovery))
@@ -232,8 +234,7 @@ fn release(kernel: &str) -> Option<(u32, u32)> {
 }
 
 /// Sets the loss recovery of a sending host's TCP (ip-sysctl of Linux: tcp_sack, tcp_recovery,
-/// tcp_early_retrans, tcp_max_reordering). Without SACK that is RFC 6582's, with its three
-/// duplicates.
+/// tcp_early_retrans, tcp_max_reordering). Without SACK that is RFC 6582's.
 pub(super) fn set_recovery(
     scenario: &Scenario,
     direction: Direction,
@@ -243,15 +244,30 @@ pub(super) fn set_recovery(
     // A connection has SACK when both of its ends enable it.
     let has_sack = sack_of(scenario)?;
     host.set_sysctl("net.ipv4.tcp_sack", if has_sack { "1" } else { "0" })?;
+    let Some((recovery, most)) = recovery else { return Ok(()) };
+    let most = most.to_string();
     let settings = match recovery {
-        None => return Ok(()),
-        Some(_) if !has_sack => [("tcp_early_retrans", "0"), ("tcp_max_reordering", "3")],
-        Some("rfc6675") => [("tcp_recovery", "0"), ("tcp_max_reordering", "3")],
-        Some("rfc6675-adaptive") => [("tcp_recovery", "0"), ("tcp_max_reordering", "300")],
-        Some(_) => [("tcp_recovery", "1"), ("tcp_early_retrans", "3")],
+        _ if !has_sack => [("tcp_early_retrans", "0"), ("tcp_max_reordering", &most)],
+        "rfc6675" => [("tcp_recovery", "0"), ("tcp_max_reordering", "3")],
+        "rfc6675-adaptive" => [("tcp_recovery", "0"), ("tcp_max_reordering", &most)],
+        _ => [("tcp_recovery", "1"), ("tcp_early_retrans", "3")],
     };
     for (key, value) in settings {
         host.set_sysctl(&format!("net.ipv4.{key}"), value)?;
+    }
+    Ok(())
+}
+
+/// Makes a host that receives tell every segment beyond a gap at once, as the simulator's does and
+/// kernels before Linux 4.18 did (`tcp_comp_sack_nr` of ip-sysctl), where the sender counts them.
+pub(super) fn set_receiver(
+    scenario: &Scenario,
+    direction: Direction,
+    host: &NetNs,
+) -> anyhow::Result<()> {
+    let recovery = recovery_of(scenario, direction, &Machine::detect().kernel)?;
+    if recovery.is_some_and(|(name, _)| name.starts_with("rfc6675")) {
+        host.set_sysctl("net.ipv4.tcp_comp_sack_nr", "0")?;
     }
     Ok(())
 }
@@ -339,7 +355,7 @@ mod tests {
         };
         let without = scenario(&tcp("a", ", sack = false"));
         assert_eq!((sack_of(&without), check(&without)), (Ok(false), Ok(())));
-        assert_eq!(recovery_of(&without, Direction::Down, "7.0.1"), Ok(Some("rfc6675")));
+        assert_eq!(recovery_of(&without, Direction::Down, "7.0.1"), Ok(Some(("rfc6675", 3))));
         let both = scenario(&[tcp("a", ", sack = false"), tcp("b", "")].join(", "));
         let refused = check(&both).unwrap_err();
         assert!(matches!(refused, NetnsError::Sacks { .. }), "{refused:?}");
@@ -355,7 +371,7 @@ mod tests {
             )
         };
         let old = scenario(&tcp("a", "rfc6675", "down"));
-        assert_eq!(recovery_of(&old, Direction::Down, "6.16.2-x"), Ok(Some("rfc6675")));
+        assert_eq!(recovery_of(&old, Direction::Down, "6.16.2-x"), Ok(Some(("rfc6675", 300))));
         assert_eq!(recovery_of(&old, Direction::Up, "6.18.0"), Ok(None));
         for kernel in ["6.17.0", "7.0.1", "unknown"] {
             let refused = recovery_of(&old, Direction::Down, kernel);
@@ -368,6 +384,6 @@ mod tests {
         let apart = [tcp("a", "rfc6675", "up"), tcp("b", "rack-tlp", "down")].join(", ");
         let apart = scenario(&apart);
         let known = recovery_of(&apart, Direction::Up, "6.1.0");
-        assert_eq!(known, Ok(Some("rfc6675")));
+        assert_eq!(known, Ok(Some(("rfc6675", 300))));
     }
 }

@@ -20,7 +20,7 @@ use plait_sim::scenario::app::{Direction, Via};
 use plait_sim::scenario::{AppSpec, LinkSpec, Scenario};
 use plait_sim::world::link_config;
 
-use super::plan::{HOST_MTU_BYTES, set_recovery};
+use super::plan::{HOST_MTU_BYTES, set_receiver, set_recovery};
 use crate::emulator::{Emulator, Epoch, Strand, StrandView, Way};
 use crate::topology::{
     Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, address_server, choose_link_by_source,
@@ -97,6 +97,8 @@ impl Site {
         site.join_links(scenario, prng)?;
         set_recovery(scenario, Direction::Down, &site.server)?;
         set_recovery(scenario, Direction::Up, &site.customer)?;
+        set_receiver(scenario, Direction::Down, &site.customer)?;
+        set_receiver(scenario, Direction::Up, &site.server)?;
         Ok(site)
     }
 

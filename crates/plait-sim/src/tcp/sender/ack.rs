@@ -19,8 +19,8 @@ struct Change {
     /// Newly delivered segments, as they were before.
     delivered: Vec<Sent>,
     delivered_bytes: u64,
-    /// Delivered bytes as the rate reduction counts them: without SACK a duplicate counts as a
-    /// segment.
+    /// Delivered bytes as the rate reduction and the controller count them: without SACK a
+    /// duplicate counts as a segment, which the acknowledgement that advances does not count again.
     metered_bytes: u64,
     /// Whether the cumulative acknowledgement advanced.
     advanced: bool,
@@ -115,7 +115,7 @@ impl TcpSender {
     /// Without SACK: a duplicate means that some segment arrived. Returns its bytes.
     fn presume_arrived(&mut self) -> u64 {
         let Detector::NewReno(reno) = &mut self.detector else { return 0 };
-        let counts = match self.phase {
+        let mut counts = match self.phase {
             Phase::Open => reno.on_duplicate(self.board.una()),
             Phase::FastRecovery => {
                 reno.on_duplicate_in_recovery();
@@ -123,6 +123,7 @@ impl TcpSender {
             }
             Phase::RtoRecovery => false,
         };
+        counts &= reno.limit(self.board.outstanding(), self.board.len() as u64);
         self.board.presume_arrived(reno.arrived_segments() * self.config.segment_bytes);
         if counts { self.config.segment_bytes } else { 0 }
     }
@@ -132,6 +133,7 @@ impl TcpSender {
     fn presume_advanced(&mut self, segments: u64) -> u64 {
         let Detector::NewReno(reno) = &mut self.detector else { return 0 };
         let new = reno.on_advance(segments, self.phase == Phase::FastRecovery);
+        reno.limit(self.board.outstanding(), self.board.len() as u64);
         self.board.presume_arrived(reno.arrived_segments() * self.config.segment_bytes);
         new * self.config.segment_bytes
     }
@@ -204,8 +206,12 @@ impl TcpSender {
 
     /// Finds losses and moves between the phases; returns whether a loss was newly found.
     fn advance_state(&mut self, now: Instant, segment: &Segment, change: &Change) -> bool {
-        if self.try_undo(now, segment, change.advanced) == Some(Mistake::LateOriginal) {
+        let mistake = self.try_undo(now, segment, change.advanced);
+        if matches!(mistake, Some(Mistake::LateOriginal | Mistake::OthersUnderWay)) {
             self.learn_from_late_original(change);
+        }
+        if mistake == Some(Mistake::OthersUnderWay) {
+            return false;
         }
         if self.phase != Phase::Open && self.is_recovered() {
             self.end_recovery();
@@ -220,8 +226,13 @@ impl TcpSender {
     /// An original filled the first gap after its retransmission: it was reordered by as much as
     /// arrived before it.
     fn learn_from_late_original(&mut self, change: &Change) {
-        let (start, end) = (change.una_before, change.highest_before);
-        self.detector.on_reordered(SeqRange { start, end });
+        let start = change.una_before;
+        match &mut self.detector {
+            Detector::NewReno(reno) if self.config.undo => {
+                reno.on_undo(SeqRange { start, end: self.board.nxt() });
+            }
+            detector => detector.on_reordered(SeqRange { start, end: change.highest_before }),
+        }
     }
 
     fn sample_rate(&mut self, now: Instant, change: &Change) -> RateSample {
@@ -272,7 +283,7 @@ impl TcpSender {
             let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
             let latest = clean.map(|sent| sent.at).max();
             return Some(Counted {
-                bytes: change.delivered_bytes,
+                bytes: change.metered_bytes,
                 newest: newest.packet,
                 rtt: latest.map(|at| now.since(at)),
             });

@@ -15,6 +15,8 @@ use crate::tcp::undo::Undo;
 pub(super) enum Mistake {
     /// The original filled the gap.
     LateOriginal,
+    /// The original filled the gap, while retransmissions are under way for others.
+    OthersUnderWay,
     /// All retransmissions were reported as duplicates.
     AllDuplicates,
 }
@@ -161,6 +163,9 @@ impl TcpSender {
                 self.board.missing()
             }
             Detector::NewReno(reno) => {
+                if self.phase == Phase::Open {
+                    reno.on_timeout_in_disorder();
+                }
                 reno.forget_duplicates();
                 reno.on_recovery(self.board.nxt());
                 self.board.presume_arrived(0);
@@ -214,6 +219,9 @@ impl TcpSender {
         } else {
             return None;
         };
+        if mistake == Mistake::LateOriginal && self.waits_for_others() {
+            return Some(Mistake::OthersUnderWay);
+        }
         self.undo = None;
         if !self.config.undo {
             return Some(mistake);
@@ -234,14 +242,25 @@ impl TcpSender {
         Some(mistake)
     }
 
+    /// Linux does not undo by the echo while other retransmissions are under way: its counters tell
+    /// two to three late originals (`TCPTSReorder`) for each recovery undone.
+    fn waits_for_others(&self) -> bool {
+        let counts_duplicates = !matches!(self.detector, Detector::Rack(_));
+        let is_early = self.phase == Phase::FastRecovery && !self.is_recovered();
+        self.config.undo && counts_duplicates && is_early && self.board.resent_segments() > 0
+    }
+
     pub(super) fn end_recovery(&mut self) {
         self.phase = Phase::Open;
         self.prr = None;
         match &mut self.detector {
             Detector::Sack(_) | Detector::Quic(_) | Detector::Linux32(_) => {}
+            // An undone recovery leaves duplicates beyond the next gap: they may begin another.
             Detector::NewReno(reno) => {
-                reno.forget_duplicates();
-                self.board.presume_arrived(0);
+                if self.board.una() >= self.high_seq {
+                    reno.forget_duplicates();
+                    self.board.presume_arrived(0);
+                }
             }
             Detector::Rack(rack) => rack.on_recovery_end(),
         }

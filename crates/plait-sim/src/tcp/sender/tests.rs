@@ -199,9 +199,36 @@ fn what_was_marked_lost_by_mistake_is_not_resent() {
     send(&mut sender, 100);
     sender.handle_segment(at(200), &ack(0, &[(4, 8)], 0));
     assert_eq!(send(&mut sender, 200), [0, 1, 2], "four are lost, one has to wait");
-    sender.handle_segment(at(203), &ack(1, &[(4, 8)], 100));
+    sender.handle_segment(at(203), &ack(3, &[(4, 8)], 100));
     assert_eq!((sender.phase(), sender.dup_threshold()), (Phase::Open, Some(8)));
     assert!(send(&mut sender, 203)[0] >= 10, "not segment 3");
+}
+
+#[test]
+fn nothing_is_undone_while_other_retransmissions_are_under_way() {
+    let mut sender = established(config(Algorithm::NewReno, ADAPTIVE));
+    send(&mut sender, 100);
+    sender.handle_segment(at(200), &ack(0, &[(4, 8)], 0));
+    assert_eq!(send(&mut sender, 200), [0, 1, 2]);
+    sender.handle_segment(at(203), &ack(1, &[(4, 8)], 100));
+    assert_eq!(sender.phase(), Phase::FastRecovery, "1 and 2 are under way");
+    assert_eq!(sender.dup_threshold(), Some(8), "it learns nevertheless");
+    sender.handle_segment(at(204), &ack(3, &[(4, 8)], 100));
+    assert_eq!((sender.phase(), sender.counters().spurious_undos), (Phase::Open, 1));
+}
+
+#[test]
+fn without_sack_an_undone_recovery_makes_room_for_the_next() {
+    let fixed = SenderConfig { reordering_max: 3, ..config(Algorithm::NewReno, Recovery::NewReno) };
+    let mut sender = established(fixed);
+    send(&mut sender, 100);
+    (0..5).for_each(|_| sender.handle_segment(at(200), &ack(0, &[], 0)));
+    assert_eq!(send(&mut sender, 200)[0], 0);
+    // Late originals, and four of five duplicates lie beyond the next gap.
+    sender.handle_segment(at(203), &ack(2, &[], 100));
+    assert_eq!(sender.counters().spurious_undos, 1);
+    assert_eq!(sender.phase(), Phase::FastRecovery);
+    assert_eq!(send(&mut sender, 203)[0], 2);
 }
 
 #[test]

@@ -206,7 +206,7 @@ impl Scoreboard {
         let forward = self.segments.partition_point(|sent| sent.range.start < self.highest_sacked);
         let lost = forward.saturating_sub(usize::try_from(threshold).unwrap_or(usize::MAX));
         let first = self.segments.partition_point(|sent| sent.range.start < self.judged);
-        (first..lost).fold(false, |marked, index| self.judge_lost(index) || marked)
+        (first..lost).filter(|&index| self.judge_lost(index)).count() > 0
     }
 
     /// Judges one segment finally: it is lost unless it arrived. Returns whether it was marked.

@@ -16,6 +16,7 @@ use plait_proto::rng::Rng;
 use plait_proto::scheduler::{Algorithm, SchedulerConfig};
 use plait_proto::session::{PresharedKey, PrivateKey};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::wire::dscp::Dscps;
 use plait_sim::run::run_with;
 use plait_sim::world::CipherChoice;
 
@@ -81,6 +82,7 @@ fn gateway(make: MakeEndpoint, side: u8) -> Endpoint {
             scheduler: SchedulerConfig::default(),
             congestion: Algorithm::default().default_congestion(),
             order: Order::default(),
+            unordered: Dscps::default(),
             resequencer: ResequencerConfig::default(),
             loss_detection: LossDetection::default(),
             report_interval: Duration::from_millis(50),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use plait_proto::config::{LossDetection, Order, SocketId};
 use plait_proto::congestion;
 use plait_proto::resequencer::{LatePolicy, Timer};
-use plait_proto::scheduler::{AdaptiveWrrConfig, Algorithm, DwdMode, WeightRounding};
+use plait_proto::scheduler::{
+    AdaptiveWrrConfig, Algorithm, DwdMode, SmallFlows, WeightRounding, WeightUnit, WeightsAdapt,
+};
 
 use super::*;
 
@@ -139,8 +141,12 @@ t_report_ms = 40
 initial_weight = 45
 dwd_mode = "per-report"
 weight_rounding = "truncate"
+weight_unit = "bytes"
+weights_adapt = "both"
+small_flows = "cheapest"
 [resequencer]
 order = "bond"
+unordered_dscp = [46, 8]
 timer = "fixed"
 loss_detection = "timer"
 late = "deliver"
@@ -156,12 +162,16 @@ buffer_bytes_max = 1_000_000
         t_report_ms: 40,
         dwd_mode: DwdMode::PerReport,
         weight_rounding: WeightRounding::Truncate,
+        weight_unit: WeightUnit::Bytes,
+        weights_adapt: WeightsAdapt::Both,
+        small_flows: SmallFlows::Cheapest,
     };
     let tuning = config.tuning;
     assert_eq!(tuning.scheduler.algorithm, Algorithm::AdaptiveWrr);
     assert_eq!(tuning.scheduler.adaptive_wrr, expected);
     assert_eq!(tuning.report_interval(), Duration::from_millis(40));
     assert_eq!((tuning.order, tuning.loss_detection), (Order::Bond, LossDetection::Timer));
+    assert_eq!(tuning.unordered.iter().collect::<Vec<_>>(), [8, 46]);
     let resequencer = tuning.resequencer;
     assert_eq!(resequencer.timer, Timer::Fixed(Duration::from_millis(50)));
     assert_eq!((resequencer.late, resequencer.bytes_max), (LatePolicy::Deliver, 1_000_000));

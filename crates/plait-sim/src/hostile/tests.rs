@@ -36,6 +36,7 @@ fn victim(hostile: PublicKey) -> Endpoint {
             scheduler: SchedulerConfig::default(),
             congestion: None,
             order: Order::Flow,
+            unordered: plait_proto::wire::dscp::Dscps::default(),
             resequencer: ResequencerConfig::default(),
             loss_detection: LossDetection::Known,
             report_interval: Duration::from_millis(50),

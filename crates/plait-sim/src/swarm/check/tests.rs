@@ -8,6 +8,7 @@ fn bonds(order: Order, late: LatePolicy) -> [BondConfig; 2] {
         scheduler: Algorithm::MinRtt.into(),
         congestion: None,
         order,
+        unordered: plait_proto::wire::dscp::Dscps::default(),
         resequencer: ResequencerConfig { late, ..ResequencerConfig::default() },
         loss_detection: LossDetection::Known,
         report_interval: Duration::from_millis(50),

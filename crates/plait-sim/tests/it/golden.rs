@@ -98,6 +98,10 @@ fn table_loss() {
         "app.flow.rate.rise_s=4",
         "app.flow.rate.hold_s=2",
         "app.flow.rate.fall_s=4",
+        "measure.weight_high.from_s=4",
+        "measure.weight_high.to_s=6",
+        "measure.weight_low.from_s=4",
+        "measure.weight_low.to_s=6",
         "k=[0.1, 1.0]",
         "t_dwd_ms=[50, 500]",
     ];

@@ -333,7 +333,7 @@ fn other_controller(controller: Option<Controller>) -> String {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Egress {
     order: Order,
-    unordered_dscp: Vec<u16>,
+    unordered_dscp: Option<Vec<u16>>,
     is_fixed: bool,
     timeout: Duration,
     timeout_max: Duration,
@@ -350,9 +350,10 @@ impl From<&Tuning> for Egress {
             Timer::Adaptive { max, .. } => (None, Some(max)),
         };
         let (timeout, timeout_max) = both(tuning.resequencer.timer);
+        let unordered: Vec<u16> = tuning.unordered.iter().collect();
         Self {
             order: tuning.order,
-            unordered_dscp: tuning.unordered.iter().collect(),
+            unordered_dscp: (!unordered.is_empty()).then_some(unordered),
             is_fixed: timeout.is_some(),
             timeout: timeout.unwrap_or(T_LTO_002),
             timeout_max: timeout_max.or(both(Timer::ADAPTIVE).1).unwrap_or_default(),
@@ -366,7 +367,7 @@ impl From<&Tuning> for Egress {
 impl Egress {
     fn tell(self, tuning: &mut Tuning) {
         tuning.order = self.order;
-        tuning.unordered = self.unordered_dscp.iter().copied().collect();
+        tuning.unordered = self.unordered_dscp.iter().flatten().copied().collect();
         tuning.loss_detection = self.loss_detection;
         let is_known = self.loss_detection == LossDetection::Known;
         tuning.resequencer = ResequencerConfig {
@@ -408,7 +409,7 @@ pub const RESEQUENCER: Options<Egress> = &[
         "unordered_dscp",
         "DSCP codepoints whose packets wait for none before them: for flows that mind delay more \
          than order",
-        WholeList { low: 0, high: Dscps::COUNT - 1 },
+        Maybe(WholeList { low: 0, high: Dscps::COUNT - 1 }),
         |config: &mut Egress| &mut config.unordered_dscp,
     ),
     &Field::new(

@@ -93,6 +93,9 @@ initial_weight = 0
 t_dwd_ms = 250
 t_report_ms = 50
 dwd_mode = "per-tdwd"
+weight_unit = "packets"
+weights_adapt = "dearer"
+small_flows = "share"
 weight_rounding = "round"
 
 [congestion]

@@ -56,9 +56,12 @@ mod tests {
     fn every_option_of_the_scenario_reaches_the_gateways() {
         let bond = "[bond.scheduler]\nalgorithm = \"adaptive-wrr\"\nk = 0.1\nw_fixed = 40\n\
                     w_max = 45\ninitial_weight = 5\nt_dwd_ms = 500\nt_report_ms = 60\n\
-                    dwd_mode = \"per-report\"\nweight_rounding = \"float\"\n\
+                    dwd_mode = \"per-report\"\nweight_unit = \"bytes\"\n\
+                    weights_adapt = \"both\"\nsmall_flows = \"cheapest\"\n\
+                    weight_rounding = \"float\"\n\
                     [bond.congestion]\nalgorithm = \"fixed\"\nwindow_bytes = 30000\n\
-                    [bond.resequencer]\norder = \"bond\"\ntimer = \"fixed\"\ntimeout_ms = 70\n\
+                    [bond.resequencer]\norder = \"bond\"\nunordered_dscp = [46]\n\
+                    timer = \"fixed\"\ntimeout_ms = 70\n\
                     late = \"deliver\"\nloss_detection = \"timer\"\nbuffer_bytes_max = 100000\n";
         assert_eq!(written(bond), format!("mtu = 1500\n{bond}"));
     }

@@ -62,14 +62,12 @@ fn with_figures(text: &str, figures: &[Figure]) -> String {
     text.lines().map(line).collect()
 }
 
-/// What tells one state of the bond's defaults from another.
+/// What tells one state of the bond's defaults from another: what a bond does that is told nothing.
+/// Parameters of schedulers that are not the default stand in their scenarios.
 pub(super) fn defaults() -> String {
-    let all = format!(
-        "{:?} {:?} {:?}",
-        SchedulerConfig::default(),
-        ControllerConfig::default(),
-        ResequencerConfig::default()
-    );
+    let SchedulerConfig { algorithm, earliest_delivery, .. } = SchedulerConfig::default();
+    let (controller, resequencer) = (ControllerConfig::default(), ResequencerConfig::default());
+    let all = format!("{algorithm:?} {earliest_delivery:?} {controller:?} {resequencer:?}");
     let digest = Blake2b::<U32>::digest(all.as_bytes());
     digest.iter().take(4).fold("defaults ".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }

@@ -363,7 +363,8 @@ impl Form for WholeList {
 
     #[cfg(test)]
     fn any(&self, _: &str, random: &mut Random) -> Vec<u16> {
-        vec![self.low, self.high, u16::try_from(random.up_to(100)).expect("small") + self.low]
+        let more = random.up_to(u64::from(self.high - self.low));
+        vec![self.low, self.high, u16::try_from(more).expect("within the bounds") + self.low]
     }
 }
 

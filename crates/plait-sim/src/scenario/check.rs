@@ -5,7 +5,9 @@ use plait_toml::{Bounds, Problem, Section};
 use super::error::no_such;
 use super::metric::{self, Owners};
 use super::sweep::{Axis, Selector, read_selector};
+use each::Each;
 
+mod each;
 mod evaluate;
 mod paper;
 
@@ -137,11 +139,13 @@ pub(super) fn read_all(
     checks
 }
 
-fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> Option<Check> {
+/// The repetitions of a check; none when it is wrong.
+fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> Vec<Check> {
     let name = section.required_text("name", "name = \"loss-falls\"");
     let metric = metric::read(&mut section, "metric", around.owners);
     let source = section.required_text("source", "source = \"002 section 5.2\"");
     let cells = read_selector(&mut section, "where", around.axes);
+    let each = Each::read(&mut section, around.axes, (name.as_deref(), &cells));
     let kind = read_kind(&mut section, around, metric.as_deref());
     let against_paper = matches!(
         kind,
@@ -174,8 +178,10 @@ fn read(mut section: Section<'_>, around: Around<'_>, paper: &[PaperValue]) -> O
     let required = section.boolean("required").unwrap_or(true);
     let note = section.text("note").unwrap_or_default();
     section.finish();
-    let (name, kind, metric, source) = (name?, kind?, metric?, source?);
-    Some(Check { name, kind, metric, cells, low, high, absent, required, source, note })
+    let (Some(name), Some(kind), Some(metric), Some(source)) = (name, kind, metric, source) else {
+        return Vec::new();
+    };
+    each.repeat(Check { name, kind, metric, cells, low, high, absent, required, source, note })
 }
 
 #[derive(Clone, Copy, PartialEq)]

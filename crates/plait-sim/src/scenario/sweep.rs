@@ -308,6 +308,17 @@ impl Selector {
         others
     }
 
+    /// Whether it chooses by this axis.
+    pub(super) fn names(&self, axis: &str) -> bool {
+        self.0.contains_key(axis)
+    }
+
+    /// Chooses of its cells only those with this value of an axis, unless it chooses by that axis
+    /// already.
+    pub(super) fn also(&mut self, axis: &str, value: &Toml) {
+        self.0.entry(axis.to_owned()).or_insert_with(|| vec![value.clone()]);
+    }
+
     /// For people: `k=0.5|1, t_dwd_ms=50`; empty when every cell is chosen.
     pub fn describe(&self) -> String {
         let axis = |(axis, values): (&String, &Vec<Toml>)| {

@@ -283,6 +283,16 @@ const CASES: &[Case] = &[
         &[],
     ),
     (
+        "a check repeated for what it chooses by itself, and without a name for each",
+        "",
+        "[[sweep]]\nkey = \"bond.scheduler.k\"\nvalues = [1]\n\
+      [[check]]\nname = \"c\"\nsource = \"s\"\nmetric = \"loss_percent\"\n\
+      each = [\"k\", \"kk\"]\nwhere = { k = 1 }\n\
+      [[check]]\nname = \"d\"\nsource = \"s\"\nmetric = \"loss_percent\"\n\
+      required_of = { k = 1 }\n",
+        &[],
+    ),
+    (
         "settings of a sweep that lead nowhere",
         "",
         "[[sweep]]\nname = \"way\"\nlabels = [\"a\", \"b\"]\n\

@@ -10,6 +10,7 @@ use super::*;
 use crate::link::{Access, Bucket, Discipline, Grants, Room};
 use crate::ratio::Ratio;
 use crate::scenario::app::{Traffic, Via};
+use crate::scenario::check::CheckKind;
 use crate::scenario::link::{Capacity, LossSpec, QueueSpec};
 use crate::scenario::rate::{Layer, Shape};
 
@@ -48,6 +49,31 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(udp.shape.at(ms(5)), offered);
     assert_eq!((cells.len(), cells[0].name.as_str()), (1, "base"));
     assert_eq!(cells[0].scenario, scenario);
+}
+
+#[test]
+fn a_check_is_repeated_for_each_value_of_its_axes() {
+    let text = format!(
+        "{SOUND}[[sweep]]\nkey = \"links.dsl.rtt_ms\"\nname = \"rtt\"\nvalues = [10, 20]\n\
+         [[sweep]]\nkey = \"links.lte.rtt_ms\"\nname = \"far\"\nvalues = [30, 40]\n\
+         [[sweep]]\nkey = \"links.lte.rate_mbit\"\nname = \"rate\"\nvalues = [5, 6]\n\
+         [[check]]\nname = \"{{rtt}} and {{far}}\"\neach = [\"rtt\", \"far\"]\n\
+         required_of = {{ far = 40 }}\nkind = \"best\"\nmetric = \"loss_percent\"\n\
+         where = {{ rate = 5 }}\nto = {{ rate = 6, far = 30 }}\nsource = \"s\"\n"
+    );
+    let told = |check: &Check| {
+        let CheckKind::Best { to } = &check.kind else { panic!("{check:?}") };
+        let cells = format!("{} over {}", check.cells.describe(), to.describe());
+        (check.name.clone(), cells, check.required)
+    };
+    let all: Vec<_> = sound(&text, &[]).scenario.checks.iter().map(told).collect();
+    let of = |rtt: u8, far: u8, required| {
+        let cells = format!("far={far}, rate=5, rtt={rtt} over far=30, rate=6, rtt={rtt}");
+        (format!("{rtt} and {far}"), cells, required)
+    };
+    assert_eq!(all, [of(10, 30, false), of(10, 40, true), of(20, 30, false), of(20, 40, true)]);
+    let narrowed = sound(&text, &["rtt=20"]).scenario;
+    assert_eq!(narrowed.checks.len(), 2, "only what is run is checked");
 }
 
 #[test]

@@ -77,9 +77,7 @@ impl Steerable {
         let checksum_at = checksum_at.map(|at| transport_at + at);
         Some(Self { inner, payload, checksum_at })
     }
-}
 
-impl Steerable {
     /// The TCP connection it belongs to, if it is TCP.
     pub(super) fn flow(&self) -> Option<TcpFlow> {
         let Payload::Tcp { .. } = self.payload else { return None };

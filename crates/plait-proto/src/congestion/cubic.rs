@@ -180,7 +180,9 @@ impl Controller for Cubic {
     }
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
-        if let Some(before) = self.before.take().filter(|was| was.window > self.state.window) {
+        let Some(before) = self.before.take() else { return };
+        self.ramp.on_spurious();
+        if before.window > self.state.window {
             self.state = before;
         }
     }

@@ -200,6 +200,7 @@ impl Controller for CubicLinux {
         if rto.episode == Episode::New {
             self.back_off();
         }
+        self.ramp.restart();
         self.state.last_max = 0;
         self.state.epoch = None;
         self.state.credit = 0;
@@ -208,6 +209,7 @@ impl Controller for CubicLinux {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         if let Some((window, ssthresh)) = self.before.take() {
+            self.ramp.on_spurious();
             self.state.window = self.state.window.max(window);
             self.state.ssthresh = self.state.ssthresh.max(ssthresh);
         }

@@ -94,6 +94,7 @@ impl Controller for NewReno {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         if let Some((window, ssthresh)) = self.before.take() {
+            self.ramp.on_spurious();
             self.window_bytes = self.window_bytes.max(window);
             self.ssthresh_bytes = self.ssthresh_bytes.max(ssthresh);
         }

@@ -383,6 +383,25 @@ fn a_loss_ends_the_watch_on_delay() {
 }
 
 #[test]
+fn a_loss_that_was_none_leaves_the_watch_on_delay() {
+    let mut bench = Bench::new(SlowStart::HyStart);
+    bench.acknowledge(5, &[80; 16], 16);
+    bench.ramp.on_loss();
+    bench.ramp.on_spurious();
+    assert!(bench.acknowledge(5, &[200; 32], 16).iter().any(is_full));
+}
+
+#[test]
+fn linux_watches_every_slow_start_after_a_timeout() {
+    let mut bench = Bench::new(SlowStart::HyStart);
+    bench.acknowledge(5, &[80; 16], 16);
+    bench.ramp.on_loss();
+    bench.ramp.restart();
+    bench.acknowledge(5, &[80; 16], 16);
+    assert!(bench.acknowledge(5, &[200; 32], 16).iter().any(is_full));
+}
+
+#[test]
 fn fixed_stays() {
     let mut controller = Fixed::new(5000);
     controller.on_ack(&acked(at(0), 10 * S, ms(50)));

@@ -23,8 +23,8 @@ use plait_sim::world::link_config;
 use super::plan::{HOST_MTU_BYTES, set_receiver, set_recovery};
 use crate::emulator::{Emulator, Epoch, Strand, StrandView, Way};
 use crate::topology::{
-    Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, address_server, choose_link_by_source,
-    connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
+    Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, TUN_QUEUE_PACKETS, address_server,
+    choose_link_by_source, connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
 };
 
 /// Rate of a wire with a delay: so high that only the delay matters.
@@ -260,7 +260,8 @@ fn join_server(
     };
     let open = |netns: &NetNs, device: &'static str| -> Result<Tun> {
         let tun = netns.run_in(|| Tun::open(device, false))??;
-        let line = format!("link set dev {device} mtu {HOST_MTU_BYTES} txqueuelen 5000");
+        let line =
+            format!("link set dev {device} mtu {HOST_MTU_BYTES} txqueuelen {TUN_QUEUE_PACKETS}");
         ip_batch(netns, "", &[line])?;
         Ok(tun)
     };

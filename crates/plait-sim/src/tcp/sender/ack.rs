@@ -1,7 +1,7 @@
 //! Processes an acknowledgement, in this order: account → round-trip time → reordering → probe →
 //! losses and state → window → timers.
 
-use plait_proto::congestion::{AckSample, PacketState, Phase};
+use plait_proto::congestion::{AckSample, Algorithm, PacketState, Phase};
 use plait_proto::time::{Duration, Instant};
 
 use super::recovery::Mistake;
@@ -282,8 +282,9 @@ impl TcpSender {
         let Detector::Linux32(linux) = &mut self.detector else {
             let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
             let latest = clean.map(|sent| sent.at).max();
+            let grows = change.advanced || self.grows_out_of_order();
             return Some(Counted {
-                bytes: change.metered_bytes,
+                bytes: if grows { change.metered_bytes } else { 0 },
                 newest: newest.packet,
                 rtt: latest.map(|at| now.since(at)),
             });
@@ -296,5 +297,18 @@ impl TcpSender {
         });
         let bytes = segments * self.config.segment_bytes;
         Some(Counted { bytes, newest: last.packet, rtt: change.age_of_last(now) })
+    }
+
+    /// Whether what arrives beyond a gap grows the window: in Linux only once reordering was seen
+    /// that the initial threshold of three does not bear. Controllers that measure rates are told of
+    /// all.
+    fn grows_out_of_order(&self) -> bool {
+        let measures_rate = self.config.controller.algorithm == Algorithm::Gauge;
+        measures_rate
+            || match &self.detector {
+                Detector::Sack(reordering) => reordering.has_risen(),
+                Detector::Rack(rack) => rack.reordering_seen(),
+                Detector::NewReno(_) | Detector::Quic(_) | Detector::Linux32(_) => true,
+            }
     }
 }

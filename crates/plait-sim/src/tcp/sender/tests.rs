@@ -375,7 +375,8 @@ fn linux_3_2_grows_by_one_per_acknowledgement_that_advances() {
     send(&mut sender, 100);
     sender.handle_segment(at(200), &ack(0, &[(1, 3)], 100));
     sender.handle_segment(at(201), &ack(8, &[], 100));
-    assert_eq!(sender.controller.window(), 18 * S, "the other forms count what arrived");
+    // Segments 1 and 2 came before any reordering was seen.
+    assert_eq!(sender.controller.window(), 16 * S, "the other forms count what arrived");
 }
 
 #[test]

@@ -315,7 +315,9 @@ pub const DELAY_MS_MAX: u32 = 1000;
 pub const REPAIRS: List<Repair> = List {
     told: "list of `ssthresh`, `adv`, `delay`, `latch`, `short-samples`, `ageing`, `remainder`, \
            `beta`, `unused-window`, `count` and `rtt-max`",
-    read: |name| name.parse().map_err(|_| Problem::choice(name, Repair::ALL.map(Repair::name).into_iter())),
+    read: |name| {
+        name.parse().map_err(|_| Problem::choice(name, Repair::ALL.map(Repair::name).into_iter()))
+    },
 };
 
 /// The options of `[congestion]`.

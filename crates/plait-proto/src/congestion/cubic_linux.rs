@@ -137,7 +137,14 @@ impl CubicLinux {
         Self {
             segment_bytes: start.segment_bytes,
             ramp: Ramp::new(slow_start, start.segment_bytes),
-            state: State { window, ssthresh: u64::MAX, credit: 0, rest_bytes: 0, last_max: 0, epoch: None },
+            state: State {
+                window,
+                ssthresh: u64::MAX,
+                credit: 0,
+                rest_bytes: 0,
+                last_max: 0,
+                epoch: None,
+            },
             before: None,
         }
     }

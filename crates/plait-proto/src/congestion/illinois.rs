@@ -143,7 +143,7 @@ impl Controller for Illinois {
         }
         if !self.window.ramp_up(sample) && !sample.app_limited {
             let acked = self.window.segments_of(sample.acked_bytes);
-            self.window.grow(acked, self.alpha, false);
+            self.window.grow(acked, self.alpha);
         }
     }
 

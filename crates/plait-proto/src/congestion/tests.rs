@@ -1,9 +1,13 @@
 //! Rules one by one, with numbers worked out by hand; `growth.rs` has the course of a
 //! window, `random.rs` what holds always.
 
+mod coupled;
+mod edinburgh;
 mod gauge;
 mod growth;
+mod illinois;
 mod random;
+mod whitehaul;
 
 use std::collections::VecDeque;
 
@@ -11,6 +15,7 @@ use super::slow_start::{Ramp, Ramped};
 use super::*;
 
 const S: u64 = 1000;
+const START: Start = Start::ten_segments(S);
 
 fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -63,8 +68,58 @@ fn cubic_linux() -> CubicLinux {
     CubicLinux::new(Start::ten_segments(S), SlowStart::Standard)
 }
 
-fn controllers() -> [Box<dyn Controller>; 3] {
-    [Box::new(new_reno()), Box::new(cubic()), Box::new(cubic_linux())]
+/// Those that back off to two segments at least, grow by what is acknowledged at first, and stand
+/// still meanwhile.
+fn controllers() -> Vec<Box<dyn Controller>> {
+    let others = [Algorithm::Lia, Algorithm::Olia, Algorithm::Balia, Algorithm::Illinois];
+    let others = others.map(|algorithm| ControllerConfig::from(algorithm).build(START));
+    let mut all: Vec<Box<dyn Controller>> =
+        vec![Box::new(new_reno()), Box::new(cubic()), Box::new(cubic_linux())];
+    all.extend(others);
+    all
+}
+
+/// A controller whose packets take a round trip: a window leaves, and is acknowledged one by one.
+struct Course<C> {
+    controller: C,
+    now: Instant,
+}
+
+impl<C: Controller> Course<C> {
+    fn new(controller: C) -> Self {
+        Self { controller, now: at(0) }
+    }
+
+    /// A round trip of `rtt`; the window after it, in segments.
+    fn round(&mut self, rtt: Duration) -> u64 {
+        self.round_of(&acked(self.now, S, rtt))
+    }
+
+    /// The same with acknowledgements like this one.
+    fn round_of(&mut self, like: &AckSample<'_>) -> u64 {
+        let packets = self.controller.window() / S;
+        let left: Vec<_> = (0..packets).map(|_| self.controller.on_sent(&sent(S))).collect();
+        self.now += like.rtt.unwrap_or_default();
+        for newest in left {
+            self.controller.on_ack(&AckSample { now: self.now, newest, ..*like });
+        }
+        self.segments()
+    }
+
+    /// So many round trips of `rtt`; the window after each.
+    fn rounds(&mut self, count: usize, rtt: Duration) -> Vec<u64> {
+        (0..count).map(|_| self.round(rtt)).collect()
+    }
+
+    fn segments(&self) -> u64 {
+        self.controller.window() / S
+    }
+
+    fn lose(&mut self) -> u64 {
+        let flight_bytes = self.controller.window();
+        self.controller.on_loss(&Loss { now: self.now, flight_bytes });
+        self.segments()
+    }
 }
 
 #[test]

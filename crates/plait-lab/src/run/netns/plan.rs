@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plait_net::netns::NetNs;
 use plait_proto::congestion::Algorithm;
-use plait_sim::scenario::app::{controller, Direction, TcpKind, TcpSpec, Traffic, Via, WebSpec};
+use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, WebSpec, controller};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 

@@ -52,6 +52,35 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn a_sender_is_told_how_its_controller_behaves() {
+    let app = |more: &str| {
+        let text = format!("{SOUND}[[app]]\nname = \"t\"\nkind = \"tcp\"\n{more}");
+        let Experiment { scenario, .. } = sound(&text, &[]);
+        let Traffic::Tcp(tcp) = scenario.apps[1].traffic.clone() else { panic!("{more}") };
+        tcp.tcp
+    };
+    let plain = app("");
+    assert_eq!((&*plain.controller, plain.congestion), ("cubic-linux", CubicLinux.into()));
+    assert_eq!(app("controller = \"bbr\"").congestion, Gauge.into());
+    let whitehaul = app("controller = \"whitehaul\"\nrepairs = [\"latch\", \"delay\"]\n\
+                         delay_ms = 12.5\nadv = 200\nslow_start = \"hystart++\"\n");
+    let mut expected = ControllerConfig::from(WhiteHaul);
+    expected.slow_start = Some(SlowStart::HyStartPlusPlus);
+    expected.whitehaul = WhiteHaulConfig {
+        adv: Adv::Segments(200),
+        delay: Duration::from_micros(12_500),
+        repairs: [Repair::Latch, Repair::Delay].into_iter().collect(),
+    };
+    assert_eq!(whitehaul.congestion, expected);
+    let edinburgh = app("controller = \"edinburgh\"\nadv = \"auto\"\ndelay_ms = 20\n");
+    let mut expected = ControllerConfig::from(Edinburgh);
+    expected.edinburgh.adv = Adv::Auto;
+    expected.edinburgh.delay = ms(20);
+    assert_eq!(edinburgh.congestion, expected);
+    assert_eq!(app("controller = \"lia\"").congestion, Lia.into());
+}
+
+#[test]
 fn a_check_is_repeated_for_each_value_of_its_axes() {
     let text = format!(
         "{SOUND}[[sweep]]\nkey = \"links.dsl.rtt_ms\"\nname = \"rtt\"\nvalues = [10, 20]\n\

@@ -23,53 +23,6 @@ fn slow_start_has_no_end_of_its_own() {
 }
 
 #[test]
-fn delay_ends_the_first_slow_start_unless_told_otherwise() {
-    let controller = ControllerConfig::from(Algorithm::Edinburgh).build(START);
-    let mut course = Course::new(BoxedController(controller));
-    course.rounds(3, QUIET);
-    course.rounds(8, QUIET + ms(10));
-    assert!(!course.controller.in_slow_start(), "hystart++");
-}
-
-/// So that a controller of any kind can run a course.
-#[derive(Debug)]
-struct BoxedController(Box<dyn Controller>);
-
-impl Controller for BoxedController {
-    fn on_sent(&mut self, sent: &Sent) -> PacketState {
-        self.0.on_sent(sent)
-    }
-
-    fn on_ack(&mut self, sample: &AckSample<'_>) {
-        self.0.on_ack(sample);
-    }
-
-    fn on_loss(&mut self, loss: &Loss) {
-        self.0.on_loss(loss);
-    }
-
-    fn on_rto(&mut self, rto: &Rto) {
-        self.0.on_rto(rto);
-    }
-
-    fn on_spurious(&mut self, spurious: &Spurious) {
-        self.0.on_spurious(spurious);
-    }
-
-    fn window(&self) -> u64 {
-        self.0.window()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.0.ssthresh()
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        None
-    }
-}
-
-#[test]
 fn it_grows_by_fifty_up_to_what_is_enough_and_by_one_from_there() {
     let mut course = avoiding(EdinburghConfig::default());
     // 72 acknowledgements times 50 are 3600, of which 72.5 + 73.5 + … + 110.5 = 3568.5 are used.

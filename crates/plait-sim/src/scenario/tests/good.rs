@@ -1,6 +1,8 @@
 //! How a valid scenario is read.
 
 use plait_proto::config::{LossDetection, Order};
+use plait_proto::congestion::Algorithm::{CubicLinux, Edinburgh, Gauge, Lia, WhiteHaul};
+use plait_proto::congestion::{Adv, ControllerConfig, Repair, SlowStart, WhiteHaulConfig};
 use plait_proto::resequencer::Timer;
 use plait_proto::scheduler::{Algorithm, DwdMode};
 use plait_proto::time::Instant;

@@ -113,7 +113,10 @@ impl<T: TryFrom<i64> + TryInto<i64> + Copy> Form for WholeOr<T> {
     fn read(&self, section: &mut Section<'_>, name: &'static str) -> Option<Option<T>> {
         let problem = match &section.get(name)?.value {
             Value::Text(text) if text == self.word => return Some(None),
-            Value::Text(text) => Problem::choice(text, [self.word].into_iter()),
+            Value::Text(text) => Problem::new(
+                format!("\"{text}\" is neither a number nor \"{}\"", self.word),
+                format!("write {}", self.told()),
+            ),
             _ => return self.whole.read(section, name).map(Some),
         };
         section.problem(name, problem);

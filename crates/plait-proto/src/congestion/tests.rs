@@ -460,7 +460,7 @@ fn hystart_plus_plus_serves_every_controller_with_a_slow_start() {
         let mut controller = config.build(START);
         let mut flight = VecDeque::new();
         let mut windows = Vec::new();
-        for (count, rtt) in [(70, ms(80)), (100, ms(100)), (40, ms(100)), (1000, ms(100))] {
+        for (count, rtt) in [(70, ms(80)), (100, ms(100)), (40, ms(100)), (3000, ms(100))] {
             acknowledge(&mut *controller, &mut flight, count, rtt);
             windows.push((controller.window() / S, controller.in_slow_start()));
         }

@@ -41,11 +41,7 @@ pub(super) fn read(section: &mut Section<'_>) -> (String, ControllerConfig) {
         Algorithm::Edinburgh => {
             config.edinburgh.adv = read_adv(section).unwrap_or(config.edinburgh.adv);
         }
-        _ => section.no_effect(
-            &["adv"],
-            &setting,
-            "controller = \"whitehaul\" or controller = \"edinburgh\"",
-        ),
+        _ => section.no_effect(&["adv"], &setting, "controller = \"whitehaul\" or \"edinburgh\""),
     }
     if algorithm != Algorithm::WhiteHaul {
         section.no_effect(&["repairs"], &setting, "controller = \"whitehaul\"");

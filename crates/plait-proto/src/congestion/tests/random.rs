@@ -79,17 +79,11 @@ fn configs() -> impl Strategy<Value = ControllerConfig> {
     with_slow_starts(vec![Algorithm::NewReno, Algorithm::Cubic, Algorithm::Lia, Algorithm::Balia])
 }
 
-/// Those that give way to delay or to siblings, or grow by more than a segment per window.
-fn daring() -> impl Strategy<Value = ControllerConfig> {
-    let algorithms = vec![
-        Algorithm::CubicLinux,
-        Algorithm::Lia,
-        Algorithm::Olia,
-        Algorithm::Balia,
-        Algorithm::Illinois,
-        Algorithm::WhiteHaul,
-        Algorithm::Edinburgh,
-    ];
+/// All that back off to two segments at least. Some give way to delay or to siblings, or grow by
+/// more than a segment per window.
+fn all_kinds() -> impl Strategy<Value = ControllerConfig> {
+    let has_slow_start = |algorithm: &Algorithm| algorithm.default_slow_start().is_some();
+    let algorithms = Algorithm::ALL.into_iter().filter(has_slow_start).collect();
     let repairs = prop::sample::subsequence(Repair::ALL.to_vec(), 0..=Repair::ALL.len());
     let adv = prop_oneof![Just(Adv::Auto), (2_u32..500).prop_map(Adv::Segments)];
     let backoff = prop::sample::select(vec![Backoff::Constant, Backoff::Delay]);
@@ -153,7 +147,7 @@ proptest! {
     /// Whatever the algorithm: at least two segments, no more than was earned, and nothing gained
     /// in recovery or by a window that is not used.
     #[test]
-    fn daring_windows_stay_sane(config in daring(), ops in ops(), beside in siblings()) {
+    fn windows_of_all_kinds_stay_sane(config in all_kinds(), ops in ops(), beside in siblings()) {
         let mut controller = config.build(START);
         let mut world = World::default();
         // Fifty segments per window of at least two.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use plait_proto::congestion::{Algorithm, ControllerConfig, SlowStart};
+use plait_proto::congestion::{ControllerConfig, SlowStart};
 use plait_proto::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Outbox, Place};
 use crate::error::WorldError;
 use crate::packet::{End, Packet, Protocol};
-use crate::scenario::app::{BBR, TcpKind};
+use crate::scenario::app::TcpKind;
 use crate::tcp::{
     Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source,
     TcpReceiver, TcpSender,
@@ -30,10 +30,6 @@ pub(super) struct Ends {
 /// Converts a scenario's settings for both ends; `source` is the data to send.
 pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends, WorldError> {
     let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
-    let algorithm = match kind.controller.as_str() {
-        BBR => Ok(Algorithm::Gauge),
-        other => other.parse(),
-    };
     // The scenario names the RFC, the model the threshold.
     let recovery = match kind.recovery.as_str() {
         "rfc6675" if !kind.sack => Recovery::NewReno,
@@ -41,12 +37,12 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
         "rfc6675-adaptive" => Recovery::Sack { dup_threshold: DupThreshold::Adaptive },
         other => other.parse().map_err(|error| wrong(format!("{error}")))?,
     };
-    let controller = ControllerConfig {
-        algorithm: algorithm.map_err(|error| wrong(format!("{error}")))?,
-        // QUIC stacks begin with a slow start that only a loss ends.
-        slow_start: (recovery == Recovery::Quic).then_some(SlowStart::Standard),
-        ..ControllerConfig::default()
-    };
+    // QUIC stacks begin with a slow start that only a loss ends.
+    let own = kind.congestion.algorithm.default_slow_start();
+    let is_quic_stacks = recovery == Recovery::Quic && own == Some(SlowStart::HyStart);
+    let of_quic = is_quic_stacks.then_some(SlowStart::Standard);
+    let slow_start = kind.congestion.slow_start.or(of_quic);
+    let controller = ControllerConfig { slow_start, ..kind.congestion };
     let segment_bytes = u64::from(place.mtu) - HEADERS_BYTES;
     Ok(Ends {
         sender: SenderConfig {

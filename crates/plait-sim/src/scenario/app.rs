@@ -1,6 +1,8 @@
 //! `[[app]]`: what the applications do.
 
-use plait_proto::congestion;
+pub mod controller;
+
+use plait_proto::congestion::ControllerConfig;
 use plait_proto::time::Duration;
 use plait_toml::{Bounds, Node, Problem, Section, Value};
 
@@ -170,6 +172,8 @@ pub struct TcpSpec {
 pub struct TcpKind {
     /// Congestion controller.
     pub controller: String,
+    /// The same with what it is told, for the TCP model.
+    pub congestion: ControllerConfig,
     /// Loss recovery: one of [`RECOVERIES`].
     pub recovery: String,
     /// The largest window that the receiver offers.
@@ -464,30 +468,14 @@ fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
     ONLY.to_owned()
 }
 
-/// A sender with BBR. It is modelled by the paths' own controller, which is derived from it.
-pub(crate) const BBR: &str = "bbr";
-
-fn controller_name(algorithm: congestion::Algorithm) -> &'static str {
-    if algorithm == congestion::Algorithm::Gauge { BBR } else { algorithm.name() }
-}
-
 fn read_tcp(section: &mut Section<'_>) -> TcpKind {
-    let controllers = congestion::Algorithm::ALL.map(controller_name);
-    let default = congestion::Algorithm::CubicLinux.name();
-    let mut word = |key, known: &[&str], default: &str| match section.text(key) {
-        Some(word) => {
-            if !known.contains(&word.as_str()) {
-                section.problem(key, Problem::choice(&word, known.iter().copied()));
-            }
-            word
-        }
-        None => default.to_owned(),
-    };
-    let controller = word("controller", &controllers, default);
-    let recovery = word("recovery", &RECOVERIES, "rack-tlp");
+    let (controller, congestion) = controller::read(section);
+    let recoveries = RECOVERIES.map(|recovery| (recovery, recovery));
+    let recovery = section.choice("recovery", &recoveries).unwrap_or("rack-tlp").to_owned();
     let sack = section.boolean("sack").unwrap_or(true);
     TcpKind {
         controller,
+        congestion,
         recovery: if sack { recovery } else { recovery_without_sack(section, recovery) },
         sack,
         reordering_max: section

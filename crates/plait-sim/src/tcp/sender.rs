@@ -7,8 +7,9 @@ mod recovery;
 mod timers;
 mod transmit;
 
-use plait_proto::congestion::{Controller, Phase, Start};
+use plait_proto::congestion::{Controller, Phase, Sibling, Start};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
 
 use super::config::{Recovery, SenderConfig};
 use super::delivery_rate::DeliveryRate;
@@ -115,6 +116,8 @@ pub struct TcpSender {
     supply: Supply,
     board: Scoreboard,
     controller: Box<dyn Controller>,
+    /// The connection's other subflows, as they stood last.
+    siblings: Vec<Sibling>,
     rtt: RttEstimator,
     detector: Detector,
     phase: Phase,
@@ -130,6 +133,8 @@ pub struct TcpSender {
     timers: Timers,
     pacer: Pacer,
     rate: DeliveryRate,
+    /// What the latest acknowledgement showed that showed any; zero before the first.
+    delivery_rate: Rate,
     window_use: WindowUse,
     /// The byte after the last that the receiver has room for.
     right_edge: u64,
@@ -166,6 +171,7 @@ impl TcpSender {
             supply: Supply::new(config.source),
             board: Scoreboard::default(),
             controller: config.controller.build(Start::ten_segments(config.segment_bytes)),
+            siblings: Vec::new(),
             rtt: RttEstimator::default(),
             detector,
             phase: Phase::Open,
@@ -178,6 +184,7 @@ impl TcpSender {
             timers: Timers::default(),
             pacer: Pacer::new(config.pacing),
             rate: DeliveryRate::default(),
+            delivery_rate: Rate::ZERO,
             window_use: WindowUse::default(),
             right_edge: 0,
             ts_recent_ms: 0,
@@ -208,6 +215,29 @@ impl TcpSender {
     /// Gives [`Source::Written`](super::Source::Written) `bytes` more to send.
     pub fn write(&mut self, bytes: u64) {
         self.supply.write(bytes);
+    }
+
+    /// Whether the controller needs [`TcpSender::set_siblings`].
+    pub fn is_coupled(&self) -> bool {
+        self.controller.is_coupled()
+    }
+
+    /// Tells a subflow how the connection's others stand, until told anew: before each
+    /// acknowledgement, for a coupled controller. Without it the subflow counts as the only one.
+    pub fn set_siblings(&mut self, siblings: &[Sibling]) {
+        self.siblings.clear();
+        self.siblings.extend_from_slice(siblings);
+    }
+
+    /// How this subflow stands, for [`TcpSender::set_siblings`] of the others.
+    pub fn as_sibling(&self) -> Sibling {
+        Sibling {
+            window_bytes: self.controller.window(),
+            in_flight_bytes: self.board.in_flight_bytes(),
+            srtt: self.rtt.srtt(),
+            delivery_rate: self.delivery_rate,
+            loss_gap_bytes: self.controller.loss_gap_bytes(),
+        }
     }
 
     /// Whether all data of the source is acknowledged.

@@ -53,6 +53,18 @@ pub(super) enum NetnsError {
          another, or choose --on sim"
     )]
     Controller { app: String, controller: String, kernel_name: String, known: String },
+    /// A congestion controller that no kernel of Linux has.
+    #[error(
+        "app.{app}: controller = \"{controller}\" is no TCP congestion controller of Linux (this \
+         kernel has: {known}); choose another, or choose --on sim"
+    )]
+    SimController { app: String, controller: String, known: String },
+    /// Something that a kernel's congestion controller cannot be told.
+    #[error(
+        "app.{app}: congestion controllers on netns do not take {option}; take it out, or choose \
+         --on sim"
+    )]
+    ControllerOption { app: String, option: &'static str },
     /// A loss recovery that the kernel no longer has.
     #[error(
         "app.{app}: recovery = \"{recovery}\" needs a kernel older than Linux 6.17, and this is \

@@ -176,6 +176,28 @@ const CASES: &[Case] = &[
         "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"cubik\"\n",
         &[],
     ),
+    (
+        "options of other controllers",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"bbr\"\nslow_start = \"hystart\"\n\
+         repairs = \"latch\"\nadv = 100\ndelay_ms = 50\n",
+        &[],
+    ),
+    (
+        "what WhiteHaul cannot be told",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"whitehaul\"\n\
+         slow_start = \"slow\"\nrepairs = [\"latsch\", \"delays\"]\nadv = \"best\"\n\
+         delay_ms = 20\n",
+        &[],
+    ),
+    (
+        "what Edinburgh cannot be told",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"edinburgh\"\nadv = 1\n\
+         delay_ms = 1001\nrepairs = [\"latch\"]\n",
+        &[],
+    ),
     ("sweep of an unknown key", "", "[[sweep]]\nkey = \"bond.scheduler.kk\"\nvalues = [1]\n", &[]),
     ("sweep through a value", "", "[[sweep]]\nkey = \"title.x\"\nvalues = [1]\n", &[]),
     (

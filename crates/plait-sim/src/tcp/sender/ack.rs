@@ -3,6 +3,7 @@
 
 use plait_proto::congestion::{AckSample, Algorithm, PacketState, Phase};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
@@ -238,9 +239,13 @@ impl TcpSender {
     fn sample_rate(&mut self, now: Instant, change: &Change) -> RateSample {
         let latest = change.delivered.iter().max_by_key(|sent| (sent.at, sent.range.end));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
-        latest.map_or_else(RateSample::default, |sent| {
-            self.rate.on_delivered(now, change.delivered_bytes, (sent.at, sent.rate), min_rtt)
-        })
+        let Some(sent) = latest else { return RateSample::default() };
+        let sample =
+            self.rate.on_delivered(now, change.delivered_bytes, (sent.at, sent.rate), min_rtt);
+        if sample.rate > Rate::ZERO {
+            self.delivery_rate = sample.rate;
+        }
+        sample
     }
 
     fn adjust_window(&mut self, now: Instant, change: &Change, marked: bool, rate: RateSample) {
@@ -273,7 +278,7 @@ impl TcpSender {
             rate_is_app_limited: rate.is_app_limited,
             app_limited: !is_used,
             phase: self.phase,
-            siblings: &[],
+            siblings: &self.siblings,
         });
     }
 

@@ -19,7 +19,7 @@ fn at(millis: u64) -> Instant {
 
 fn config(algorithm: Algorithm, recovery: Recovery) -> SenderConfig {
     let fixed_window_bytes = 10 * S;
-    let controller = ControllerConfig { algorithm, slow_start: None, fixed_window_bytes };
+    let controller = ControllerConfig { fixed_window_bytes, ..algorithm.into() };
     SenderConfig { segment_bytes: S, controller, recovery, ..SenderConfig::default() }
 }
 

@@ -136,6 +136,7 @@ impl WholeWindow {
     /// The latest episode was a mistake.
     pub(super) fn undo(&mut self) {
         if let Some((segments, ssthresh)) = self.before.take() {
+            self.ramp.on_spurious();
             self.segments = self.segments.max(segments);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }

@@ -130,6 +130,7 @@ impl Window {
     /// The latest episode was a mistake.
     pub(super) fn undo(&mut self) {
         if let Some((bytes, ssthresh_bytes)) = self.before.take() {
+            self.ramp.on_spurious();
             self.bytes = self.bytes.max(bytes);
             self.ssthresh_bytes = self.ssthresh_bytes.max(ssthresh_bytes);
         }

@@ -3,6 +3,7 @@
 
 use plait_proto::congestion::{AckSample, PacketState, Phase};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
@@ -65,6 +66,9 @@ impl TcpSender {
         self.judge_probe(now, segment, change.advanced, change.flight_before);
         let marked = self.advance_state(now, segment, &change);
         let rate = self.sample_rate(now, &change);
+        if rate.rate > Rate::ZERO {
+            self.delivery_rate = rate.rate;
+        }
         self.adjust_window(now, &change, marked, rate);
         if change.advanced || (self.board.sacked_segments() > 0 && self.timers.probe.is_some()) {
             self.restart_timers(now);
@@ -273,7 +277,7 @@ impl TcpSender {
             rate_is_app_limited: rate.is_app_limited,
             app_limited: !is_used,
             phase: self.phase,
-            siblings: &[],
+            siblings: &self.siblings,
         });
     }
 

@@ -1,4 +1,4 @@
-//! OTIAS, out-of-order transmission for in-order arrival (Yang et al., IWCMC 2014): the subflow on
+//! OTIAS, out-of-order transmission for in-order arrival (Yang et al., WAINA 2014): the subflow on
 //! which the segment would arrive first, behind what already waits in it. `docs/algorithms/otias.md`.
 
 use plait_proto::time::Duration;

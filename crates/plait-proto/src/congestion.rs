@@ -208,6 +208,13 @@ pub trait Controller: core::fmt::Debug + Send {
     /// Takes back the answer to the latest episode.
     fn on_spurious(&mut self, spurious: &Spurious);
 
+    /// The connection suffers from this subflow: its window is halved although nothing was lost
+    /// (MPTCP's penalty; `docs/algorithms/mptcp.md`). A controller that does not know better
+    /// answers as to a loss.
+    fn on_penalty(&mut self, now: Instant) {
+        self.on_loss(&Loss { now, flight_bytes: self.window() });
+    }
+
     /// How many bytes may be in flight.
     fn window(&self) -> u64;
 

@@ -28,6 +28,7 @@ mod like;
 pub mod link;
 pub mod measure;
 pub mod metric;
+pub mod multipath;
 pub mod rate;
 mod settings;
 mod span;

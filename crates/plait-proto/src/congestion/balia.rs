@@ -5,6 +5,7 @@
 use super::coupled::{Flow, Flows};
 use super::window::Window;
 use super::{AckSample, Controller, Loss, PacketState, Rto, Sent, SlowStart, Spurious, Start};
+use crate::time::Instant;
 use crate::units::Rate;
 
 /// A loss takes half the window times alpha, which counts up to this.
@@ -65,6 +66,10 @@ impl Controller for Balia {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         self.window.undo();
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        self.window.penalise();
     }
 
     fn window(&self) -> u64 {

@@ -187,6 +187,13 @@ impl Controller for Cubic {
         }
     }
 
+    fn on_penalty(&mut self, _now: Instant) {
+        if !self.in_slow_start() {
+            self.state.ssthresh = (self.state.ssthresh / 2.0).max(WINDOW_MIN);
+        }
+        self.state.window = (self.state.window / 2.0).max(1.0);
+    }
+
     fn window(&self) -> u64 {
         self.bytes(self.state.window)
     }

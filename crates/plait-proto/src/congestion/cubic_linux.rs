@@ -229,6 +229,13 @@ impl Controller for CubicLinux {
         }
     }
 
+    fn on_penalty(&mut self, _now: Instant) {
+        if !self.in_slow_start() {
+            self.state.ssthresh = (self.state.ssthresh / 2).max(WINDOW_MIN);
+        }
+        self.state.window = (self.state.window / 2).max(1);
+    }
+
     fn window(&self) -> u64 {
         self.state.window * self.segment_bytes
     }

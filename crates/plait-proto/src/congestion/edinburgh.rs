@@ -216,6 +216,10 @@ impl Controller for Edinburgh {
         self.window.undo();
     }
 
+    fn on_penalty(&mut self, _now: Instant) {
+        self.window.penalise();
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }

@@ -8,6 +8,7 @@ use super::{
     AckSample, Controller, Loss, PacketState, Phase, Rto, Sent, SlowStart, Spurious, Start,
 };
 use crate::time::Duration;
+use crate::time::Instant;
 use crate::units::Rate;
 
 /// Segments per round trip: without a queue, with the longest there was, and in a small window.
@@ -160,6 +161,10 @@ impl Controller for Illinois {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         self.window.undo();
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        self.window.penalise();
     }
 
     fn window(&self) -> u64 {

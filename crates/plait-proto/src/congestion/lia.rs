@@ -3,6 +3,7 @@
 use super::coupled::Flows;
 use super::window::Window;
 use super::{AckSample, Controller, Loss, PacketState, Rto, Sent, SlowStart, Spurious, Start};
+use crate::time::Instant;
 use crate::units::Rate;
 
 /// `lia`: all flows together grow as fast as one NewReno on the best path would, and none faster
@@ -49,6 +50,10 @@ impl Controller for Lia {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         self.window.undo();
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        self.window.penalise();
     }
 
     fn window(&self) -> u64 {

@@ -7,6 +7,7 @@ use super::window::Window;
 use super::{
     AckSample, Controller, Episode, Loss, PacketState, Rto, Sent, SlowStart, Spurious, Start,
 };
+use crate::time::Instant;
 use crate::units::Rate;
 
 /// `olia`: shares the growth by rates, and moves it from the flows with the largest windows to
@@ -88,6 +89,10 @@ impl Controller for Olia {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         self.window.undo();
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        self.window.penalise();
     }
 
     fn window(&self) -> u64 {

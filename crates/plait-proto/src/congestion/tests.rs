@@ -524,3 +524,22 @@ fn fixed_stays() {
     assert_eq!(controller.window(), 5000);
     assert!(!controller.in_slow_start());
 }
+
+#[test]
+fn a_penalty_halves_the_window_and_after_slow_start_the_threshold() {
+    for mut controller in controllers() {
+        controller.on_ack(&acked(at(0), 10 * S, ms(50)));
+        controller.on_penalty(at(1));
+        assert_eq!((controller.window(), controller.ssthresh()), (10 * S, u64::MAX));
+        controller.on_loss(&loss(10));
+        let before = controller.window();
+        assert_eq!(controller.ssthresh(), before);
+        controller.on_penalty(at(2));
+        // Linux counts whole segments.
+        let half = before / 2 - S / 2..=before / 2;
+        assert!(half.contains(&controller.window()), "{controller:?}");
+        assert!(half.contains(&controller.ssthresh()), "{controller:?}");
+        (0..9).for_each(|_| controller.on_penalty(at(3)));
+        assert_eq!((controller.window(), controller.ssthresh()), (S, 2 * S), "{controller:?}");
+    }
+}

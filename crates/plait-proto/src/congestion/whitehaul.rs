@@ -314,6 +314,10 @@ impl Controller for WhiteHaul {
         self.window.undo();
     }
 
+    fn on_penalty(&mut self, _now: Instant) {
+        self.window.penalise();
+    }
+
     fn window(&self) -> u64 {
         self.window.bytes()
     }

@@ -133,6 +133,16 @@ impl WholeWindow {
         (self.credit, self.earned) = (0, 0.0);
     }
 
+    /// The connection suffers from this flow: half of the window and, after slow start, of ssthresh.
+    pub(super) fn penalise(&mut self) {
+        if !self.in_slow_start() {
+            self.ssthresh = (self.ssthresh / 2).max(LEFT_MIN);
+        }
+        self.segments = (self.segments / 2).max(1);
+        self.rest_bytes = 0;
+        (self.credit, self.earned) = (0, 0.0);
+    }
+
     /// The latest episode was a mistake.
     pub(super) fn undo(&mut self) {
         if let Some((segments, ssthresh)) = self.before.take() {

@@ -127,6 +127,15 @@ impl Window {
         self.shrink_to(rto.in_flight_bytes + self.segment_bytes);
     }
 
+    /// The connection suffers from this flow: half of the window and, after slow start, of ssthresh.
+    pub(super) fn penalise(&mut self) {
+        if !self.in_slow_start() {
+            let half = self.ssthresh_bytes / 2;
+            self.ssthresh_bytes = half.max(LEFT_MIN * self.segment_bytes);
+        }
+        self.shrink_to((self.bytes / 2).max(self.segment_bytes));
+    }
+
     /// The latest episode was a mistake.
     pub(super) fn undo(&mut self) {
         if let Some((bytes, ssthresh_bytes)) = self.before.take() {

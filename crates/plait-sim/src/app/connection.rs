@@ -11,8 +11,8 @@ use crate::error::WorldError;
 use crate::packet::{End, Packet, Protocol};
 use crate::scenario::app::TcpKind;
 use crate::tcp::{
-    Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source,
-    TcpReceiver, TcpSender,
+    Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, SackOption, Segment, SenderConfig,
+    Source, TcpReceiver, TcpSender,
 };
 
 /// IPv4 and TCP headers with timestamps.
@@ -24,7 +24,7 @@ const SEGMENT_LIFE: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) sender: SenderConfig,
-    receiver: ReceiverConfig,
+    pub(super) receiver: ReceiverConfig,
 }
 
 /// Converts a scenario's settings for both ends; `source` is the data to send.
@@ -58,6 +58,8 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
         receiver: ReceiverConfig {
             segment_bytes,
             window_bytes_max: kind.window_bytes_max,
+            window_is_constant: false,
+            sack_blocks_max: SackOption::BLOCKS_MAX,
             sack: kind.sack,
             acks: if recovery == Recovery::Quic { Acks::Quic } else { Acks::Linux },
         },
@@ -74,7 +76,7 @@ pub(super) struct Connection {
     sender: TcpSender,
     receiver: TcpReceiver,
     /// Data segments and acknowledgements in flight.
-    on_the_way: [OnTheWay; 2],
+    on_the_way: [OnTheWay<Segment>; 2],
 }
 
 impl Connection {
@@ -179,14 +181,20 @@ pub(super) fn is_tallied(packet: &Packet) -> bool {
 }
 
 /// Segments in flight, by number: packets carry only the number.
-#[derive(Debug, Default)]
-struct OnTheWay {
-    segments: BTreeMap<u32, (Instant, Segment)>,
+#[derive(Debug)]
+pub(super) struct OnTheWay<S> {
+    segments: BTreeMap<u32, (Instant, S)>,
     next_number: u32,
 }
 
-impl OnTheWay {
-    fn put(&mut self, now: Instant, segment: Segment) -> u32 {
+impl<S> Default for OnTheWay<S> {
+    fn default() -> Self {
+        Self { segments: BTreeMap::new(), next_number: 0 }
+    }
+}
+
+impl<S> OnTheWay<S> {
+    pub(super) fn put(&mut self, now: Instant, segment: S) -> u32 {
         while let Some(first) = self.segments.first_entry()
             && now.since(first.get().0) > SEGMENT_LIFE
         {
@@ -198,7 +206,7 @@ impl OnTheWay {
         number
     }
 
-    fn take(&mut self, number: u32) -> Option<Segment> {
+    pub(super) fn take(&mut self, number: u32) -> Option<S> {
         self.segments.remove(&number).map(|(_, segment)| segment)
     }
 }

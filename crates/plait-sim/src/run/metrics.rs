@@ -10,6 +10,7 @@ use plait_proto::stats::{PathStatus, PeerStatus};
 use super::{Testbed, mbit, own_time};
 use crate::app::{Observation, Tally, Transfer};
 use crate::scenario::app::{Direction, Traffic, Via};
+use crate::scenario::metric;
 use crate::scenario::rate::TUNNEL_BYTES;
 use crate::scenario::{LinkSpec, Scenario};
 use crate::world::{LinkView, Way, World};
@@ -114,6 +115,17 @@ fn of_app(
         put("transfer_s", time.as_secs_f64());
         put("transfer_mbit", mbit(bytes, time));
     }
+    if let Some(multipath) = &observation.multipath {
+        put("reinjected_percent", percent(multipath.reinjected_bytes, tally.goodput_bytes));
+        put("penalties", multipath.penalties as f64);
+        put("window_blocked_ms", multipath.blocked.as_secs_f64() * 1e3);
+        for subflow in &multipath.subflows {
+            let owner = metric::subflow_owner(name, &subflow.link);
+            let throughput = mbit(subflow.measured_throughput_bytes, time);
+            metrics.insert(format!("subflow_throughput_mbit.{owner}"), throughput);
+        }
+    }
+    let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
     if let Some(mos) = observation.mos {
         put("mos", mos);
     }

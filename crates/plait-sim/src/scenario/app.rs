@@ -7,6 +7,7 @@ use plait_proto::time::Duration;
 use plait_toml::{Bounds, Node, Problem, Section, Value};
 
 use super::error::no_such;
+use super::multipath::{self, MptcpSpec};
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
 use crate::prng::Prng;
 use crate::tcp::{ReceiverConfig, SenderConfig};
@@ -39,6 +40,17 @@ pub struct AppSpec {
     pub traffic: Traffic,
 }
 
+impl AppSpec {
+    /// The links of its MPTCP connections' subflows; none without MPTCP.
+    pub fn subflow_links(&self) -> impl Iterator<Item = &String> {
+        let mptcp = match &self.traffic {
+            Traffic::Tcp(tcp) => tcp.mptcp.as_ref(),
+            _ => None,
+        };
+        mptcp.into_iter().flat_map(|mptcp| &mptcp.subflows)
+    }
+}
+
 /// Direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
@@ -56,7 +68,7 @@ pub enum Via {
     Bond,
     /// The steering node.
     Steer,
-    /// The kernel's MPTCP over all links, beside bond and steering node.
+    /// MPTCP over bare links, beside bond and steering node.
     Mptcp,
     /// The bare link of this name, beside bond and steering node.
     Link(String),
@@ -163,8 +175,10 @@ pub struct TcpSpec {
     pub flows: u32,
     /// What each connection sends before it ends; `None` for as much as it can until it stops.
     pub transfer_bytes: Option<u64>,
-    /// The sender's TCP.
+    /// The sender's TCP; with MPTCP that of each subflow.
     pub tcp: TcpKind,
+    /// With MPTCP what that has beside.
+    pub mptcp: Option<MptcpSpec>,
 }
 
 /// A TCP sender's behaviour, by names that the TCP model knows.
@@ -176,7 +190,7 @@ pub struct TcpKind {
     pub congestion: ControllerConfig,
     /// Loss recovery: one of [`RECOVERIES`].
     pub recovery: String,
-    /// The largest window that the receiver offers.
+    /// The largest window that the receiver offers; with MPTCP the connection's.
     pub window_bytes_max: u64,
     /// Whether both ends use selective acknowledgements; without them the loss recovery is
     /// NewReno's (RFC 6582), called `rfc6675` here for its three duplicates.
@@ -381,6 +395,10 @@ fn read_traffic(
             flows: section.integer("flows", (1, 1000), "").unwrap_or(1),
             transfer_bytes: section.integer("transfer_bytes", (1, 1 << 40), "bytes"),
             tcp: read_tcp(section),
+            mptcp: {
+                let links: Vec<&str> = around.links.iter().map(|(name, _)| *name).collect();
+                multipath::read(section, via, &links)
+            },
         }),
     })
 }

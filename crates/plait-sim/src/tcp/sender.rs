@@ -15,7 +15,7 @@ use super::config::{Recovery, SenderConfig};
 use super::delivery_rate::DeliveryRate;
 use super::linux_3_2::Linux32;
 use super::new_reno::NewReno;
-use super::pacing::Pacer;
+use super::pacing::{self, Pacer};
 use super::prr::Prr;
 use super::quic::Quic;
 use super::rack::Rack;
@@ -116,8 +116,10 @@ pub struct TcpSender {
     supply: Supply,
     board: Scoreboard,
     controller: Box<dyn Controller>,
-    /// The connection's other subflows, as they stood last.
+    /// The other subflows of its connection, as they stood last.
     siblings: Vec<Sibling>,
+    /// The latest delivery rate that is known; zero before.
+    delivery_rate: Rate,
     rtt: RttEstimator,
     detector: Detector,
     phase: Phase,
@@ -133,8 +135,6 @@ pub struct TcpSender {
     timers: Timers,
     pacer: Pacer,
     rate: DeliveryRate,
-    /// What the latest acknowledgement showed that showed any; zero before the first.
-    delivery_rate: Rate,
     window_use: WindowUse,
     /// The byte after the last that the receiver has room for.
     right_edge: u64,
@@ -172,6 +172,7 @@ impl TcpSender {
             board: Scoreboard::default(),
             controller: config.controller.build(Start::ten_segments(config.segment_bytes)),
             siblings: Vec::new(),
+            delivery_rate: Rate::ZERO,
             rtt: RttEstimator::default(),
             detector,
             phase: Phase::Open,
@@ -184,7 +185,6 @@ impl TcpSender {
             timers: Timers::default(),
             pacer: Pacer::new(config.pacing),
             rate: DeliveryRate::default(),
-            delivery_rate: Rate::ZERO,
             window_use: WindowUse::default(),
             right_edge: 0,
             ts_recent_ms: 0,
@@ -217,6 +217,11 @@ impl TcpSender {
         self.supply.write(bytes);
     }
 
+    /// As [`TcpSender::write`]; no segment holds bytes of this record and of another.
+    pub fn write_record(&mut self, bytes: u64) {
+        self.supply.write_record(bytes);
+    }
+
     /// Whether the controller needs [`TcpSender::set_siblings`].
     pub fn is_coupled(&self) -> bool {
         self.controller.is_coupled()
@@ -240,6 +245,17 @@ impl TcpSender {
         }
     }
 
+    /// Halves the window although nothing was lost: the connection suffers from this subflow.
+    pub fn penalise(&mut self, now: Instant) {
+        self.controller.on_penalty(now);
+        self.record(now);
+    }
+
+    /// Whether the handshake is done.
+    pub fn is_established(&self) -> bool {
+        self.handshake == Handshake::Established
+    }
+
     /// Whether all data of the source is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.handshake == Handshake::Established && self.supply.is_finished(self.board.una())
@@ -248,6 +264,44 @@ impl TcpSender {
     /// Smoothed round-trip time.
     pub fn srtt(&self) -> Option<Duration> {
         self.rtt.srtt()
+    }
+
+    /// Mean deviation of the round-trip time (RFC 6298).
+    pub fn rtt_variation(&self) -> Option<Duration> {
+        self.rtt.variation()
+    }
+
+    /// The lowest byte that is not cumulatively acknowledged.
+    pub fn una(&self) -> u64 {
+        self.board.una()
+    }
+
+    /// Bytes written that no acknowledgement has passed, sent or not.
+    pub fn queued_bytes(&self) -> u64 {
+        self.supply.written_bytes() - self.board.una()
+    }
+
+    /// Bytes written that have not been sent.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.supply.written_bytes() - self.board.nxt()
+    }
+
+    /// The controller's ssthresh; `u64::MAX` while unknown.
+    pub fn ssthresh_bytes(&self) -> u64 {
+        self.controller.ssthresh()
+    }
+
+    /// The rate at which the sender would pace: the controller's, or 200 % of the window per srtt
+    /// below half of ssthresh and 120 % above (Linux's `sk_pacing_rate`); zero before the first
+    /// round trip.
+    pub fn pacing_estimate(&self) -> Rate {
+        if let Some(rate) = self.controller.pacing_rate() {
+            return rate;
+        }
+        let outstanding = self.board.flight_bytes();
+        self.rtt.srtt().map_or(Rate::ZERO, |srtt| {
+            pacing::linux_rate(self.controller.as_ref(), outstanding, srtt)
+        })
     }
 
     /// Bytes in flight.

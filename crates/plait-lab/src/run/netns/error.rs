@@ -40,6 +40,13 @@ pub(super) enum NetnsError {
          `via`, or a recovery of TCP"
     )]
     QuicOverMptcp { app: String },
+    /// An option of MPTCP that the kernel does not have.
+    #[error(
+        "app.{app}: {option} = {value}: the kernel's MPTCP has one scheduler, \"shortest-flush\", \
+         one subflow on every link, the first by name as the primary, no backup here, no penalty, \
+         and a send buffer of its own; take the option out, or choose --on sim"
+    )]
+    Mptcp { app: String, option: &'static str, value: String },
     /// A congestion controller that the lab's QUIC does not have.
     #[error(
         "app.{app}: QUIC on netns has no controller = \"{controller}\" (it has: {known}); choose \

@@ -67,6 +67,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Tcp(tcp) => {
                 flows += tcp.flows;
                 check_kernel_tcp(app, &tcp.tcp)?;
+                check_mptcp(scenario, app, tcp)?;
             }
         }
     }
@@ -94,6 +95,15 @@ fn check_kernel_tcp(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
 fn check_controller_options(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
     match controller::told(&tcp.congestion).first() {
         Some(option) => Err(NetnsError::ControllerOption { app: app.name.clone(), option }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the kernel's MPTCP matches an application's settings.
+fn check_mptcp(scenario: &Scenario, app: &AppSpec, tcp: &TcpSpec) -> Result<(), NetnsError> {
+    let strange = tcp.mptcp.as_ref().and_then(|it| it.beyond_linux(scenario.links.keys()));
+    match strange {
+        Some((option, value)) => Err(NetnsError::Mptcp { app: app.name.clone(), option, value }),
         None => Ok(()),
     }
 }
@@ -343,6 +353,18 @@ mod tests {
                 "{ name = \"a\", kind = \"tcp\", recovery = \"quic\", slow_start = \"standard\", \
                  controller = \"cubic\", via = \"dsl\" }",
                 "do not take slow_start; take it out",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", scheduler = \"min-rtt\" }",
+                "app.a: scheduler = \"min-rtt\": the kernel's MPTCP has one scheduler",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", penalise = true }",
+                "penalise = true",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", send_buffer_bytes = 65536 }",
+                "send_buffer_bytes = 65536",
             ),
             (
                 "{ name = \"a\", kind = \"udp\", payload_bytes = 1473, via = \"dsl\", \

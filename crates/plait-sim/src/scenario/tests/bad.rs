@@ -330,6 +330,46 @@ const CASES: &[Case] = &[
       [[figure]]\nname = \"good\"\nmetric = \"jain_indx\"\nover = 1\nto = { k = 1 }\n",
         &[],
     ),
+    (
+        "an unknown scheduler of MPTCP, a link twice, and one that is not there",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nscheduler = \"min-rt\"\n\
+         subflows = [\"dsl\", \"dsl\", \"lle\"]\n",
+        &[],
+    ),
+    (
+        "a primary and a backup without a subflow",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nsubflows = [\"dsl\"]\n\
+         primary = \"lte\"\nbackup = [\"lte\"]\n",
+        &[],
+    ),
+    (
+        "nothing but backups, and a buffer that is none",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nbackup = [\"dsl\", \"lte\"]\n\
+         send_buffer_bytes = 100\n",
+        &[],
+    ),
+    (
+        "MPTCP without subflows",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nsubflows = []\n",
+        &[],
+    ),
+    (
+        "options of MPTCP without it",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"dsl\"\nscheduler = \"ecf\"\n\
+         penalise = true\n",
+        &[],
+    ),
+    (
+        "a metric of a subflow that is none",
+        "",
+        "[[check]]\nname = \"c\"\nsource = \"s\"\nmetric = \"subflow_throughput_mbit.flow\"\n",
+        &[],
+    ),
     ("setting without a value", "", "", &["duration_s"]),
     ("setting of an unknown section", "", "", &["bnd.scheduler.k=1"]),
     ("setting of an unknown option", "", "", &["bond.scheduler.w_maxx=1"]),

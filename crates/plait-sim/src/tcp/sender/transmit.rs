@@ -110,6 +110,7 @@ impl TcpSender {
             packet: congestion::PacketState::default(),
             rate,
         });
+        self.supply.on_sent(range.end);
         let packet = self.tell_sent(now, range.len());
         self.board.set_packet_of_last(packet);
         // RFC 6298 section 5.1, and RFC 8985 section 7.2: new data restarts the probe's wait.

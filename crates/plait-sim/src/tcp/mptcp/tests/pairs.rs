@@ -1,0 +1,106 @@
+//! Pairs of links that show one thing each.
+
+use super::*;
+
+const SECONDS: u64 = 20;
+
+fn run(config: MptcpConfig, links: &[ChannelConfig]) -> World {
+    let mut world = World::new(config, links);
+    world.run_until(Instant::from_millis(SECONDS * 1000));
+    world
+}
+
+fn with_window(scheduler: SchedulerName, window_bytes_max: u64) -> MptcpConfig {
+    let config = config(scheduler, 2, Source::Endless);
+    let receiver = ReceiverConfig { window_bytes_max, ..config.receiver };
+    MptcpConfig { receiver, ..config }
+}
+
+#[test]
+fn two_equal_links_give_their_sum_with_every_scheduler_but_redundant() {
+    let links = [clean(20, 30), clean(20, 30)];
+    for scheduler in SchedulerName::ALL {
+        let world = run(with_window(scheduler, 3 << 20), &links);
+        let mbit = world.goodput_mbit();
+        // 1424 of 1500 bytes are payload.
+        let expected = if scheduler == SchedulerName::Redundant { 17.0..19.1 } else { 34.0..38.1 };
+        assert!(expected.contains(&mbit), "{scheduler}: {mbit}");
+    }
+}
+
+#[test]
+fn a_far_link_fills_a_small_window_and_the_penalty_wins_some_of_it_back() {
+    let links = [clean(20, 10), clean(5, 300)];
+    let goodput = |penalise, window_bytes| {
+        let config = with_window(SchedulerName::MinRtt, window_bytes);
+        let world = run(MptcpConfig { penalise, ..config }, &links);
+        (world.goodput_mbit(), world.connection.counters())
+    };
+    let (open, _) = goodput(false, 3 << 20);
+    let (blocked, without) = goodput(false, 100_000);
+    let (helped, with) = goodput(true, 100_000);
+    eprintln!("{open} {blocked} {helped} {without:?} {with:?}");
+    assert!(open > 15.0, "{open}: with a window for both");
+    assert!(blocked < 0.6 * open, "{blocked}: the far link holds the near one up");
+    assert!(without.blocked > Duration::from_secs(5), "{:?}", without.blocked);
+    assert!(helped > 1.3 * blocked, "{helped} against {blocked}");
+    assert!(with.penalties > 0 && with.reinjected_bytes > 0, "{with:?}");
+    assert_eq!((without.penalties, without.reinjected_bytes), (0, 0));
+}
+
+#[test]
+fn a_link_that_dies_takes_nothing_with_it() {
+    for scheduler in SchedulerName::ALL {
+        for dead in [0, 1] {
+            let bytes = 20_000_000;
+            let config = config(scheduler, 2, Source::Bytes(bytes));
+            let mut world = World::new(config, &[clean(20, 30), clean(20, 60)]);
+            world.dead_from[dead] = Some(Instant::from_millis(2000));
+            world.run_until(Instant::from_millis(60_000));
+            assert!(world.connection.is_finished(), "{scheduler}, link {dead}");
+            assert_eq!(world.delivered_to, bytes);
+            // At 19 Mbit/s the rest takes 8 s at most.
+            let time = world.now.since(Instant::ZERO);
+            assert!(time < Duration::from_secs(14), "{scheduler}, link {dead}: {time:?}");
+        }
+    }
+}
+
+#[test]
+fn a_backup_takes_over() {
+    for scheduler in SchedulerName::ALL {
+        let mut config = config(scheduler, 2, Source::Bytes(10_000_000));
+        config.subflows[1].is_backup = true;
+        let mut world = World::new(config, &[clean(20, 30), clean(20, 60)]);
+        world.dead_from[0] = Some(Instant::from_millis(2000));
+        world.run_until(Instant::from_millis(2000));
+        assert_eq!(world.throughput(1), 0, "{scheduler}");
+        world.run_until(Instant::from_millis(60_000));
+        assert!(world.connection.is_finished(), "{scheduler}: {:?}", world.delivered_to);
+    }
+}
+
+#[test]
+fn others_join_after_the_first_and_carry_data_a_round_trip_later() {
+    let mut config = config(SchedulerName::MinRtt, 2, Source::Endless);
+    config.primary = 1;
+    let mut world = World::new(config, &[clean(20, 100), clean(20, 40)]);
+    // The first opens after 40 ms and is confirmed at 80; the other's SYN is answered at 180, and
+    // its answer acknowledged at 280. Its first data is there 50 ms later.
+    world.run_until(Instant::from_millis(325));
+    assert!(world.throughput(1) > 0);
+    assert_eq!(world.throughput(0), 0);
+    world.run_until(Instant::from_millis(340));
+    assert!(world.throughput(0) > 0);
+}
+
+#[test]
+fn all_data_travels_on_each_link_when_it_is_sent_redundantly() {
+    let bytes = 3_000_000;
+    let config = config(SchedulerName::Redundant, 2, Source::Bytes(bytes));
+    let mut world = World::new(config, &[clean(20, 30), clean(20, 30)]);
+    world.run_until(Instant::from_millis(60_000));
+    assert_eq!(world.delivered_to, bytes);
+    let shares = [world.throughput(0), world.throughput(1)];
+    assert!(shares.iter().all(|share| *share > bytes * 9 / 10), "{shares:?}");
+}

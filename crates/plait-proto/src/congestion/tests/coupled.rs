@@ -84,7 +84,7 @@ fn olia_moves_growth_from_the_largest_window_to_the_best_path() {
     // This one is best: (5/15)² + 1/2.
     let larger = sibling(10, ms(100), none);
     assert_eq!(gain(&avoiding(5, Olia::new), ms(100), &[larger]), 611);
-    // Of three two are denied: (10/20)² - 1/3 for the largest, and 1/16 + 1/(3 * 2) for one of them.
+    // Of three two are denied: (10/20)² - 1/3 for the largest.
     let denied = sibling(5, ms(100), 1 << 40);
     assert_eq!(gain(&avoiding(10, Olia::new), ms(100), &[denied, denied]), -83);
     // Where one of the two largest windows is best nothing moves to it, but to a small one as good.

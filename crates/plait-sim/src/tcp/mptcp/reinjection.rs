@@ -111,15 +111,22 @@ impl Reinjection {
         }
     }
 
-    /// The next data to be sent again, and the subflow that is not to carry it.
-    pub(super) fn next(&mut self, una: u64) -> Option<(SeqRange, Option<usize>)> {
-        while self.queue.pop_front_if(|(data, _)| data.end <= una).is_some() {}
-        self.queue.front().copied()
+    /// Forgets what was acknowledged meanwhile.
+    pub(super) fn forget_below(&mut self, una: u64) {
+        self.queue.retain(|(data, _)| data.end > una);
     }
 
-    /// What was next is sent.
-    pub(super) fn on_sent(&mut self) {
-        self.queue.pop_front();
+    /// The next data to be sent again, its place, and the subflow that is not to carry it. Data of
+    /// the `stuck` subflows, which no other takes now, is passed over: it must not keep back what
+    /// they could carry for others.
+    pub(super) fn next(&self, stuck: &[Option<usize>]) -> Option<(usize, SeqRange, Option<usize>)> {
+        let open = self.queue.iter().enumerate().find(|(_, (_, carrier))| !stuck.contains(carrier));
+        open.map(|(at, (data, carrier))| (at, *data, *carrier))
+    }
+
+    /// What had this place is sent.
+    pub(super) fn on_sent(&mut self, at: usize) {
+        self.queue.remove(at);
     }
 
     fn again(&mut self, range: SeqRange, segment_bytes: u64) {

@@ -106,10 +106,16 @@ impl MptcpConnection {
 
     /// Sends data again over the quickest other subflow that takes it.
     fn send_again(&mut self) {
-        while let Some((data, carrier)) = self.reinjection.next(self.data.una()) {
-            let Some(subflow) = self.quickest(carrier) else { return };
-            self.give_again(subflow, data);
-            self.reinjection.on_sent();
+        self.reinjection.forget_below(self.data.una());
+        let mut stuck = Vec::new();
+        while let Some((at, data, carrier)) = self.reinjection.next(&stuck) {
+            match self.quickest(carrier) {
+                Some(subflow) => {
+                    self.give_again(subflow, data);
+                    self.reinjection.on_sent(at);
+                }
+                None => stuck.push(carrier),
+            }
         }
     }
 

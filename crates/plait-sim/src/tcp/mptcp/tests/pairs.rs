@@ -39,13 +39,13 @@ fn a_far_link_fills_a_small_window_and_the_penalty_wins_some_of_it_back() {
     let (open, _) = goodput(false, 3 << 20);
     let (blocked, without) = goodput(false, 100_000);
     let (helped, with) = goodput(true, 100_000);
-    eprintln!("{open} {blocked} {helped} {without:?} {with:?}");
     assert!(open > 15.0, "{open}: with a window for both");
     assert!(blocked < 0.6 * open, "{blocked}: the far link holds the near one up");
     assert!(without.blocked > Duration::from_secs(5), "{:?}", without.blocked);
     assert!(helped > 1.3 * blocked, "{helped} against {blocked}");
-    assert!(with.penalties > 0 && with.reinjected_bytes > 0, "{with:?}");
-    assert_eq!((without.penalties, without.reinjected_bytes), (0, 0));
+    // A timeout reinjects without the switch, too.
+    assert!(with.penalties > 0 && with.reinjected_bytes > 9 * without.reinjected_bytes, "{with:?}");
+    assert_eq!(without.penalties, 0);
 }
 
 #[test]
@@ -103,4 +103,18 @@ fn all_data_travels_on_each_link_when_it_is_sent_redundantly() {
     assert_eq!(world.delivered_to, bytes);
     let shares = [world.throughput(0), world.throughput(1)];
     assert!(shares.iter().all(|share| *share > bytes * 9 / 10), "{shares:?}");
+}
+
+#[test]
+fn what_a_living_subflow_could_not_hand_on_does_not_keep_back_what_a_dead_one_had() {
+    // The first loses so much that its timeouts queue data which only the second could carry, and
+    // that one dies.
+    let lossy = ChannelConfig { loss: Ratio::from_ppm(250_000), ..clean(3, 100) };
+    for seed_ms in 0..20 {
+        let config = config(SchedulerName::MinRtt, 2, Source::Bytes(300_000));
+        let mut world = World::new(config, &[lossy, clean(7, 150)]);
+        world.dead_from[1] = Some(Instant::from_millis(700 + 40 * seed_ms));
+        world.run_until(Instant::from_millis(2_000_000));
+        assert!(world.connection.is_finished(), "{seed_ms}");
+    }
 }

@@ -24,6 +24,7 @@ use crate::prng::Prng;
 use crate::scenario::app::Via;
 use crate::scenario::{Action, Scenario};
 
+pub mod air;
 mod events;
 mod gateways;
 mod headers;
@@ -227,6 +228,7 @@ impl World {
                     self.empty_link(direction);
                 }
             }
+            Event::Air(medium) => self.network.empty_air(&mut self.timeline, medium, at),
             Event::ServerWire(wire) => {
                 if self.server_wires[wire].alarm.rings(at) {
                     self.empty_server_wire(wire);

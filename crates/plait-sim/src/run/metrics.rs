@@ -285,6 +285,16 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
         let rate = now.mean_rate.bits_per_second() as f64 / 1e6;
         put("utilisation_percent", throughput / rate * 100.0);
         put("bond_share_percent", percent(bond_bytes(at), bytes));
+        if let Some((then, now)) = then.air.zip(now.air) {
+            let sent = now.subframes - then.subframes;
+            let on_air = (now.on_air - then.on_air).as_secs_f64() / time.as_secs_f64();
+            put("air_percent", on_air * 100.0);
+            put("air_retries_percent", percent(now.lost_subframes - then.lost_subframes, sent));
+            put("air_deferrals", (now.deferrals - then.deferrals) as f64);
+            if sent > 0 {
+                put("mcs_mean", (now.mcs_total - then.mcs_total) as f64 / sent as f64);
+            }
+        }
         if in_bond(name) {
             put("bond_path_percent", percent(bond_bytes(at), bond_total));
         }

@@ -9,12 +9,16 @@ use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
 
 use super::error::no_such;
 use super::files::Reader;
+use super::medium::{Kind, ratio};
 use super::span::{self, Span, millis};
 use crate::link::{Access, Bucket, Discipline, RateSteps, Room, Trace};
 use crate::ratio::Ratio;
 
+mod air;
 mod course;
 pub(in crate::scenario) mod limits;
+
+pub use air::AirSpec;
 
 /// A link between customer and provider.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,6 +40,9 @@ pub struct LinkSpec {
     /// Another link that this one's packets also cross, between it and the provider; all links that
     /// name it share it.
     pub through: Option<String>,
+    /// Its radio, when it is on a medium. Then capacity and queue of both directions are what it
+    /// has alone.
+    pub air: Option<AirSpec>,
 }
 
 /// One direction of a link.
@@ -186,7 +193,7 @@ const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes", "queue_packets"];
 const ACCESS: &[&str] = &["grants", "aggregation"];
 /// An option, and the options of the base conditions that it replaces.
 const REPLACES: &[(&str, &[&str])] = &[
-    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s", "course"]),
+    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s", "course", "medium"]),
     ("trace", &["rate_mbit", "rate_steps", "rate_repeat_s", "course", "grants", "aggregation"]),
     ("rate_steps", &["rate_repeat_s", "course"]),
     ("course", &["rate_steps", "rate_repeat_s", "grants", "aggregation"]),
@@ -222,6 +229,8 @@ const OF_DIRECTION: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub(super) files: &'a Reader<'a>,
+    /// The media.
+    pub(super) media: &'a BTreeMap<&'a str, Kind>,
     /// How long the run lasts.
     pub(super) duration: Duration,
 }
@@ -331,17 +340,81 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     let price = section.integer("price", (0, 255), "").unwrap_or(0);
     let weight = section.integer("weight", (1, 65_535), "").unwrap_or(1);
     let through = section.text("through");
+    let is_on_air = section.holds_any(&["medium"]);
+    let air = is_on_air.then(|| air::read(&mut section, around.media));
+    if !is_on_air {
+        section.know(&["medium"]);
+        section.no_effect(air::OPTIONS, "a rate of its own", "links on a medium");
+    }
     let (up, down) = (section.single("up"), section.single("down"));
     let delays_are_given = [&up, &down].iter().all(|own| own.holds_any(&["delay_ms"]));
     if !section.holds_any(&["rtt_ms", "delay_ms"]) && !delays_are_given {
         section.missing("rtt_ms", "rtt_ms = 20");
     }
     let common = Common { rtt, mtu, around };
-    let up = read_direction(up, &mut section, common);
-    let down = read_direction(down, &mut section, common);
+    let (up, down) = if is_on_air {
+        let air = air.as_ref().and_then(Option::as_ref);
+        section.no_effect(&["through"], "medium", "links without a medium");
+        section.no_effect(air::DECIDED, "medium", "links without a medium");
+        let up = read_way_of_air(up, &mut section, rtt, air);
+        (up, read_way_of_air(down, &mut section, rtt, air))
+    } else {
+        let up = read_direction(up, &mut section, common);
+        (up, read_direction(down, &mut section, common))
+    };
     section.finish();
     let (up, down) = up.zip(down)?;
-    Some(LinkSpec { title, source, up, down, mtu, price, weight, through })
+    Some(LinkSpec { title, source, up, down, mtu, price, weight, through, air: air.flatten() })
+}
+
+/// Reads a direction of a link on a medium: what happens to packets that have crossed the air.
+fn read_way_of_air<'a>(
+    mut own: Section<'a>,
+    link: &mut Section<'a>,
+    rtt: Option<(f64, f64)>,
+    air: Option<&AirSpec>,
+) -> Option<DirectionSpec> {
+    own.know(OF_DIRECTION);
+    own.no_effect(air::DECIDED, "medium", "links without a medium");
+    own.no_effect(&["queue_packets"], "medium", "the link as a whole");
+    let behind = read_behind(&mut own, link, rtt);
+    own.finish();
+    let (air, behind) = air.zip(behind)?;
+    let room = Room::Packets(air.radio.queue_packets);
+    let queue = QueueSpec { discipline: Discipline::DropTail, room };
+    let plain = DirectionSpec::new(Capacity::Fixed(air.capacity()), behind.delay);
+    Some(behind.of(DirectionSpec { queue, ..plain }))
+}
+
+/// What happens to packets behind the transmitter.
+struct Behind {
+    delay: Duration,
+    jitter: Duration,
+    reorder: bool,
+    loss: LossSpec,
+    outages: Vec<Span>,
+}
+
+impl Behind {
+    fn of(self, spec: DirectionSpec) -> DirectionSpec {
+        let Self { delay, jitter, reorder, loss, outages } = self;
+        DirectionSpec { delay, jitter, reorder, loss, outages, ..spec }
+    }
+}
+
+/// Reads loss, outages and delay of a direction. `None` without a delay.
+fn read_behind<'a>(
+    own: &mut Section<'a>,
+    link: &mut Section<'a>,
+    rtt: Option<(f64, f64)>,
+) -> Option<Behind> {
+    let loss = read_loss(pick(own, link, &["loss"]));
+    let reorder = pick(own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
+    let outages = span::read_all(pick(own, link, &["outages_s"]), "outages_s").unwrap_or_default();
+    let one_way = pick(own, link, &["delay_ms"])
+        .range("delay_ms", Bounds::new(0.0, RTT_MAX_MS / 2.0, "milliseconds"));
+    let (low, high) = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)))?;
+    Some(Behind { delay: millis(low), jitter: millis(high - low), reorder, loss, outages })
 }
 
 /// The context for reading both directions.
@@ -383,19 +456,11 @@ fn read_direction<'a>(
         other => other,
     };
     let queue = QueueSpec { discipline, room };
-    let loss = read_loss(pick(&mut own, link, &["loss"]));
-    let reorder = pick(&mut own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
-    let outages =
-        span::read_all(pick(&mut own, link, &["outages_s"]), "outages_s").unwrap_or_default();
-    let one_way = pick(&mut own, link, &["delay_ms"])
-        .range("delay_ms", Bounds::new(0.0, RTT_MAX_MS / 2.0, "milliseconds"));
-    let one_way = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)));
+    let behind = read_behind(&mut own, link, rtt);
     own.finish();
-    let (low, high) = one_way?;
-    let (capacity, delay, jitter) = (capacity?, millis(low), millis(high - low));
-    let plain = DirectionSpec::new(capacity, delay);
-    let limits = DirectionSpec { policer, shaper, access, queue, ..plain };
-    Some(DirectionSpec { jitter, reorder, loss, outages, ..limits })
+    let (capacity, behind) = (capacity?, behind?);
+    let plain = DirectionSpec::new(capacity, behind.delay);
+    Some(behind.of(DirectionSpec { policer, shaper, access, queue, ..plain }))
 }
 
 /// The disciplines by name.
@@ -497,8 +562,4 @@ fn read_loss(section: &mut Section<'_>) -> LossSpec {
     };
     section.finish();
     loss
-}
-
-fn ratio(share: f64) -> Ratio {
-    Ratio::from_ppm((share * 1e6).round() as u32)
 }

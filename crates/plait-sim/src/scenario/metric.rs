@@ -73,6 +73,10 @@ pub const METRICS: &[(&str, Of)] = &[
     ("bond_share_percent", Of::Link),
     ("bond_path_percent", Of::Link),
     ("path_overhead", Of::Link),
+    ("air_percent", Of::Link),
+    ("air_retries_percent", Of::Link),
+    ("air_deferrals", Of::Link),
+    ("mcs_mean", Of::Link),
 ];
 
 /// The series that a run can capture.

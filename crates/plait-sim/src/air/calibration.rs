@@ -72,6 +72,9 @@ pub fn rate_scale(config: &RadioConfig, bps: f64) -> Option<f64> {
 /// trials on a medium of its own. A window that stands still costs more than the subframes that are
 /// destroyed, so this is less than the share of the period.
 pub fn interferer_air(config: &RadioConfig, taken: f64, period: Duration) -> Duration {
+    if taken <= 0.0 {
+        return Duration::ZERO;
+    }
     let clean = trial(config, None);
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..TRIALS {

@@ -40,12 +40,26 @@ impl Coupling {
         self.shares[radio][from].0 = share;
     }
 
-    /// Whether `radio` senses the frame that `from` begins.
-    pub(super) fn senses(&mut self, radio: usize, from: usize) -> bool {
+    /// Whether `radio` senses the frame that `from` begins, which takes `worth` of its time to carry
+    /// what it carries.
+    pub(super) fn senses(&mut self, radio: usize, from: usize, worth: f64) -> bool {
         let (share, prng) = &mut self.shares[radio][from];
-        radio != from && *share != Ratio::ZERO && share.happens(prng)
+        radio != from && *share != Ratio::ZERO && calibrated(*share, worth).happens(prng)
     }
 }
+
+/// The probability of sensing a frame with which a radio loses `share` of what the other one's
+/// traffic is worth: less for a frame that takes longer than its packets are worth. Radios that
+/// sense nearly all of each other's frames sense the short ones too.
+fn calibrated(share: Ratio, worth: f64) -> Ratio {
+    let sigma = f64::from(share.ppm()) / 1e6;
+    let probability = sigma * (worth + (1.0 - worth) * sigma.powi(ALL_SENSED_POWER));
+    Ratio::from_ppm((probability * 1e6).round() as u32)
+}
+
+/// How near to 1 a coupling must be for short frames to count as long as they last: 0.8 counts
+/// them with 0.04 of the difference, 0.95 with half of it.
+const ALL_SENSED_POWER: i32 = 15;
 
 /// The share of `from`'s frames that `radio` senses when their antennas are so far apart: the
 /// probability that what leaks into its channel exceeds what radios sense.
@@ -111,13 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn what_senses_all_senses_short_frames_too() {
+        let ppm = |sigma: u32, worth| calibrated(Ratio::from_percent(sigma), worth).ppm();
+        assert_eq!([1.0, 0.2].map(|worth| ppm(100, worth)), [1_000_000; 2]);
+        assert_eq!((ppm(35, 1.0), ppm(35, 0.2)), (350_000, 70_000));
+    }
+
+    #[test]
     fn senses_its_share_of_the_frames_and_never_itself() {
         let mut coupling = Coupling::none(&[1, 2]);
-        assert!((0..1000).all(|_| !coupling.senses(0, 1)));
+        assert!((0..1000).all(|_| !coupling.senses(0, 1, 1.0)));
         coupling.set(0, 1, Ratio::from_percent(30));
         coupling.set(0, 0, Ratio::ONE);
-        let sensed = (0..100_000).filter(|_| coupling.senses(0, 1)).count();
-        assert!((29_000..31_000).contains(&sensed), "{sensed}");
-        assert!((0..1000).all(|_| !coupling.senses(0, 0) && !coupling.senses(1, 0)));
+        for (worth, percent) in [(1.0, 30.0), (0.5, 15.0), (0.1, 3.0)] {
+            let sensed = (0..100_000).filter(|_| coupling.senses(0, 1, worth)).count();
+            assert!((sensed as f64 / 1000.0 - percent).abs() < 0.5, "{worth}: {sensed}");
+        }
+        assert!((0..1000).all(|_| !coupling.senses(0, 0, 1.0) && !coupling.senses(1, 0, 1.0)));
     }
 }

@@ -145,9 +145,9 @@ impl<P> Medium<P> {
                 self.radios[radio].finish();
                 continue;
             }
-            let until = self.radios[radio].begin(at);
+            let (until, worth) = self.radios[radio].begin(at);
             for other in 0..self.radios.len() {
-                if self.coupling.senses(other, radio) {
+                if self.coupling.senses(other, radio, worth) {
                     self.radios[other].sense(at, until);
                 }
             }

@@ -84,8 +84,9 @@ pub(super) fn milliwatts(dbm: f64) -> f64 {
 pub(super) enum State {
     /// Nothing waits.
     Idle,
-    /// It waits for its turn, since `since`, and begins at `begins` if it senses nothing before.
-    Waiting { since: Instant, begins: Instant, way: Way },
+    /// It waits for its turn, pays what it owes from `pays_from` on, and begins at `begins` if it
+    /// senses nothing before.
+    Waiting { pays_from: Instant, begins: Instant, way: Way },
     /// An exchange is on the air.
     Sending { begun: Instant, until: Instant, frame: Frame },
 }
@@ -167,14 +168,17 @@ impl<P> Radio<P> {
         if deferred {
             self.counters.deferrals += 1;
         }
-        let extended = if deferred { EXTENDED } else { Duration::ZERO };
+        // The other one's next turn belongs to the frame that was sensed: it pays nothing.
+        let (extended, turn) =
+            if deferred { (EXTENDED, ACCESS_MEAN) } else { (Duration::ZERO, Duration::ZERO) };
         let slots = u32::try_from(slots).expect("a window has 1023 slots at most");
         let begins = since + self.debt.left() + extended + AIFS + SLOT * slots;
-        self.state = State::Waiting { since, begins, way };
+        self.state = State::Waiting { pays_from: since + turn, begins, way };
     }
 
-    /// Begins the exchange that it waited for; returns when it ends.
-    pub(super) fn begin(&mut self, now: Instant) -> Instant {
+    /// Begins the exchange that it waited for; returns when it ends, and the share of that time
+    /// which a frame of this many packets would take if it were one of many full ones.
+    pub(super) fn begin(&mut self, now: Instant) -> (Instant, f64) {
         let State::Waiting { way, .. } = self.state else {
             unreachable!("only a radio that waits begins an exchange")
         };
@@ -187,8 +191,9 @@ impl<P> Radio<P> {
         self.counters.subframes += u64::from(frame.packets);
         self.counters.mcs_total += u64::from(scheme.index) * u64::from(frame.packets);
         self.counters.on_air += frame.exchange;
+        let worth = frame.worth(&self.config);
         self.state = State::Sending { begun: now, until, frame };
-        until
+        (until, worth)
     }
 
     /// Senses a frame of another radio.
@@ -197,8 +202,8 @@ impl<P> Radio<P> {
         self.sensed_until = self.sensed_until.max(end);
         match self.state {
             State::Idle => {}
-            State::Waiting { since, .. } => {
-                self.debt.pay(begin.since(since));
+            State::Waiting { pays_from, .. } => {
+                self.debt.pay(begin.since(pays_from));
                 self.contend(begin, true);
             }
             State::Sending { until, .. } => {

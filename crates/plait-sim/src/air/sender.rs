@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use plait_proto::time::{Duration, Instant};
 
-use super::aggregate::{WINDOW_MAX_SLOTS, WINDOW_MIN_SLOTS, exchange, subframe};
+use super::aggregate::{ACCESS_MEAN, WINDOW_MAX_SLOTS, WINDOW_MIN_SLOTS, exchange, subframe};
 use super::counters::AirCounters;
-use super::mcs::{Mcs, preamble_success, success};
+use super::mcs::{Mcs, PACKET_BYTES, preamble_success, success};
 use super::radio::{Fates, RadioConfig};
 use super::rate_control::RateControl;
 use crate::world::Way;
@@ -18,9 +18,28 @@ pub(super) struct Frame {
     pub(super) way: Way,
     pub(super) scheme: Mcs,
     pub(super) packets: u32,
-    /// Time before the subframes.
+    /// Time before the subframes, and of them.
     preamble: Duration,
+    air: Duration,
     pub(super) exchange: Duration,
+    /// Whether packets were left that it had no room for.
+    is_full: bool,
+}
+
+impl Frame {
+    /// The time that its packets take as part of full frames, over its own. A radio that has little
+    /// to send sends short frames, each with its turn and its preamble: it uses more of the air
+    /// than what it carries is worth.
+    pub(super) fn worth(&self, config: &RadioConfig) -> f64 {
+        if self.is_full {
+            return 1.0;
+        }
+        let each = subframe(PACKET_BYTES, self.scheme.rate_bps);
+        let fitting = config.aggregate.fitting(each);
+        let whole = ACCESS_MEAN + exchange(self.preamble, each * fitting);
+        let full = self.air.as_secs_f64() / (each * fitting).as_secs_f64() * whole.as_secs_f64();
+        (full / (ACCESS_MEAN + self.exchange).as_secs_f64()).min(1.0)
+    }
 }
 
 #[derive(Debug)]
@@ -157,8 +176,9 @@ impl<P> Sender<P> {
             packets += 1;
             air += more;
         }
+        let is_full = is_full || !self.queue.is_empty();
         let preamble = config.mode.preamble();
-        Frame { way, scheme, packets, preamble, exchange: exchange(preamble, air) }
+        Frame { way, scheme, packets, preamble, air, exchange: exchange(preamble, air), is_full }
     }
 
     /// Decides what of a frame arrived, and gives on what is in order.

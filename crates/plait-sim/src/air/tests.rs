@@ -62,9 +62,11 @@ fn two_saturated_radios_share_the_air_as_the_couplings_say() {
         for links in [&wide, &unequal] {
             let found = saturated_shares(links, &[(0, 1, first), (1, 0, second)]);
             let expected = shares(first, second);
-            let off = [found[0] - expected.0, found[1] - expected.1];
+            // Within 2 %; what is left of no air at all is a matter of single frames.
+            let close =
+                |found: f64, expected: f64| (found - expected).abs() < 0.02 * expected + 0.006;
             assert!(
-                off.iter().all(|off| off.abs() < 0.02),
+                close(found[0], expected.0) && close(found[1], expected.1),
                 "{first} {second}: {found:?}, expected {expected:?}"
             );
         }
@@ -226,7 +228,7 @@ fn a_weak_interferer_lowers_the_scheme_and_a_weaker_one_less() {
     let levels = [None, Some(-70.0), Some(-62.0), Some(-55.0), Some(-48.0)].map(run);
     assert!(levels.is_sorted_by(|a, b| a.0 > b.0 || a == b), "{levels:?}");
     assert!(levels[3].1 < levels[1].1 && levels[0].1 > 8.9, "{levels:?}");
-    assert!(levels[4].0 < levels[0].0 / 10, "{levels:?}");
+    assert!(levels[4].0 < levels[0].0 / 4, "{levels:?}");
 }
 
 #[test]

@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
-use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
+use plait_toml::{Bounds, Place, Problem, Problems, Section, Table, Value};
 
 use super::error::no_such;
 use super::files::Reader;
-use super::medium::{Kind, ratio};
-use super::span::{self, Span, millis};
+use super::medium::Kind;
+use super::span::{Span, millis};
 use crate::link::{Access, Bucket, Discipline, RateSteps, Room, Trace};
 use crate::ratio::Ratio;
 
 mod air;
+mod behind;
 mod course;
 pub(in crate::scenario) mod limits;
 
 pub use air::AirSpec;
+use behind::read_behind;
 
 /// A link between customer and provider.
 #[derive(Clone, PartialEq, Debug)]
@@ -356,8 +358,8 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
         let air = air.as_ref().and_then(Option::as_ref);
         section.no_effect(&["through"], "medium", "links without a medium");
         section.no_effect(air::DECIDED, "medium", "links without a medium");
-        let up = read_way_of_air(up, &mut section, rtt, air);
-        (up, read_way_of_air(down, &mut section, rtt, air))
+        let up = air::read_way(up, &mut section, rtt, air);
+        (up, air::read_way(down, &mut section, rtt, air))
     } else {
         let up = read_direction(up, &mut section, common);
         (up, read_direction(down, &mut section, common))
@@ -365,56 +367,6 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     section.finish();
     let (up, down) = up.zip(down)?;
     Some(LinkSpec { title, source, up, down, mtu, price, weight, through, air: air.flatten() })
-}
-
-/// Reads a direction of a link on a medium: what happens to packets that have crossed the air.
-fn read_way_of_air<'a>(
-    mut own: Section<'a>,
-    link: &mut Section<'a>,
-    rtt: Option<(f64, f64)>,
-    air: Option<&AirSpec>,
-) -> Option<DirectionSpec> {
-    own.know(OF_DIRECTION);
-    own.no_effect(air::DECIDED, "medium", "links without a medium");
-    own.no_effect(&["queue_packets"], "medium", "the link as a whole");
-    let behind = read_behind(&mut own, link, rtt);
-    own.finish();
-    let (air, behind) = air.zip(behind)?;
-    let room = Room::Packets(air.radio.queue_packets);
-    let queue = QueueSpec { discipline: Discipline::DropTail, room };
-    let plain = DirectionSpec::new(Capacity::Fixed(air.capacity()), behind.delay);
-    Some(behind.of(DirectionSpec { queue, ..plain }))
-}
-
-/// What happens to packets behind the transmitter.
-struct Behind {
-    delay: Duration,
-    jitter: Duration,
-    reorder: bool,
-    loss: LossSpec,
-    outages: Vec<Span>,
-}
-
-impl Behind {
-    fn of(self, spec: DirectionSpec) -> DirectionSpec {
-        let Self { delay, jitter, reorder, loss, outages } = self;
-        DirectionSpec { delay, jitter, reorder, loss, outages, ..spec }
-    }
-}
-
-/// Reads loss, outages and delay of a direction. `None` without a delay.
-fn read_behind<'a>(
-    own: &mut Section<'a>,
-    link: &mut Section<'a>,
-    rtt: Option<(f64, f64)>,
-) -> Option<Behind> {
-    let loss = read_loss(pick(own, link, &["loss"]));
-    let reorder = pick(own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
-    let outages = span::read_all(pick(own, link, &["outages_s"]), "outages_s").unwrap_or_default();
-    let one_way = pick(own, link, &["delay_ms"])
-        .range("delay_ms", Bounds::new(0.0, RTT_MAX_MS / 2.0, "milliseconds"));
-    let (low, high) = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)))?;
-    Some(Behind { delay: millis(low), jitter: millis(high - low), reorder, loss, outages })
 }
 
 /// The context for reading both directions.
@@ -536,30 +488,4 @@ fn read_room(section: &mut Section<'_>, discipline: Discipline) -> Room {
         Discipline::CoDel | Discipline::Pie => MANAGED_MS,
     };
     Room::Time(section.millis("queue_ms", 60_000.0).unwrap_or(millis(default_ms)))
-}
-
-const SHARE: Bounds = Bounds::new(0.0, 1.0, "");
-
-fn read_loss(section: &mut Section<'_>) -> LossSpec {
-    let none = LossSpec::Bernoulli(Ratio::ZERO);
-    let chain = matches!(section.get("loss"), Some(Node { value: Value::Table(_), .. }));
-    if !chain {
-        return section.number("loss", SHARE).map_or(none, |p| LossSpec::Bernoulli(ratio(p)));
-    }
-    let mut section = section.single("loss");
-    for (key, example) in [("p_good_bad", "p_good_bad = 0.01"), ("p_bad_good", "p_bad_good = 0.3")]
-    {
-        if !section.holds_any(&[key]) {
-            section.missing(key, example);
-        }
-    }
-    let mut share = |key, default| ratio(section.number(key, SHARE).unwrap_or(default));
-    let loss = LossSpec::GilbertElliott {
-        good_to_bad: share("p_good_bad", 0.0),
-        bad_to_good: share("p_bad_good", 1.0),
-        loss_good: share("good", 0.0),
-        loss_bad: share("bad", 1.0),
-    };
-    section.finish();
-    loss
 }

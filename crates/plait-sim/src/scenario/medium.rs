@@ -127,9 +127,7 @@ const FRAME_HEADERS_BYTES: u64 = 26 + 8 + 28 + 4;
 const FRAME_AROUND: Duration = Duration::from_micros(20 + 16 + 28);
 
 /// Reads what links must know; the rest is read once they are.
-pub(super) fn read_kinds<'a>(
-    sections: &mut [(&'a str, Section<'_>)],
-) -> BTreeMap<&'a str, Kind> {
+pub(super) fn read_kinds<'a>(sections: &mut [(&'a str, Section<'_>)]) -> BTreeMap<&'a str, Kind> {
     let kind = |(name, section): &mut (&'a str, Section<'_>)| {
         let standard = section.choice("standard", &Standard::ALL).unwrap_or_default();
         let antennas = section.choice("antennas", &Antennas::ALL).unwrap_or_default();

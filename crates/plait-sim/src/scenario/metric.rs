@@ -39,6 +39,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("probe_rtt_ms", Of::Run),
     ("probe_excess_ms", Of::Run),
     ("jain_index", Of::Run),
+    ("capacity_shares", Of::Run),
     ("wait_p95_ms", Of::Run),
     ("overhead", Of::Run),
     ("held_acks", Of::Run),

@@ -39,11 +39,7 @@ impl<P> Air<P> {
         media.filter_map(one).collect()
     }
 
-    fn new(
-        spec: &MediumSpec,
-        members: Vec<(String, usize, RadioConfig)>,
-        prng: &mut Prng,
-    ) -> Self {
+    fn new(spec: &MediumSpec, members: Vec<(String, usize, RadioConfig)>, prng: &mut Prng) -> Self {
         let radios: Vec<(RadioConfig, u64)> =
             members.iter().map(|(_, _, radio)| (*radio, prng.next_u64())).collect();
         let mut medium = Medium::new(&radios);

@@ -133,12 +133,7 @@ impl Network {
         let media = media.into_iter().map(|air| OnAir { air, alarm: Alarm::default() });
         let at = |name: &String| scenario.links.keys().position(|known| known == name);
         let through = scenario.links.values().map(|link| link.through.as_ref().and_then(at));
-        Self {
-            directions,
-            media: media.collect(),
-            through: through.collect(),
-            spare: Vec::new(),
-        }
+        Self { directions, media: media.collect(), through: through.collect(), spare: Vec::new() }
     }
 
     /// An empty buffer for a datagram.
@@ -267,11 +262,7 @@ impl Network {
                 let direction = index(air.link_of(arrival.radio), way);
                 let this = &mut self.directions[direction];
                 this.link.send(timeline.now, arrival.bytes, arrival.payload);
-                this.alarm.set(
-                    this.link.next_event(),
-                    Event::Link(direction),
-                    &mut timeline.queue,
-                );
+                this.alarm.set(this.link.next_event(), Event::Link(direction), &mut timeline.queue);
             }
         }
         alarm.set(air.next_event(), Event::Air(medium), &mut timeline.queue);

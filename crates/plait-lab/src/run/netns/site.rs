@@ -285,14 +285,8 @@ fn join_server(
     address_server(provider, server)?;
     // A wire without jitter and loss draws no random numbers.
     let (up, down) = (Link::new(config, 0), Link::new(config, 0));
-    let strand = Strand {
-        customer: at_provider,
-        provider: at_server,
-        up,
-        down,
-        through: None,
-        radio: None,
-    };
+    let strand =
+        Strand { customer: at_provider, provider: at_server, up, down, through: None, radio: None };
     Ok(Some(Emulator::join(vec![strand], None, epoch)?))
 }
 

@@ -81,8 +81,10 @@ fn radios_that_sense_nothing_do_as_if_they_were_alone() {
             let mut alone = Medium::new(&[links[radio]]);
             let numbers: Vec<usize> =
                 (0..own.len()).filter(|number| own[*number].1 == radio).collect();
-            let own: Vec<Given> =
-                numbers.iter().map(|number| (own[*number].0, 0, own[*number].2, own[*number].3)).collect();
+            let own: Vec<Given> = numbers
+                .iter()
+                .map(|number| (own[*number].0, 0, own[*number].2, own[*number].3))
+                .collect();
             let found = drive(&mut alone, &own, |_| {});
             let found: Vec<(Instant, Way, usize)> =
                 found.into_iter().map(|(due, _, way, n)| (due, way, numbers[n])).collect();

@@ -8,8 +8,9 @@ use plait_toml::{Bounds, Node, Problem, Section, Value};
 
 use super::super::error::no_such;
 use super::super::medium::{DBM, Kind};
-use super::limits;
+use super::{Capacity, DirectionSpec, OF_DIRECTION, QueueSpec, limits, read_behind};
 use crate::air::{Aggregate, Mode, RadioConfig, Width, calibration, path_loss_db};
+use crate::link::{Discipline, Room};
 
 /// A link's radio.
 #[derive(Clone, PartialEq, Debug)]
@@ -89,8 +90,7 @@ pub(super) fn read(section: &mut Section<'_>, kinds: &BTreeMap<&str, Kind>) -> O
         section.problem("medium", no_such("medium", medium, known));
     }
     let Kind { standard, antennas } = kind.copied().unwrap_or_default();
-    let widths: Vec<(u16, Width)> = Width::ALL.to_vec();
-    let width = read_width(section, &widths);
+    let width = read_width(section);
     let streams = section.integer("streams", (1, 4), "streams").unwrap_or(1);
     let centre_mhz = section.number("centre_mhz", CENTRE_MHZ).unwrap_or(DEFAULT_CENTRE_MHZ);
     let tx_power_dbm = section.number("tx_power_dbm", DBM).unwrap_or(DEFAULT_TX_POWER_DBM);
@@ -115,15 +115,34 @@ pub(super) fn read(section: &mut Section<'_>, kinds: &BTreeMap<&str, Kind>) -> O
     Some(AirSpec { medium: medium?, radio: radio? }).filter(|_| width.is_some())
 }
 
-fn read_width(section: &mut Section<'_>, widths: &[(u16, Width)]) -> Option<Width> {
+/// Reads a direction of a link on a medium: what happens to packets that have crossed the air.
+pub(super) fn read_way<'a>(
+    mut own: Section<'a>,
+    link: &mut Section<'a>,
+    rtt: Option<(f64, f64)>,
+    air: Option<&AirSpec>,
+) -> Option<DirectionSpec> {
+    own.know(OF_DIRECTION);
+    own.no_effect(DECIDED, "medium", "links without a medium");
+    own.no_effect(&["queue_packets"], "medium", "the link as a whole");
+    let behind = read_behind(&mut own, link, rtt);
+    own.finish();
+    let (air, behind) = air.zip(behind)?;
+    let room = Room::Packets(air.radio.queue_packets);
+    let queue = QueueSpec { discipline: Discipline::DropTail, room };
+    let plain = DirectionSpec::new(Capacity::Fixed(air.capacity()), behind.delay);
+    Some(behind.of(DirectionSpec { queue, ..plain }))
+}
+
+fn read_width(section: &mut Section<'_>) -> Option<Width> {
     if !section.holds_any(&["width_mhz"]) {
         section.know(&["width_mhz"]);
         return Some(Width::Mhz80);
     }
     let mhz: u16 = section.integer("width_mhz", (1, 10_000), "megahertz")?;
-    let found = widths.iter().find(|(known, _)| *known == mhz).map(|(_, width)| *width);
+    let found = Width::ALL.iter().find(|(known, _)| *known == mhz).map(|(_, width)| *width);
     if found.is_none() {
-        let known: Vec<String> = widths.iter().map(|(known, _)| known.to_string()).collect();
+        let known: Vec<String> = Width::ALL.iter().map(|(known, _)| known.to_string()).collect();
         let text = format!("no channel is {mhz} MHz wide");
         let help = format!("choose one of: {}", known.join(", "));
         section.problem("width_mhz", Problem::new(text, help));

@@ -435,12 +435,10 @@ const CASES: &[Case] = &[
         "events that do not go with a medium",
         LTE,
         "medium = \"air\"\nrtt_ms = 4\n[medium.air]",
-        &[
-            "event=[{ at_s = 1, action = \"rate\", link = \"lte\", share = 0.5 }, \
+        &["event=[{ at_s = 1, action = \"rate\", link = \"lte\", share = 0.5 }, \
              { at_s = 1, action = \"power\", link = \"dsl\", power_dbm = 14 }, \
              { at_s = 1, action = \"coupling\", link = \"lte\", from = \"dsl\", share = 2 }, \
-             { at_s = 1, action = \"interferer\", interferer = \"i\" }]",
-        ],
+             { at_s = 1, action = \"interferer\", interferer = \"i\" }]"],
     ),
     ("many at once", "mbit = 50", "mbit = 0", &["duration_s=-1", "links.lte.mtu=9"]),
 ];

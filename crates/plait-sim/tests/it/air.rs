@@ -1,8 +1,8 @@
 //! Links on a medium, in a whole run.
 
-use plait_sim::run::RunResult;
+use plait_sim::run::{RunResult, run_cell};
 
-use crate::scenarios::{assert_in, run_written};
+use crate::scenarios::{assert_in, repository, run_written};
 
 /// Two radios with the given options of the medium; UDP above what they carry on each, and a bond
 /// or what else is appended.
@@ -69,4 +69,19 @@ fn a_bond_runs_over_a_medium() {
     let rest = "[bond]\n[[app]]\nname = \"flow\"\nkind = \"tcp\"\n";
     let found = pair(12, medium, rest);
     assert_in(&found, "goodput_mbit.flow", 60.0..=115.0);
+}
+
+#[test]
+fn the_tables_of_003_come_out_of_the_frames_that_were_calibrated_to_them() {
+    let experiment = repository("003/simultaneous.toml", &["duration_s=8", "warmup_s=1"]);
+    let paper = &experiment.scenario.paper.values;
+    assert_eq!((experiment.cells.len(), paper.len()), (12, 20));
+    for cell in &experiment.cells {
+        let found = run_cell(cell, 1).expect("the scenario runs");
+        for printed in paper.iter().filter(|printed| printed.at.chooses(&cell.settings)) {
+            let value = found.metrics[&printed.metric];
+            let off = value / printed.value - 1.0;
+            assert!(off.abs() < 0.03, "{} {}: {value}, {off}", cell.name, printed.metric);
+        }
+    }
 }

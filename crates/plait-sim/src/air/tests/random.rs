@@ -76,16 +76,15 @@ fn radios_that_sense_nothing_do_as_if_they_were_alone() {
             (0..count).map(|_| (config(&mut prng), prng.next_u64())).collect();
         let loads = loads(&mut prng, count, 2_000);
         let together = drive(&mut Medium::new(&links), &loads, |_| {});
-        for radio in 0..count {
-            let own: Vec<Given> = loads.iter().map(|load| *load).collect();
-            let mut alone = Medium::new(&[links[radio]]);
+        for (radio, link) in links.iter().enumerate() {
             let numbers: Vec<usize> =
-                (0..own.len()).filter(|number| own[*number].1 == radio).collect();
-            let own: Vec<Given> = numbers
-                .iter()
-                .map(|number| (own[*number].0, 0, own[*number].2, own[*number].3))
-                .collect();
-            let found = drive(&mut alone, &own, |_| {});
+                (0..loads.len()).filter(|number| loads[*number].1 == radio).collect();
+            let as_the_only_one = |number: &usize| {
+                let (at, _, way, bytes) = loads[*number];
+                (at, 0, way, bytes)
+            };
+            let own: Vec<Given> = numbers.iter().map(as_the_only_one).collect();
+            let found = drive(&mut Medium::new(&[*link]), &own, |_| {});
             let found: Vec<(Instant, Way, usize)> =
                 found.into_iter().map(|(due, _, way, n)| (due, way, numbers[n])).collect();
             let expected: Vec<(Instant, Way, usize)> = together

@@ -40,8 +40,8 @@ impl Coupling {
         self.shares[radio][from].0 = share;
     }
 
-    /// Whether `radio` senses the frame that `from` begins, which takes `worth` of its time to carry
-    /// what it carries.
+    /// Whether `radio` senses the frame that `from` begins; what it carries is worth this share of
+    /// the time that it takes.
     pub(super) fn senses(&mut self, radio: usize, from: usize, worth: f64) -> bool {
         let (share, prng) = &mut self.shares[radio][from];
         radio != from && *share != Ratio::ZERO && calibrated(*share, worth).happens(prng)

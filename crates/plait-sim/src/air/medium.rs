@@ -130,7 +130,7 @@ impl<P> Medium<P> {
     pub fn on_air(&self, radio: usize) -> Option<(Instant, Instant)> {
         match self.radios[radio].state {
             State::Sending { begun, until, .. } => Some((begun, until)),
-            State::Idle | State::Waiting { .. } => None,
+            State::Idle { .. } | State::Waiting { .. } => None,
         }
     }
 

@@ -82,8 +82,8 @@ pub(super) fn milliwatts(dbm: f64) -> f64 {
 /// What a radio does.
 #[derive(Debug)]
 pub(super) enum State {
-    /// Nothing waits.
-    Idle,
+    /// Nothing waits, since then.
+    Idle { since: Instant },
     /// It waits for its turn, pays what it owes from `pays_from` on, and begins at `begins` if it
     /// senses nothing before.
     Waiting { pays_from: Instant, begins: Instant, way: Way },
@@ -113,7 +113,7 @@ impl<P> Radio<P> {
             config,
             schemes: config.schemes(),
             senders: [Sender::new(), Sender::new()],
-            state: State::Idle,
+            state: State::Idle { since: Instant::ZERO },
             interferers: Vec::new(),
             counters: AirCounters::default(),
             sensed_until: Instant::ZERO,
@@ -125,7 +125,7 @@ impl<P> Radio<P> {
     /// When it begins or ends an exchange; `None` when it is idle.
     pub(super) fn next_at(&self) -> Option<Instant> {
         match self.state {
-            State::Idle => None,
+            State::Idle { .. } => None,
             State::Waiting { begins, .. } => Some(begins),
             State::Sending { until, .. } => Some(until),
         }
@@ -133,7 +133,8 @@ impl<P> Radio<P> {
 
     /// Waits for its turn if it is idle and anything waits.
     pub(super) fn wake(&mut self, now: Instant) {
-        if matches!(self.state, State::Idle) {
+        if let State::Idle { since } = self.state {
+            self.debt.pay(now.since(since));
             self.contend(now, false);
         }
     }
@@ -160,7 +161,7 @@ impl<P> Radio<P> {
             }
         }
         let Some((slots, way)) = first else {
-            self.state = State::Idle;
+            self.state = State::Idle { since: now };
             return;
         };
         let since = now.max(self.sensed_until);
@@ -201,7 +202,7 @@ impl<P> Radio<P> {
         let sensed_before = self.sensed_until;
         self.sensed_until = self.sensed_until.max(end);
         match self.state {
-            State::Idle => {}
+            State::Idle { .. } => {}
             State::Waiting { pays_from, .. } => {
                 self.debt.pay(begin.since(pays_from));
                 self.contend(begin, true);
@@ -218,7 +219,8 @@ impl<P> Radio<P> {
 
     /// Ends the exchange on the air: what arrived goes out.
     pub(super) fn finish(&mut self) {
-        let state = std::mem::replace(&mut self.state, State::Idle);
+        let idle = State::Idle { since: Instant::ZERO };
+        let state = std::mem::replace(&mut self.state, idle);
         let State::Sending { begun, until, frame } = state else {
             unreachable!("only a radio that sends ends an exchange")
         };

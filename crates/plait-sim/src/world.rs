@@ -25,6 +25,7 @@ use crate::scenario::app::{Direction, Via};
 use crate::scenario::{Action, Scenario};
 use crate::tcp::mptcp::LocalQueue;
 
+pub mod air;
 mod events;
 mod gateways;
 mod headers;
@@ -233,6 +234,7 @@ impl World {
                     self.empty_link(direction);
                 }
             }
+            Event::Air(medium) => self.network.empty_air(&mut self.timeline, medium, at),
             Event::ServerWire(wire) => {
                 if self.server_wires[wire].alarm.rings(at) {
                     self.empty_server_wire(wire);

@@ -284,7 +284,8 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
     let bond_total: u64 = paths.map(|(at, _)| bond_bytes(at)).sum();
     let out = |links: &[LinkView]| links.iter().map(|link| link.counters.out_bytes).sum::<u64>();
     let total = out(&after.links) - out(&before.links);
-    for (at, name) in scenario.links.keys().enumerate() {
+    let mut capacity_shares = 0.0;
+    for (at, (name, spec)) in scenario.links.iter().enumerate() {
         let (then, now) = (&before.links[at], &after.links[at]);
         let bytes = now.counters.out_bytes - then.counters.out_bytes;
         let dropped = now.counters.dropped_packets() - then.counters.dropped_packets();
@@ -296,10 +297,26 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
         put("link_share_percent", percent(bytes, total));
         let rate = now.mean_rate.bits_per_second() as f64 / 1e6;
         put("utilisation_percent", throughput / rate * 100.0);
+        if spec.air.is_some() {
+            capacity_shares += throughput / rate;
+        }
         put("bond_share_percent", percent(bond_bytes(at), bytes));
+        if let Some((then, now)) = then.air.zip(now.air) {
+            let sent = now.subframes - then.subframes;
+            let on_air = (now.on_air - then.on_air).as_secs_f64() / time.as_secs_f64();
+            put("air_percent", on_air * 100.0);
+            put("air_retries_percent", percent(now.lost_subframes - then.lost_subframes, sent));
+            put("air_deferrals", (now.deferrals - then.deferrals) as f64);
+            if sent > 0 {
+                put("mcs_mean", (now.mcs_total - then.mcs_total) as f64 / sent as f64);
+            }
+        }
         if in_bond(name) {
             put("bond_path_percent", percent(bond_bytes(at), bond_total));
         }
+    }
+    if !scenario.media.is_empty() {
+        metrics.insert("capacity_shares".into(), capacity_shares);
     }
 }
 

@@ -47,6 +47,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("probe_rtt_ms", Of::Run),
     ("probe_excess_ms", Of::Run),
     ("jain_index", Of::Run),
+    ("capacity_shares", Of::Run),
     ("wait_p95_ms", Of::Run),
     ("overhead", Of::Run),
     ("held_acks", Of::Run),
@@ -85,6 +86,10 @@ pub const METRICS: &[(&str, Of)] = &[
     ("bond_share_percent", Of::Link),
     ("bond_path_percent", Of::Link),
     ("path_overhead", Of::Link),
+    ("air_percent", Of::Link),
+    ("air_retries_percent", Of::Link),
+    ("air_deferrals", Of::Link),
+    ("mcs_mean", Of::Link),
 ];
 
 /// The series that a run can capture.

@@ -49,7 +49,9 @@ impl Supply {
 
     /// Everything below `nxt` was sent.
     pub(super) fn on_sent(&mut self, nxt: u64) {
-        while self.record_ends.pop_front_if(|end| *end <= nxt).is_some() {}
+        while self.record_ends.front().is_some_and(|end| *end <= nxt) {
+            self.record_ends.pop_front();
+        }
     }
 
     /// Bytes written since the start.

@@ -248,8 +248,8 @@ impl MptcpConnection {
     fn grow_buffer(&mut self, at: usize) -> bool {
         let Subflow { sender, buffer, .. } = &mut self.subflows[at];
         let before = buffer.bytes();
-        // What waits for the window fills it as soon as it leaves. Where data waits in the connection
-        // instead, its buffer must hold more than the windows, full or not.
+        // What waits for the window fills it as soon as it leaves. Where data waits in the
+        // connection instead, its buffer must hold more than the windows, full or not.
         let waits_here = self.scheduler.fills_buffers();
         let taken = if waits_here { sender.in_flight_bytes() + sender.unsent_bytes() } else { 0 };
         buffer.grow(taken, sender.window_bytes(), self.config.sender.segment_bytes);

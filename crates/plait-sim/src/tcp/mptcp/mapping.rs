@@ -38,8 +38,11 @@ impl Mappings {
 
     /// Takes out the first mapping that lies wholly below `end`.
     pub(super) fn pop_below(&mut self, end: u64) -> Option<SeqRange> {
-        let lies_below = |entry: &mut Entry| entry.start + entry.data.len() <= end;
-        self.entries.pop_front_if(lies_below).map(|entry| entry.data)
+        let lies_below = |entry: &Entry| entry.start + entry.data.len() <= end;
+        if !self.entries.front().is_some_and(lies_below) {
+            return None;
+        }
+        self.entries.pop_front().map(|entry| entry.data)
     }
 
     /// The mapping that holds this byte of the connection.

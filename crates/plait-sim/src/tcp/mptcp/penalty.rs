@@ -1,5 +1,5 @@
-//! Opportunistic retransmission and penalty (Raiciu et al., NSDI 2012, section 4.2): what to do when
-//! the data that holds the connection up is on a slow subflow.
+//! Opportunistic retransmission and penalty (Raiciu et al., NSDI 2012, section 4.2): what to do
+//! when the data that holds the connection up is on a slow subflow.
 
 use plait_proto::congestion::Phase;
 use plait_proto::time::{Duration, Instant};

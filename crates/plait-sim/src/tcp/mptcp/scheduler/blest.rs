@@ -1,5 +1,5 @@
-//! BLEST (Ferlin et al., IFIP Networking 2016) with the λ that adapts, as multipath-tcp.org's kernel
-//! has it. `docs/algorithms/blest.md`.
+//! BLEST (Ferlin et al., IFIP Networking 2016) with the λ that adapts, as multipath-tcp.org's
+//! kernel has it. `docs/algorithms/blest.md`.
 
 use plait_proto::scheduler::{self, BlestConfig};
 use plait_proto::time::Instant;

@@ -1,5 +1,6 @@
 //! OTIAS, out-of-order transmission for in-order arrival (Yang et al., WAINA 2014): the subflow on
-//! which the segment would arrive first, behind what already waits in it. `docs/algorithms/otias.md`.
+//! which the segment would arrive first, behind what already waits in it.
+//! `docs/algorithms/otias.md`.
 
 use plait_proto::time::Duration;
 

@@ -36,8 +36,9 @@ mod queue;
 mod steering;
 mod timeline;
 
+pub use crate::packet::Way;
 pub use gateways::CipherChoice;
-pub use network::{Carried, LinkView, Way};
+pub use network::{Carried, LinkView};
 pub use timeline::Trace;
 
 use gateways::{CUSTOMER, Gateways, PROVIDER};

@@ -10,7 +10,7 @@ use super::mcs::{PACKET_BYTES, success};
 use super::medium::Medium;
 use super::radio::RadioConfig;
 use super::rate_control::RateControl;
-use crate::world::Way;
+use crate::packet::Way;
 
 /// Fastest scheme of a radio that is to have a given capacity, at most.
 const RATE_BPS_MAX: f64 = 1e11;

@@ -4,8 +4,8 @@
 
 use plait_proto::time::{Duration, Instant};
 
+use crate::packet::Way;
 use crate::prng::Prng;
-use crate::world::Way;
 
 /// What an interferer does to a subframe in whose middle it is on the air.
 #[derive(Clone, Copy, PartialEq, Debug)]

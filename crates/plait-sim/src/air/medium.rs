@@ -8,9 +8,9 @@ use super::coupling::Coupling;
 use super::interferer::Interferer;
 use super::radio::{Radio, RadioConfig, State};
 use super::sender::{Arrival, SenderCounters};
+use crate::packet::Way;
 use crate::prng::Prng;
 use crate::ratio::Ratio;
-use crate::world::Way;
 
 /// Radio links that share the air, which carry payloads of type `P`.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use super::coupling::{Debt, free_space_db};
 use super::interferer::{Effect, Interferer};
 use super::mcs::{Mcs, Mode};
 use super::sender::{Frame, Sender};
+use crate::packet::Way;
 use crate::prng::Prng;
-use crate::world::Way;
 
 /// Thermal noise per hertz at 290 K, and a receiver's own, in dBm and decibels.
 const NOISE_DBM_PER_HZ: f64 = -174.0;

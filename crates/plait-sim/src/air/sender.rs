@@ -10,7 +10,7 @@ use super::counters::AirCounters;
 use super::mcs::{Mcs, PACKET_BYTES, preamble_success, success};
 use super::radio::{Fates, RadioConfig};
 use super::rate_control::RateControl;
-use crate::world::Way;
+use crate::packet::Way;
 
 /// A frame on the air: the first packets of the window that have not arrived.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use super::calibration::{capacity_bps, interferer_air, rate_scale, saturated, sh
 use super::mcs::Width;
 use super::radio::tests::near;
 use super::*;
+use crate::packet::Way;
 use crate::prng::Prng;
 use crate::ratio::Ratio;
-use crate::world::Way;
 
 mod random;
 

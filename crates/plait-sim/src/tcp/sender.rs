@@ -292,16 +292,18 @@ impl TcpSender {
     }
 
     /// The rate at which the sender would pace: the controller's, or 200 % of the window per srtt
-    /// below half of ssthresh and 120 % above (Linux's `sk_pacing_rate`); zero before the first
-    /// round trip.
+    /// below half of ssthresh and 120 % above (Linux's `sk_pacing_rate`); zero before the
+    /// connection is established.
     pub fn pacing_estimate(&self) -> Rate {
         if let Some(rate) = self.controller.pacing_rate() {
             return rate;
         }
-        let outstanding = self.board.flight_bytes();
-        self.rtt.srtt().map_or(Rate::ZERO, |srtt| {
-            pacing::linux_rate(self.controller.as_ref(), outstanding, srtt)
-        })
+        if self.handshake != Handshake::Established {
+            return Rate::ZERO;
+        }
+        // A handshake that was repeated gives no round trip; Linux then divides by none.
+        let srtt = self.rtt.srtt().unwrap_or(Duration::from_micros(1));
+        pacing::linux_rate(self.controller.as_ref(), self.board.flight_bytes(), srtt)
     }
 
     /// Bytes in flight.

@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 use crate::air::AirCounters;
 use crate::error::WorldError;
 use crate::link::{Link, LinkConfig, LinkCounters, Loss, Verdict};
-use crate::packet::Packet;
+use crate::packet::{Packet, Way};
 use crate::prng::Prng;
 use crate::ratio::Ratio;
 use crate::scenario::{Action, Scenario};
@@ -22,20 +22,6 @@ const DATAGRAM_HEADERS_BYTES: u64 = 28;
 const PROBE_BYTES: u64 = 84;
 /// Buffers kept for reuse.
 const SPARE_BUFFERS_MAX: usize = 1024;
-
-/// A direction of travel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Way {
-    /// Provider to customer.
-    Down,
-    /// Customer to provider.
-    Up,
-}
-
-impl Way {
-    /// Both, in the order in which they are numbered.
-    pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
-}
 
 /// What a link carries.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use plait_proto::time::Instant;
 
 use super::headers::{Headers, client_address, packet_of};
 use super::in_order::InOrder;
-use super::network::{Load, Way};
+use super::network::Load;
 use super::queue::{Alarm, Event};
 use super::{Carrier, World};
-use crate::packet::Packet;
+use crate::packet::{Packet, Way};
 use crate::prng::Prng;
 use crate::scenario::{Scenario, SteerSpec};
 

@@ -29,22 +29,20 @@ fn two_equal_links_give_their_sum_with_every_scheduler_but_redundant() {
 }
 
 #[test]
-fn a_far_link_fills_a_small_window_and_the_penalty_wins_some_of_it_back() {
-    let links = [clean(20, 10), clean(5, 300)];
-    let goodput = |penalise, window_bytes| {
-        let config = with_window(SchedulerName::MinRtt, window_bytes);
+fn a_far_thin_link_fills_the_window_and_the_penalty_wins_some_of_it_back() {
+    let links = [clean(20, 10), clean(1, 300)];
+    let goodput = |penalise| {
+        let config = with_window(SchedulerName::MinRtt, 3 << 20);
         let world = run(MptcpConfig { penalise, ..config }, &links);
         (world.goodput_mbit(), world.connection.counters())
     };
-    let (open, _) = goodput(false, 3 << 20);
-    let (blocked, without) = goodput(false, 100_000);
-    let (helped, with) = goodput(true, 100_000);
-    assert!(open > 15.0, "{open}: with a window for both");
-    assert!(blocked < 0.6 * open, "{blocked}: the far link holds the near one up");
-    assert!(without.blocked > Duration::from_secs(5), "{:?}", without.blocked);
-    assert!(helped > 1.3 * blocked, "{helped} against {blocked}");
+    let (blocked, without) = goodput(false);
+    let (helped, with) = goodput(true);
+    assert!(blocked < 17.0, "{blocked}: the near link alone would carry 19");
+    assert!(without.blocked > Duration::from_secs(1), "{:?}", without.blocked);
+    assert!(helped > 1.05 * blocked, "{helped} against {blocked}");
     // A timeout reinjects without the switch, too.
-    assert!(with.penalties > 0 && with.reinjected_bytes > 9 * without.reinjected_bytes, "{with:?}");
+    assert!(with.penalties > 0 && with.reinjected_bytes > without.reinjected_bytes, "{with:?}");
     assert_eq!(without.penalties, 0);
 }
 

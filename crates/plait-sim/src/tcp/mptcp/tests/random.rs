@@ -130,3 +130,34 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 }
+
+/// Karn: its handshake gives no round-trip time, and so no rate to judge it by.
+#[test]
+fn regression_a_subflow_whose_syn_was_lost_is_given_data() {
+    let channel = |mbit, delay_us: u64, queue_bytes, loss, late, late_ms| ChannelConfig {
+        queue_bytes,
+        loss: Ratio::from_ppm(loss),
+        duplication: Ratio::ZERO,
+        lateness: Ratio::from_ppm(late),
+        late_by: Duration::from_millis(late_ms),
+        delay: Duration::from_micros(delay_us),
+        ..clean(mbit, 1)
+    };
+    let links = vec![
+        (channel(1, 500, 4500, 0, 0, 0), None),
+        (channel(1, 1000, 3000, 113_451, 72_867, 10), None),
+    ];
+    let settings = Settings {
+        scheduler: SchedulerName::ShortestFlush,
+        algorithm: Algorithm::CubicLinux,
+        recovery: Recovery::RackTlp,
+        bytes: 127_459,
+        window_bytes_max: 9968,
+        send_buffer_bytes: None,
+        penalise: false,
+        backup: [true, false, false],
+    };
+    let mut world = world(&links, &settings);
+    world.run_until(DEADLINE);
+    assert!(world.connection.is_finished());
+}

@@ -133,7 +133,8 @@ impl WholeWindow {
         (self.credit, self.earned) = (0, 0.0);
     }
 
-    /// The connection suffers from this flow: half of the window and, after slow start, of ssthresh.
+    /// The connection suffers from this flow: half of the window and, after slow start, of
+    /// ssthresh.
     pub(super) fn penalise(&mut self) {
         if !self.in_slow_start() {
             self.ssthresh = (self.ssthresh / 2).max(LEFT_MIN);

@@ -127,7 +127,8 @@ impl Window {
         self.shrink_to(rto.in_flight_bytes + self.segment_bytes);
     }
 
-    /// The connection suffers from this flow: half of the window and, after slow start, of ssthresh.
+    /// The connection suffers from this flow: half of the window and, after slow start, of
+    /// ssthresh.
     pub(super) fn penalise(&mut self) {
         if !self.in_slow_start() {
             let half = self.ssthresh_bytes / 2;

@@ -305,8 +305,8 @@ impl TcpSender {
     }
 
     /// Whether what arrives beyond a gap grows the window: in Linux only once reordering was seen
-    /// that the initial threshold of three does not bear. Controllers that measure rates are told of
-    /// all.
+    /// that the initial threshold of three does not bear. Controllers that measure rates are told
+    /// of all.
     fn grows_out_of_order(&self) -> bool {
         let measures_rate = self.config.controller.algorithm == Algorithm::Gauge;
         measures_rate

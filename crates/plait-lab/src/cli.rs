@@ -216,7 +216,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Of a set, how the bond spreads its packets: `default`, SCHEDULER, SCHEDULER/CONTROLLER or
-    /// open/SCHEDULER; several are compared side by side.
+    /// open/SCHEDULER; several are compared side by side. The controllers whitehaul and edinburgh
+    /// are for research: WO2021250377A1 / US20230239702 claim WhiteHaul's way of control.
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<Policy>,
     /// Of a set, the number from which its drawn scenarios are counted on [default: of the day, as

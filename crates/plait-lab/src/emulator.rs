@@ -6,7 +6,7 @@
 //! lateness is recorded, because a machine that is too busy silently spoils a measurement.
 //!
 //! Links whose packets cross another link, a shared bottleneck, share one emulator, with a
-//! [`Strand`] for each.
+//! [`Strand`] for each. So do links on one medium, which both directions drive.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,10 @@ use plait_net::netns::{WAIT_MAX, wait_any_readable};
 use plait_net::tun::Tun;
 use plait_proto::time::Instant;
 use plait_sim::link::{Link, LinkConfig, LinkCounters};
+use plait_sim::scenario::Action;
 use plait_sim::world::Carried;
 pub(crate) use plait_sim::world::Way;
+use plait_sim::world::air::{Air, AirView};
 use plait_sim::world::link_config::LinkSchedule;
 
 use crate::addresses::PROVIDER_V4;
@@ -73,6 +75,8 @@ pub(crate) struct Strand {
     pub(crate) down: Link<Cargo>,
     /// Another strand that its packets also cross, at the provider's side.
     pub(crate) through: Option<usize>,
+    /// Its radio on the emulator's medium, which its packets cross before the link.
+    pub(crate) radio: Option<usize>,
 }
 
 /// Counters and queue of one direction of a strand.
@@ -81,6 +85,7 @@ pub(crate) struct StrandView {
     pub(crate) counters: LinkCounters,
     pub(crate) carried: Carried,
     pub(crate) waiting_bytes: u64,
+    pub(crate) air: Option<AirView>,
 }
 
 /// A running link. It stops, and its devices vanish, when it is dropped.
@@ -110,6 +115,10 @@ struct Direction {
     devices: Vec<(Arc<Tun>, Arc<Tun>)>,
     /// For each strand, the other strand that its packets also cross.
     through: Vec<Option<usize>>,
+    /// For each strand, its radio on the medium.
+    radios: Vec<Option<usize>>,
+    /// Shared by both directions, which lock their own state first.
+    air: Option<Arc<Mutex<Air<Cargo>>>>,
     /// Shared by both directions.
     nat: Arc<Nat>,
     state: Mutex<State>,
@@ -119,6 +128,8 @@ struct Direction {
 struct State {
     /// For each strand, its link and what came out of it.
     links: Vec<(Link<Cargo>, Carried)>,
+    /// The time to which the links may have been brought.
+    reached: Instant,
     lateness: Lateness,
     refused_packets: u64,
     capture: Capture,
@@ -143,11 +154,16 @@ impl Emulator {
     ) -> Result<Self> {
         let link = |seed| Link::new(config, seed);
         let (up, down) = (link(seed.wrapping_mul(2)), link(seed.wrapping_mul(2) + 1));
-        Self::join(vec![Strand { customer, provider, up, down, through: None }], Epoch::start())
+        let strand = Strand { customer, provider, up, down, through: None, radio: None };
+        Self::join(vec![strand], None, Epoch::start())
     }
 
     /// Joins each strand's devices.
-    pub(crate) fn join(strands: Vec<Strand>, epoch: Epoch) -> Result<Self> {
+    pub(crate) fn join(
+        strands: Vec<Strand>,
+        air: Option<Air<Cargo>>,
+        epoch: Epoch,
+    ) -> Result<Self> {
         anyhow::ensure!(
             strands.len() <= WAIT_MAX,
             "{} links in one emulator; it takes {WAIT_MAX}",
@@ -155,6 +171,8 @@ impl Emulator {
         );
         keep_awake();
         let through: Vec<_> = strands.iter().map(|strand| strand.through).collect();
+        let radios: Vec<_> = strands.iter().map(|strand| strand.radio).collect();
+        let air = air.map(|air| Arc::new(Mutex::new(air)));
         let (mut ends, mut up, mut down) = (Vec::new(), Vec::new(), Vec::new());
         for strand in strands {
             ends.push((Arc::new(strand.customer), Arc::new(strand.provider)));
@@ -165,10 +183,12 @@ impl Emulator {
         let nat = Arc::new(Nat::default());
         let direction = |way, devices, links| {
             let (lateness, capture) = (Lateness::default(), Capture::default());
-            let state = State { links, lateness, refused_packets: 0, capture, failure: None };
+            let (reached, failure) = (epoch.now(), None);
+            let state = State { links, reached, lateness, refused_packets: 0, capture, failure };
             let (through, state) = (through.clone(), Mutex::new(state));
+            let (radios, air) = (radios.clone(), air.clone());
             let nat = Arc::clone(&nat);
-            Arc::new(Direction { way, epoch, devices, through, nat, state })
+            Arc::new(Direction { way, epoch, devices, through, radios, air, nat, state })
         };
         let down = direction(Way::Down, back.collect(), down);
         let up = direction(Way::Up, ends, up);
@@ -209,7 +229,7 @@ impl Emulator {
     /// Starts the timeline of a strand's direction in a scenario.
     pub(crate) fn begin(&self, strand: usize, way: Way, schedule: LinkSchedule) {
         let direction = self.direction(way);
-        let (now, mut state) = (direction.epoch.now(), direction.lock());
+        let (now, mut state) = direction.lock_now();
         schedule.begin(now, &mut state.links[strand].0);
     }
 
@@ -220,19 +240,29 @@ impl Emulator {
 
     /// Counters of a strand's direction so far.
     pub(crate) fn observe(&self, strand: usize, way: Way) -> StrandView {
-        let state = self.direction(way).lock();
+        let direction = self.direction(way);
+        let state = direction.lock();
         let (link, carried) = &state.links[strand];
+        let of_air = |(air, radio): (MutexGuard<'_, Air<Cargo>>, usize)| air.view(radio, way);
         StrandView {
             counters: link.counters(),
             carried: *carried,
             waiting_bytes: link.waiting_bytes(),
+            air: direction.lock_air().zip(direction.radios[strand]).map(of_air),
+        }
+    }
+
+    /// Lets an event happen to the medium, if there is one.
+    pub(crate) fn happen_on_air(&self, action: &Action) {
+        if let Some(mut air) = self.up.lock_air() {
+            air.happen(self.up.epoch.now(), action);
         }
     }
 
     /// Changes both directions from now on.
     pub(crate) fn reconfigure(&self, change: impl Fn(LinkConfig) -> LinkConfig) {
         for direction in [&self.up, &self.down] {
-            let (now, mut state) = (direction.epoch.now(), direction.lock());
+            let (now, mut state) = direction.lock_now();
             for (link, _) in &mut state.links {
                 let config = change(link.config());
                 link.reconfigure(now, config);
@@ -248,7 +278,7 @@ impl Emulator {
         change: impl FnOnce(LinkConfig) -> LinkConfig,
     ) {
         let direction = self.direction(way);
-        let (now, mut state) = (direction.epoch.now(), direction.lock());
+        let (now, mut state) = direction.lock_now();
         let link = &mut state.links[strand].0;
         let config = change(link.config());
         link.reconfigure(now, config);
@@ -257,7 +287,7 @@ impl Emulator {
     /// Cuts both directions, or restores them.
     pub(crate) fn set_cut(&self, cut: bool) {
         for direction in [&self.up, &self.down] {
-            let (now, mut state) = (direction.epoch.now(), direction.lock());
+            let (now, mut state) = direction.lock_now();
             state.links.iter_mut().for_each(|(link, _)| link.set_cut(now, cut));
         }
     }
@@ -317,9 +347,24 @@ impl Direction {
         self.state.lock().expect("no thread panics while it holds a link's lock")
     }
 
+    /// The state, and the time, to which its links are about to be brought.
+    fn lock_now(&self) -> (Instant, MutexGuard<'_, State>) {
+        let mut state = self.lock();
+        let now = self.epoch.now();
+        state.reached = now;
+        (now, state)
+    }
+
+    fn lock_air(&self) -> Option<MutexGuard<'_, Air<Cargo>>> {
+        let air = self.air.as_ref()?;
+        Some(air.lock().expect("no thread panics while it holds a medium's lock"))
+    }
+
     /// Sleeps until something is due and does it.
     fn turn(&self) -> Result<()> {
         let next = self.lock().links.iter().filter_map(|(link, _)| link.next_event()).min();
+        let on_air = self.lock_air().and_then(|air| air.next_event());
+        let next = next.into_iter().chain(on_air).min();
         let until_next = next.map_or(SLEEP_MAX, |next| next.since(self.epoch.now()));
         let mut fds = [self.devices[0].0.as_fd(); WAIT_MAX];
         let fds: &mut [BorrowedFd<'_>] = &mut fds[..self.devices.len()];
@@ -354,14 +399,35 @@ impl Direction {
                 state.capture.packets.push(packet.clone());
             }
             let bytes = packet.len() as u64;
-            state.links[first].0.send(self.epoch.now(), bytes, Cargo { strand, packet });
+            let cargo = Cargo { strand, packet };
+            match self.lock_air().zip(self.radios[first]) {
+                Some((mut air, radio)) => {
+                    air.send(self.epoch.now(), radio, self.way, bytes, cargo);
+                }
+                None => {
+                    state.links[first].0.send(self.epoch.now(), bytes, cargo);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Hands what has crossed the air to the links behind it.
+    fn take_from_air(&self, state: &mut State) {
+        let Some(mut air) = self.lock_air() else { return };
+        let now = self.epoch.now();
+        while let Some(arrival) = air.poll(now, self.way) {
+            let at = arrival.due.max(state.reached);
+            let link = &mut state.links[arrival.payload.strand].0;
+            link.send(at, arrival.bytes, arrival.payload);
+            state.reached = at;
+        }
     }
 
     /// Releases due packets; says whether any entered another link.
     fn release(&self, state: &mut State) -> bool {
         let mut went_on = false;
+        self.take_from_air(state);
         for at in 0..state.links.len() {
             while let Some((due, cargo)) = state.links[at].0.poll_due(self.epoch.now()) {
                 let bytes = cargo.packet.len() as u64;
@@ -382,6 +448,7 @@ impl Direction {
                 state.lateness.record(self.epoch.now().since(due));
             }
         }
+        state.reached = self.epoch.now();
         went_on
     }
 

@@ -48,6 +48,7 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("scenario-quic", 0, |output| scenario::holds("quic", output)),
     ("scenario-transfer", 0, scenario::transfer),
     ("scenario-steer", 0, scenario::steer),
+    ("scenario-air", 0, |output| scenario::holds("air", output)),
     ("silent-cut", 0, |output| scenario::holds("silent-cut", output)),
     ("restart", 0, |output| scenario::holds("restart", output)),
     ("interface", 0, |output| scenario::holds("interface", output)),

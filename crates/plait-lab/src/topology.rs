@@ -36,7 +36,7 @@ pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};
 const DEFAULT_MTU: u32 = 1600;
 /// Packets that the kernel queues for the emulator. They are taken out at once; the link model has
 /// the queue that matters.
-const TUN_QUEUE_PACKETS: u32 = 5000;
+pub(crate) const TUN_QUEUE_PACKETS: u32 = 5000;
 
 /// An emulated access link, the same in both directions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,10 +22,13 @@ pub(crate) mod timer;
 /// Names another kernel than the one that `scripts/linux-6.1` builds.
 const KERNEL_ENV: &str = "PLAIT_LINUX_6_1";
 const MEMORY: &str = "mem=512M";
-/// The last line of a guest whose command succeeded.
-const DONE: &str = "plait-lab: the guest is done";
-/// Lines of the console that an error shows.
-const CONSOLE_TAIL_LINES: usize = 20;
+/// What the guest leaves in its folder: the command's output, what else it said, and, if it
+/// succeeded, that it did. Files, because a kernel that halts may lose the end of its console.
+const OUT: &str = "out";
+const SAID: &str = "said";
+const DONE: &str = "done";
+/// Lines of what was said that an error shows.
+const TAIL_LINES: usize = 20;
 
 /// Why nothing can be run under another kernel.
 #[derive(Debug, Error)]
@@ -38,10 +41,10 @@ pub(crate) enum VmError {
     Missing { place: String },
     /// It ended without having done its work.
     #[error(
-        "the guest ended early ({status}); boot it by hand to see more: {kernel} --help. Its \
-         console ends:\n{console}"
+        "the guest ended early ({status}); boot it by hand to see more: {kernel} --help. The \
+         last it said:\n{said}"
     )]
-    Failed { kernel: String, status: String, console: String },
+    Failed { kernel: String, status: String, said: String },
 }
 
 /// The kernel to boot.
@@ -84,14 +87,16 @@ pub(crate) fn run(name: &str, args: &[String], limit: Duration) -> Result<String
     // Nothing on the lab's /run may be executed.
     command.args(["init=/bin/sh", "--"]).arg(&init);
     let Finished { status, stdout, stderr } = process::run_any(&mut command, "", limit)?;
-    if !stdout.lines().any(|line| line.trim_end() == DONE) {
-        let said = format!("{stdout}{stderr}");
-        let lines: Vec<&str> = said.lines().collect();
-        let console = lines[lines.len().saturating_sub(CONSOLE_TAIL_LINES)..].join("\n");
+    if !scratch.path().join(DONE).exists() {
+        // The guest may have ended before its command began.
+        let by_command = fs::read_to_string(scratch.path().join(SAID)).unwrap_or_default();
+        let all = format!("{stdout}{stderr}{by_command}");
+        let lines: Vec<&str> = all.lines().collect();
+        let said = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n");
         let (kernel, status) = (kernel.display().to_string(), status.to_string());
-        return Err(VmError::Failed { kernel, status, console }.into());
+        return Err(VmError::Failed { kernel, status, said }.into());
     }
-    let out = scratch.path().join("out");
+    let out = scratch.path().join(OUT);
     fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))
 }
 
@@ -112,13 +117,12 @@ fn init_script(folder: &Path, from: &Path, program: &Path, args: &[String]) -> S
          mount -t hostfs none /run/folder -o {folder}\n\
          ip link set lo up\n\
          cd {from}\n\
-         {program} {words} >/run/folder/out && echo {done}\n\
+         {program} {words} >/run/folder/{OUT} 2>/run/folder/{SAID} && : >/run/folder/{DONE}\n\
          halt -f\n",
         folder = path(folder),
         from = path(from),
         program = path(program),
         words = words.join(" "),
-        done = quote(DONE),
     )
 }
 
@@ -131,7 +135,7 @@ mod tests {
         let args = ["run", "a b", "it's"].map(ToOwned::to_owned);
         let (folder, from, program) = (Path::new("/f"), Path::new("/w"), Path::new("/p"));
         let script = init_script(folder, from, program, &args);
-        let expected = "'/p' 'run' 'a b' 'it'\\''s' >/run/folder/out && echo";
+        let expected = "'/p' 'run' 'a b' 'it'\\''s' >/run/folder/out 2>/run/folder/said && :";
         assert!(script.contains(expected), "{script}");
     }
 

@@ -79,6 +79,7 @@ tests! { selftest_of_plait:
     bond_comes_back_after_a_kill => "restart-after-kill",
     a_udp_scenario_runs => "scenario-udp",
     a_scenario_with_a_steering_node_runs => "scenario-steer",
+    a_scenario_on_shared_air_runs => "scenario-air",
     a_download_survives_a_silent_cut => "silent-cut",
     plait_measure_measures_each_path_and_the_bond => "measure",
     plait_measure_says_why_it_cannot => "measure-refused",

@@ -6,25 +6,41 @@
 //! owner's work. What a byte is, payload or the whole packet, is also the owner's choice, as long
 //! as the segment size, the events and the window are counted alike.
 
+mod balia;
 mod config;
+mod coupled;
 mod cubic;
 mod cubic_linux;
+mod edinburgh;
 mod fixed;
 mod gauge;
 mod hystart;
 mod hystart_plus_plus;
+mod illinois;
+mod lia;
 mod new_reno;
+mod olia;
+mod recent;
 mod rounds;
 mod slow_start;
 #[cfg(test)]
 mod tests;
+mod whitehaul;
+mod whole_window;
+mod window;
 
+pub use balia::Balia;
 pub use config::{Algorithm, ControllerConfig, SlowStart, UnknownAlgorithm, UnknownSlowStart};
 pub use cubic::Cubic;
 pub use cubic_linux::CubicLinux;
+pub use edinburgh::{Backoff, Edinburgh, EdinburghConfig};
 pub use fixed::Fixed;
 pub use gauge::Gauge;
+pub use illinois::Illinois;
+pub use lia::Lia;
 pub use new_reno::NewReno;
+pub use olia::Olia;
+pub use whitehaul::{Adv, Repair, Repairs, UnknownRepair, WhiteHaul, WhiteHaulConfig};
 
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -93,6 +109,8 @@ pub struct Sibling {
     pub srtt: Option<Duration>,
     /// Its delivery rate; zero when unknown.
     pub delivery_rate: Rate,
+    /// [`Controller::loss_gap_bytes`] of its controller.
+    pub loss_gap_bytes: u64,
 }
 
 /// Something was acknowledged.
@@ -127,7 +145,8 @@ pub struct AckSample<'a> {
     pub app_limited: bool,
     /// What the owner is busy with.
     pub phase: Phase,
-    /// The other paths of the bond, or subflows of the connection; empty for a lone one.
+    /// The other paths of the bond, or subflows of the connection; empty for a lone one, and for a
+    /// controller that is not coupled ([`Controller::is_coupled`]).
     pub siblings: &'a [Sibling],
 }
 
@@ -189,6 +208,13 @@ pub trait Controller: core::fmt::Debug + Send {
     /// Takes back the answer to the latest episode.
     fn on_spurious(&mut self, spurious: &Spurious);
 
+    /// The connection suffers from this subflow: its window is halved although nothing was lost
+    /// (MPTCP's penalty; `docs/algorithms/mptcp.md`). A controller that does not know better
+    /// answers as to a loss.
+    fn on_penalty(&mut self, now: Instant) {
+        self.on_loss(&Loss { now, flight_bytes: self.window() });
+    }
+
     /// How many bytes may be in flight.
     fn window(&self) -> u64;
 
@@ -207,6 +233,17 @@ pub trait Controller: core::fmt::Debug + Send {
     /// meter what it sends then (by the rate reduction of RFC 6937, for one).
     fn meters_recovery(&self) -> bool {
         false
+    }
+
+    /// Whether it needs to know [`AckSample::siblings`]; the owner may leave them out otherwise.
+    fn is_coupled(&self) -> bool {
+        false
+    }
+
+    /// Bytes that arrived between the last two losses, or since the last one if those are more:
+    /// what OLIA judges a path by. Zero where the controller does not count them.
+    fn loss_gap_bytes(&self) -> u64 {
+        0
     }
 
     /// Whether the window grows by slow start.

@@ -13,18 +13,22 @@ use crate::packet::{End, Packet};
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::{AppSpec, Scenario};
 use crate::tcp::Segment;
+use crate::tcp::mptcp::LocalQueue;
 
 mod bulk;
 mod cbr;
 mod connection;
 mod delays;
 pub mod e_model;
+mod multipath;
 mod shape;
 mod tally;
 mod voip;
 mod web;
 
 pub use delays::Delays;
+pub(crate) use multipath::subflow_of;
+pub use multipath::{MultipathView, SubflowView};
 pub use tally::{Span, Tally};
 
 /// Packets on their way out of an application.
@@ -45,6 +49,8 @@ pub struct Observation {
     pub recovery: Option<RecoveryView>,
     /// Time that all transfers of limited length took together, once they are complete.
     pub transfer: Option<Transfer>,
+    /// Figures that only a modelled MPTCP connection has.
+    pub multipath: Option<MultipathView>,
     /// A call's quality on a scale from 1 to 4.5 (ITU-T G.107).
     pub mos: Option<f64>,
     /// Load times in seconds of the pages that were finished within the measured span.
@@ -95,6 +101,15 @@ pub trait App: Debug + Send {
         None
     }
 
+    /// Whether [`App::see_link`] has an effect.
+    fn sees_links(&self) -> bool {
+        false
+    }
+
+    /// The queue of the sender's device of the link that carries its subflow of this number, before
+    /// anything else is handled.
+    fn see_link(&mut self, _subflow: usize, _queue: LocalQueue) {}
+
     /// What was sent and what arrived.
     fn tally(&self) -> &Tally;
 
@@ -122,7 +137,10 @@ pub fn build(
         Traffic::OnOff(on_off) => Box::new(cbr::Cbr::on_off(place, on_off, seed)),
         Traffic::Voip(voip) => Box::new(voip::Voip::new(place, *voip)),
         Traffic::Web(web) => Box::new(web::Web::new(place, web, seed)?),
-        Traffic::Tcp(tcp) => Box::new(bulk::Bulk::new(place, tcp)?),
+        Traffic::Tcp(tcp) => match &tcp.mptcp {
+            Some(mptcp) => Box::new(multipath::Multipath::new(place, tcp, mptcp, scenario)?),
+            None => Box::new(bulk::Bulk::new(place, tcp)?),
+        },
     })
 }
 
@@ -149,7 +167,7 @@ impl Place {
             (Via::Steer, _) => {
                 scenario.steer.as_ref().expect("a checked scenario steers where it says so").mtu
             }
-            (Via::Mptcp, _) => ETHERNET_MTU_BYTES,
+            (Via::Mptcp, _) => multipath::mtu(scenario, spec),
             (Via::Bond, bond) => {
                 bond.as_ref().expect("a checked scenario's bond exists when it is used").inner_mtu
             }
@@ -171,4 +189,4 @@ impl Place {
 }
 
 /// Hosts are on Ethernet, whatever the links take.
-const ETHERNET_MTU_BYTES: u16 = 1500;
+pub(crate) const ETHERNET_MTU_BYTES: u16 = 1500;

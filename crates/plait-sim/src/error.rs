@@ -19,9 +19,12 @@ pub enum WorldError {
         /// What is wrong, and what would be right.
         cause: String,
     },
-    /// The kernel's MPTCP.
-    #[error("app.{app}: the simulator has no MPTCP; take it off the carriers, or run on netns")]
-    Mptcp {
+    /// QUIC over a connection of several TCP subflows.
+    #[error(
+        "app.{app}: QUIC does not run over MPTCP, which carries TCP; choose another `via`, or a \
+         recovery of TCP"
+    )]
+    QuicOverMptcp {
         /// The application.
         app: String,
     },

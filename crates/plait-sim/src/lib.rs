@@ -1,6 +1,7 @@
 //! Link models for the simulator and the lab. No system call, no clock: time is an argument and
 //! randomness comes from a seed, so that one seed gives one run.
 //!
+//! - [`air`]: a medium that radio links share, as a state machine.
 //! - [`link`]: one direction of a link, as a state machine.
 //! - [`world`]: customer, provider, links and gateways in one event loop.
 //! - [`app`]: the applications at both ends.
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod air;
 pub mod app;
 pub mod error;
 pub mod hostile;

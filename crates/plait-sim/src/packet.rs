@@ -19,6 +19,20 @@ const NAME_BYTES: usize = 16;
 const HEAD_BYTES_MAX: usize = IP_HEADER_BYTES + TCP_HEADER_BYTES + NAME_BYTES;
 const STREAM_BITS: u32 = 20;
 
+/// A direction of travel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Way {
+    /// Provider to customer.
+    Down,
+    /// Customer to provider.
+    Up,
+}
+
+impl Way {
+    /// Both, in the order in which they are numbered.
+    pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
+}
+
 /// Which end of an application a packet comes from or goes to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum End {

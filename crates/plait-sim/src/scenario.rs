@@ -27,7 +27,9 @@ mod files;
 mod like;
 pub mod link;
 pub mod measure;
+pub mod medium;
 pub mod metric;
+pub mod multipath;
 pub mod rate;
 mod settings;
 mod span;
@@ -46,6 +48,7 @@ pub use figure::Figure;
 pub use files::ReadFile;
 pub use link::LinkSpec;
 pub use measure::{Capture, Measure};
+pub use medium::MediumSpec;
 pub use plait_toml::{Error as ScenarioError, Errors as ScenarioErrors};
 pub use span::Span;
 pub use steer::SteerSpec;
@@ -88,6 +91,8 @@ pub struct Scenario {
     pub server_rtt: Duration,
     /// The links, by name.
     pub links: BTreeMap<String, LinkSpec>,
+    /// The media that some of them share, by name.
+    pub media: BTreeMap<String, MediumSpec>,
     /// The bond, if there is one.
     pub bond: Option<BondSpec>,
     /// The steering node, if there is one.
@@ -290,12 +295,13 @@ fn read_scenario(
     }
     let server_rtt = top.millis("server_rtt_ms", 10_000.0).unwrap_or_default();
     let whole = duration.unwrap_or(Duration::from_secs(86_400));
-    let Topology { links, bond, steer, apps, link_names, app_names } =
+    let Topology { links, media, bond, steer, apps, link_names, app_names } =
         read_topology(&mut top, whole, files);
     let around = event::Around {
         duration: whole,
         link_names: &link_names,
         links: &links,
+        media: &media,
         app_names: &app_names,
         has_bond: top.holds_any(&["bond"]) || top.holds_any(&[carrier::AXIS]),
     };
@@ -317,6 +323,7 @@ fn read_scenario(
         warmup,
         server_rtt,
         links,
+        media,
         bond,
         steer,
         apps,
@@ -379,9 +386,10 @@ fn read_expectations(
     Expectations { capture, measures, figures, paper, checks }
 }
 
-/// Links, bond, steering node and applications, without wrong ones; and the names of all.
+/// Links, media, bond, steering node and applications, without wrong ones; and the names of all.
 struct Topology<'a> {
     links: BTreeMap<String, LinkSpec>,
+    media: BTreeMap<String, MediumSpec>,
     bond: Option<BondSpec>,
     steer: Option<SteerSpec>,
     apps: Vec<AppSpec>,
@@ -402,8 +410,12 @@ fn read_topology<'a>(
     let places: BTreeMap<&str, Place> =
         sections.iter().map(|(name, section)| (*name, section.place().clone())).collect();
     let link_names: Vec<&str> = places.keys().copied().collect();
-    let links = link::read_all(sections, link::Around { files, duration });
+    let mut of_media = top.named("medium");
+    let kinds = medium::read_kinds(&mut of_media);
+    let links = link::read_all(sections, link::Around { files, duration, media: &kinds });
     link::check_through(&places, &links, files.problems());
+    let media = medium::read_all(of_media, &kinds, &places, &links);
+    medium::check_through(&places, &links, files.problems());
     let bond = bond::read(top.single("bond"), &links, &link_names);
     let steer = steer::read(top.single("steer"), &links, &link_names);
     let mtus: Vec<(&str, Option<u16>)> =
@@ -416,7 +428,7 @@ fn read_topology<'a>(
         top.missing("app", "[[app]] with name and kind");
     }
     let (apps, app_names) = app::read_all(sections, around);
-    Topology { links, bond, steer, apps, link_names, app_names }
+    Topology { links, media, bond, steer, apps, link_names, app_names }
 }
 
 /// Reads every cell; problems are noted.

@@ -10,6 +10,7 @@
 mod config;
 mod delivery_rate;
 mod linux_3_2;
+pub mod mptcp;
 mod new_reno;
 mod pacing;
 mod prr;

@@ -17,13 +17,15 @@ use std::collections::VecDeque;
 use plait_proto::stats::PeerStatus;
 use plait_proto::time::{Duration, Instant};
 
-use crate::app::{self, App, Outbox, Span};
+use crate::app::{self, App, ETHERNET_MTU_BYTES, Outbox, Span, subflow_of};
 use crate::error::WorldError;
 use crate::packet::{End, Packet};
 use crate::prng::Prng;
-use crate::scenario::app::Via;
+use crate::scenario::app::{Direction, Via};
 use crate::scenario::{Action, Scenario};
+use crate::tcp::mptcp::LocalQueue;
 
+pub mod air;
 mod events;
 mod gateways;
 mod headers;
@@ -34,8 +36,9 @@ mod queue;
 mod steering;
 mod timeline;
 
+pub use crate::packet::Way;
 pub use gateways::CipherChoice;
-pub use network::{Carried, LinkView, Way};
+pub use network::{Carried, LinkView};
 pub use timeline::Trace;
 
 use gateways::{CUSTOMER, Gateways, PROVIDER};
@@ -54,16 +57,20 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 struct Slot {
     app: Box<dyn App>,
     carrier: Carrier,
+    /// Which way its data travels.
+    way: Way,
     alarm: Alarm,
 }
 
 /// The carrier of an application's packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Carrier {
     Bond,
     Steer,
     /// A bare link.
     Link(usize),
+    /// The bare links of MPTCP's subflows.
+    Subflows(Vec<usize>),
 }
 
 /// One direction of the wire between provider and server.
@@ -203,7 +210,7 @@ impl World {
         let span = measured_span(scenario, self.zero);
         for (at, spec) in scenario.apps.iter().enumerate() {
             let app = app::build(scenario, at, self.zero, span, prng.next_u64())?;
-            let number = |name| {
+            let number = |name: &String| {
                 let known = scenario.links.keys().position(|known| known == name);
                 known.expect("a checked scenario's application names a link of the scenario")
             };
@@ -211,11 +218,12 @@ impl World {
                 Via::Bond => Carrier::Bond,
                 Via::Steer => Carrier::Steer,
                 Via::Link(name) => Carrier::Link(number(name)),
-                Via::Mptcp => return Err(WorldError::Mptcp { app: spec.name.clone() }),
+                Via::Mptcp => Carrier::Subflows(spec.subflow_links().map(number).collect()),
             };
+            let way = if spec.direction == Direction::Down { Way::Down } else { Way::Up };
             let mut alarm = Alarm::default();
             alarm.set(app.poll_timeout(), Event::App(at), &mut self.timeline.queue);
-            self.slots.push(Slot { app, carrier, alarm });
+            self.slots.push(Slot { app, carrier, way, alarm });
         }
         Ok(())
     }
@@ -227,6 +235,7 @@ impl World {
                     self.empty_link(direction);
                 }
             }
+            Event::Air(medium) => self.network.empty_air(&mut self.timeline, medium, at),
             Event::ServerWire(wire) => {
                 if self.server_wires[wire].alarm.rings(at) {
                     self.empty_server_wire(wire);
@@ -241,6 +250,7 @@ impl World {
             Event::Steering(timer) => self.ring_steering(at, timer),
             Event::Scenario(number) => self.happen(number),
             Event::App(number) => {
+                self.show_links(number);
                 let Slot { app, alarm, .. } = &mut self.slots[number];
                 if alarm.rings(at) {
                     if app.poll_timeout().is_some_and(|due| due <= self.timeline.now) {
@@ -354,8 +364,12 @@ impl World {
             End::Customer => (PROVIDER, Way::Down),
             End::Server => (CUSTOMER, Way::Up),
         };
-        match self.slots[packet.app].carrier {
+        match &self.slots[packet.app].carrier {
             Carrier::Link(link) => {
+                self.network.send(&mut self.timeline, *link, way, Load::Plain(packet));
+            }
+            Carrier::Subflows(links) => {
+                let link = links[subflow_of(&packet, links.len())];
                 self.network.send(&mut self.timeline, link, way, Load::Plain(packet));
             }
             Carrier::Steer if way == Way::Down => self.steer(packet),
@@ -375,9 +389,25 @@ impl World {
     /// A packet reaches its application.
     fn arrive(&mut self, packet: Packet) {
         self.note(&packet);
+        self.show_links(packet.app);
         let Slot { app, alarm, .. } = &mut self.slots[packet.app];
         app.handle_packet(self.timeline.now, &packet, &mut self.outbox);
         alarm.set(app.poll_timeout(), Event::App(packet.app), &mut self.timeline.queue);
+    }
+
+    /// Shows an application that looks at them the queues of its subflows' links, at the sender.
+    fn show_links(&mut self, number: usize) {
+        let Slot { app, carrier: Carrier::Subflows(links), way, .. } = &mut self.slots[number]
+        else {
+            return;
+        };
+        if app.sees_links() {
+            for (subflow, link) in links.iter().enumerate() {
+                let LinkView { queue_bytes, mean_rate, .. } = self.network.observe(*link, *way);
+                let packets = queue_bytes.div_ceil(ETHERNET_MTU_BYTES.into());
+                app.see_link(subflow, LocalQueue { packets, rate: mean_rate });
+            }
+        }
     }
 
     fn note(&mut self, packet: &Packet) {

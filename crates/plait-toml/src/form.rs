@@ -8,6 +8,7 @@ use toml::Value as Toml;
 use crate::bounds::Bounds;
 use crate::problem::Problem;
 use crate::section::Section;
+use crate::tree::Value;
 
 #[cfg(test)]
 use crate::testing::Random;
@@ -94,6 +95,48 @@ impl<T: TryFrom<i64> + TryInto<i64> + Copy> Form for Whole<T> {
     #[cfg(test)]
     fn any(&self, _: &str, random: &mut Random) -> T {
         T::try_from(random.between(self.low, self.high)).ok().expect("the range fits the type")
+    }
+}
+
+/// A whole number, or a word in place of one: then the value is `None`.
+#[derive(Debug)]
+pub struct WholeOr<T> {
+    /// The numbers.
+    pub whole: Whole<T>,
+    /// The word.
+    pub word: &'static str,
+}
+
+impl<T: TryFrom<i64> + TryInto<i64> + Copy> Form for WholeOr<T> {
+    type Value = Option<T>;
+
+    fn read(&self, section: &mut Section<'_>, name: &'static str) -> Option<Option<T>> {
+        let problem = match &section.get(name)?.value {
+            Value::Text(text) if text == self.word => return Some(None),
+            Value::Text(text) => Problem::new(
+                format!("\"{text}\" is neither a number nor \"{}\"", self.word),
+                format!("write {}", self.told()),
+            ),
+            _ => return self.whole.read(section, name).map(Some),
+        };
+        section.problem(name, problem);
+        None
+    }
+
+    fn write(&self, value: &Option<T>) -> Option<Toml> {
+        match value {
+            Some(number) => self.whole.write(number),
+            None => Some(Toml::String(self.word.to_owned())),
+        }
+    }
+
+    fn told(&self) -> String {
+        format!("{}, or `{}`", self.whole.told(), self.word)
+    }
+
+    #[cfg(test)]
+    fn any(&self, name: &str, random: &mut Random) -> Option<T> {
+        (random.up_to(2) > 0).then(|| self.whole.any(name, random))
     }
 }
 

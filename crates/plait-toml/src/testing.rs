@@ -38,6 +38,7 @@ impl Random {
             "address6" => &["fd99::2", "2001:db8::1"],
             "allowed_ips" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
             "endpoint" => &["192.0.2.1:7788", "[2001:db8::1]:1", "gw.example.net:7788"],
+            "repairs" => &["ssthresh", "delay", "rtt-max"],
             "gateway" => &["10.4.0.2", "fd04::2"],
             _ => &["a", "a folder/with \"quotes\" and \\", "ü # ="],
         };

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use plait_proto::config::{LossDetection, Order};
-use plait_proto::congestion::{Algorithm as Controller, ControllerConfig, SlowStart};
+use plait_proto::congestion::{
+    Adv, Algorithm as Controller, Backoff, ControllerConfig, EdinburghConfig, Repair, SlowStart,
+    WhiteHaulConfig,
+};
 use plait_proto::resequencer::{LatePolicy, ResequencerConfig, Timer};
 use plait_proto::scheduler::{
     Algorithm, DwdMode, SchedulerConfig, SmallFlows, WeightRounding, WeightUnit, WeightsAdapt,
@@ -12,8 +15,9 @@ use plait_proto::scheduler::{
 use plait_proto::wire::dscp::Dscps;
 
 use crate::Bounds;
-use crate::form::{Maybe, Named, Number, Time, Whole, WholeList, Words};
+use crate::form::{FineMillis, List, Maybe, Named, Number, Time, Whole, WholeList, WholeOr, Words};
 use crate::option::{self, Field, Only, Options};
+use crate::problem::Problem;
 use crate::section::Section;
 
 /// How bonds behave.
@@ -245,24 +249,53 @@ pub struct Loop {
     algorithm: Option<Controller>,
     slow_start: Option<SlowStart>,
     window_bytes: u64,
+    repairs: Vec<Repair>,
+    /// In packets; `None`: measured.
+    adv: Option<u32>,
+    delay: Duration,
+    edinburgh: EdinburghConfig,
 }
 
 impl From<Option<ControllerConfig>> for Loop {
     fn from(config: Option<ControllerConfig>) -> Self {
-        let parameters = config.unwrap_or_default();
+        let ControllerConfig { algorithm, slow_start, fixed_window_bytes, whitehaul, edinburgh } =
+            config.unwrap_or_default();
+        let (adv, delay) = match algorithm {
+            Controller::WhiteHaul => (whitehaul.adv, whitehaul.delay),
+            _ => (edinburgh.adv, edinburgh.delay),
+        };
         Self {
-            algorithm: config.map(|config| config.algorithm),
-            slow_start: parameters.slow_start,
-            window_bytes: parameters.fixed_window_bytes,
+            algorithm: config.map(|_| algorithm),
+            slow_start,
+            window_bytes: fixed_window_bytes,
+            repairs: whitehaul.repairs.iter().collect(),
+            adv: match adv {
+                Adv::Segments(segments) => Some(segments),
+                Adv::Auto => None,
+            },
+            delay,
+            edinburgh,
         }
     }
 }
 
 impl From<Loop> for Option<ControllerConfig> {
     fn from(of: Loop) -> Self {
-        let Loop { algorithm, slow_start, window_bytes } = of;
-        let fixed_window_bytes = window_bytes;
-        algorithm.map(|algorithm| ControllerConfig { algorithm, slow_start, fixed_window_bytes })
+        let adv = of.adv.map_or(Adv::Auto, Adv::Segments);
+        let repairs = of.repairs.iter().copied().collect();
+        let mut config = ControllerConfig::from(of.algorithm?);
+        config.slow_start = of.slow_start;
+        match config.algorithm {
+            Controller::Fixed => config.fixed_window_bytes = of.window_bytes,
+            Controller::WhiteHaul => {
+                config.whitehaul = WhiteHaulConfig { adv, delay: of.delay, repairs };
+            }
+            Controller::Edinburgh => {
+                config.edinburgh = EdinburghConfig { adv, delay: of.delay, ..of.edinburgh };
+            }
+            _ => {}
+        }
+        Some(config)
     }
 }
 
@@ -271,6 +304,21 @@ impl Default for Loop {
         Tuning::default().congestion.into()
     }
 }
+
+/// Values of `adv`, in packets.
+pub const ADV: WholeOr<u32> = WholeOr { whole: Whole::new(2, 100_000, "packets"), word: "auto" };
+
+/// The largest `delay_ms`.
+pub const DELAY_MS_MAX: u32 = 1000;
+
+/// Values of `repairs`.
+pub const REPAIRS: List<Repair> = List {
+    told: "list of `ssthresh`, `adv`, `delay`, `latch`, `short-samples`, `ageing`, `remainder`, \
+           `beta`, `unused-window`, `count` and `rtt-max`",
+    read: |name| {
+        name.parse().map_err(|_| Problem::choice(name, Repair::ALL.map(Repair::name).into_iter()))
+    },
+};
 
 /// The options of `[congestion]`.
 pub const CONGESTION: Options<Loop> = &[
@@ -284,6 +332,12 @@ pub const CONGESTION: Options<Loop> = &[
                 Some(Controller::Cubic),
                 Some(Controller::CubicLinux),
                 Some(Controller::Gauge),
+                Some(Controller::Lia),
+                Some(Controller::Olia),
+                Some(Controller::Balia),
+                Some(Controller::Illinois),
+                Some(Controller::WhiteHaul),
+                Some(Controller::Edinburgh),
                 Some(Controller::Fixed),
             ],
             name: |controller| controller.map_or("none", Controller::name),
@@ -297,14 +351,14 @@ pub const CONGESTION: Options<Loop> = &[
         Maybe(Named { all: &SlowStart::ALL, name: SlowStart::name }),
         |config: &mut Loop| &mut config.slow_start,
     )
-    .absent("`standard` for `new-reno`, else `hystart`")
+    .absent("`hystart` for `cubic` and `cubic-linux`, `hystart++` for `edinburgh`, else `standard`")
     .only(Only {
         decided_by: "algorithm",
-        against: |config| match config.algorithm {
-            Some(Controller::NewReno | Controller::Cubic | Controller::CubicLinux) => None,
-            other => Some(other_controller(other)),
+        against: |config| {
+            let own = config.algorithm.and_then(Controller::default_slow_start);
+            own.is_none().then(|| other_controller(config.algorithm))
         },
-        belongs_to: "algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\"",
+        belongs_to: SLOW_STARTERS,
     }),
     &Field::new(
         "window_bytes",
@@ -320,7 +374,111 @@ pub const CONGESTION: Options<Loop> = &[
         },
         belongs_to: "algorithm = \"fixed\"",
     }),
+    &Field::new(
+        "repairs",
+        "which faults of the published code are repaired; \
+         [whitehaul](../algorithms/whitehaul.md) says what each is, and of a patent application",
+        REPAIRS,
+        |config: &mut Loop| &mut config.repairs,
+    )
+    .only(Only {
+        decided_by: "algorithm",
+        against: |config| match config.algorithm {
+            Some(Controller::WhiteHaul) => None,
+            other => Some(other_controller(other)),
+        },
+        belongs_to: "algorithm = \"whitehaul\"",
+    }),
+    &Field::new(
+        "adv",
+        "the window that is enough: it grows fast below, slowly above, and returns to it when \
+         there is a queue; `auto` measures it, as the repair `adv` does",
+        ADV,
+        |config: &mut Loop| &mut config.adv,
+    )
+    .only(Only {
+        decided_by: "algorithm",
+        against: |config| match config.algorithm {
+            Some(Controller::WhiteHaul | Controller::Edinburgh) => None,
+            other => Some(other_controller(other)),
+        },
+        belongs_to: "algorithm = \"whitehaul\" or \"edinburgh\"",
+    }),
+    &Field::new(
+        "delay_ms",
+        "the mean queueing delay of a round trip above which there is a queue",
+        FineMillis { high: DELAY_MS_MAX },
+        |config: &mut Loop| &mut config.delay,
+    )
+    .only(Only {
+        decided_by: "algorithm",
+        against: |config| match config.algorithm {
+            Some(Controller::Edinburgh) => None,
+            Some(Controller::WhiteHaul) if config.repairs.contains(&Repair::Delay) => None,
+            Some(Controller::WhiteHaul) => Some("repairs without \"delay\"".to_owned()),
+            other => Some(other_controller(other)),
+        },
+        belongs_to: "algorithm = \"edinburgh\", or \"whitehaul\" with repairs = [\"delay\"]",
+    }),
+    &Field::new(
+        "alpha_max",
+        "packets by which the window grows per round trip below `adv`",
+        Whole::new(1, 1000, "packets"),
+        |config: &mut Loop| &mut config.edinburgh.alpha_max,
+    )
+    .only(EDINBURGH),
+    &Field::new(
+        "theta",
+        "round trips without a queue after which it grows so fast again",
+        Whole::new(1, 1000, ""),
+        |config: &mut Loop| &mut config.edinburgh.theta,
+    )
+    .only(EDINBURGH),
+    &Field::new(
+        "win_thresh",
+        "below this window it grows by one packet per round trip",
+        Whole::new(0, 10_000, "packets"),
+        |config: &mut Loop| &mut config.edinburgh.win_thresh,
+    )
+    .only(EDINBURGH),
+    &Field::new(
+        "backoff",
+        "what a loss takes of the window: a `constant` share, or an eighth to a half by `delay`, \
+         as Illinois",
+        Words(&[("constant", Backoff::Constant), ("delay", Backoff::Delay)]),
+        |config: &mut Loop| &mut config.edinburgh.backoff,
+    )
+    .only(EDINBURGH),
+    &Field::new(
+        "beta_64ths",
+        "the constant share, in 64ths",
+        Whole::new(1, 63, ""),
+        |config: &mut Loop| &mut config.edinburgh.beta_64ths,
+    )
+    .only(Only {
+        decided_by: "algorithm",
+        against: |config| match config.algorithm {
+            Some(Controller::Edinburgh) => match config.edinburgh.backoff {
+                Backoff::Constant => None,
+                Backoff::Delay => Some("backoff = \"delay\"".to_owned()),
+            },
+            other => Some(other_controller(other)),
+        },
+        belongs_to: "algorithm = \"edinburgh\" with backoff = \"constant\"",
+    }),
 ];
+
+const SLOW_STARTERS: &str = "algorithm = \"cubic\", \"cubic-linux\", \"new-reno\", \"lia\", \
+    \"olia\", \"balia\", \"illinois\", \"whitehaul\" or \"edinburgh\"";
+
+const EDINBURGH: Only<Loop> = Only {
+    decided_by: "algorithm",
+    against: |config| match config.algorithm {
+        Some(Controller::Edinburgh) => None,
+        other => Some(other_controller(other)),
+    },
+    belongs_to: "algorithm = \"edinburgh\"",
+};
 
 fn other_controller(controller: Option<Controller>) -> String {
     match controller {

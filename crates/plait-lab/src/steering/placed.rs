@@ -9,6 +9,7 @@ use plait_toml::node::NodeFile;
 use super::client::{RecipeKind, print_recipe, run_lines};
 use super::node::{SteerNode, SteerStatus};
 use crate::scratch::Scratch;
+use crate::topology::{TUN_QUEUE_PACKETS, ip_batch};
 
 /// A running node and its namespace.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ impl<'a> PlacedNode<'a> {
     pub(crate) fn start(netns: &'a NetNs, client: &NetNs, file: &NodeFile) -> Result<Self> {
         let scratch = Scratch::in_memory("steering")?;
         let mut node = SteerNode::start(netns, scratch.path(), file)?;
+        // A whole window may come at once: links are to lose packets, not this device.
+        let device = &file.node.tun;
+        ip_batch(netns, "", &[format!("link set dev {device} txqueuelen {TUN_QUEUE_PACKETS}")])?;
         for of in &file.clients {
             let lines = print_recipe(node.config(), &of.name, RecipeKind::Nftables)?;
             run_lines(client, &lines, None)?;

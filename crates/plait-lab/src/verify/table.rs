@@ -66,8 +66,15 @@ fn with_figures(text: &str, figures: &[Figure]) -> String {
 /// Parameters of schedulers that are not the default stand in their scenarios.
 pub(super) fn defaults() -> String {
     let SchedulerConfig { algorithm, earliest_delivery, .. } = SchedulerConfig::default();
-    let (controller, resequencer) = (ControllerConfig::default(), ResequencerConfig::default());
-    let all = format!("{algorithm:?} {earliest_delivery:?} {controller:?} {resequencer:?}");
+    // The parameters of controllers that are not the default change nothing.
+    let ControllerConfig { algorithm: controller, slow_start, fixed_window_bytes, .. } =
+        ControllerConfig::default();
+    let controller = format!(
+        "ControllerConfig {{ algorithm: {controller:?}, slow_start: {slow_start:?}, \
+         fixed_window_bytes: {fixed_window_bytes:?} }}"
+    );
+    let resequencer = ResequencerConfig::default();
+    let all = format!("{algorithm:?} {earliest_delivery:?} {controller} {resequencer:?}");
     let digest = Blake2b::<U32>::digest(all.as_bytes());
     digest.iter().take(4).fold("defaults ".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }

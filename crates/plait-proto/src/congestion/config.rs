@@ -5,7 +5,10 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Controller, Cubic, CubicLinux, Fixed, Gauge, NewReno, Start};
+use super::{
+    Balia, Controller, Cubic, CubicLinux, Edinburgh, EdinburghConfig, Fixed, Gauge, Illinois, Lia,
+    NewReno, Olia, Start, WhiteHaul, WhiteHaulConfig,
+};
 
 /// A congestion controller, by its field's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -25,6 +28,26 @@ pub enum Algorithm {
     /// `gauge`: plait's own. Sends at the rate at which data arrives, probes for more, keeps the
     /// queue short. Descends from BBR (draft-ietf-ccwg-bbr). Bears random loss and deep buffers.
     Gauge,
+    /// `lia`: coupled: the paths of a bond, or subflows of a connection, together take no more from
+    /// a shared bottleneck than one NewReno would (RFC 6356). Alone it is NewReno, as are the other
+    /// coupled ones.
+    Lia,
+    /// `olia`: coupled: growth by the paths' rates, moved to good paths with small windows (Khalili
+    /// and others, 2012).
+    Olia,
+    /// `balia`: coupled: between the two (Peng and others, 2016).
+    Balia,
+    /// `illinois`: grows fast while there is no queue, and slowly near the last one's length, as
+    /// Linux has it (Liu and others, 2008). For long fat paths.
+    Illinois,
+    /// `whitehaul`: Illinois changed for a radio link of known capacity, as its code behaves,
+    /// faults included (Li, 2023); each can be repaired by its [`Repair`](super::Repair). Research
+    /// only: WO2021250377A1 / US20230239702 claims its use over several paths.
+    #[serde(rename = "whitehaul")]
+    WhiteHaul,
+    /// `edinburgh`: WhiteHaul's growth with HyStart++ and without its faults (Li, 2023). Research
+    /// only, for the same reason.
+    Edinburgh,
     /// `fixed`: a constant window, whatever happens. For tests, and for links whose capacity is
     /// known and not shared.
     Fixed,
@@ -32,8 +55,19 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 5] =
-        [Self::NewReno, Self::Cubic, Self::CubicLinux, Self::Gauge, Self::Fixed];
+    pub const ALL: [Self; 11] = [
+        Self::NewReno,
+        Self::Cubic,
+        Self::CubicLinux,
+        Self::Gauge,
+        Self::Lia,
+        Self::Olia,
+        Self::Balia,
+        Self::Illinois,
+        Self::WhiteHaul,
+        Self::Edinburgh,
+        Self::Fixed,
+    ];
 
     /// The name in configuration and output.
     pub const fn name(self) -> &'static str {
@@ -42,7 +76,29 @@ impl Algorithm {
             Self::Cubic => "cubic",
             Self::CubicLinux => "cubic-linux",
             Self::Gauge => "gauge",
+            Self::Lia => "lia",
+            Self::Olia => "olia",
+            Self::Balia => "balia",
+            Self::Illinois => "illinois",
+            Self::WhiteHaul => "whitehaul",
+            Self::Edinburgh => "edinburgh",
             Self::Fixed => "fixed",
+        }
+    }
+
+    /// The slow start that it has unless told otherwise, in Linux too where Linux has it; `None`
+    /// for those without one.
+    pub const fn default_slow_start(self) -> Option<SlowStart> {
+        match self {
+            Self::Cubic | Self::CubicLinux => Some(SlowStart::HyStart),
+            Self::NewReno
+            | Self::Lia
+            | Self::Olia
+            | Self::Balia
+            | Self::Illinois
+            | Self::WhiteHaul => Some(SlowStart::Standard),
+            Self::Edinburgh => Some(SlowStart::HyStartPlusPlus),
+            Self::Gauge | Self::Fixed => None,
         }
     }
 }
@@ -56,7 +112,8 @@ impl fmt::Display for Algorithm {
 /// The name of no congestion controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, gauge and fixed"
+    "unknown congestion controller `{0}`: use one of new-reno, cubic, cubic-linux, gauge, lia, \
+     olia, balia, illinois, whitehaul, edinburgh and fixed"
 )]
 pub struct UnknownAlgorithm(pub String);
 
@@ -123,33 +180,44 @@ impl FromStr for SlowStart {
 pub struct ControllerConfig {
     /// The controller.
     pub algorithm: Algorithm,
-    /// Its slow start; absent: `hystart` for `cubic` and `cubic-linux`, `standard` for `new-reno`,
-    /// as in Linux.
+    /// Its slow start; absent: [`Algorithm::default_slow_start`].
     pub slow_start: Option<SlowStart>,
     /// Window of `fixed`; without effect on the others.
     pub fixed_window_bytes: u64,
+    /// Parameters of `whitehaul`; without effect on the others.
+    pub whitehaul: WhiteHaulConfig,
+    /// Parameters of `edinburgh`; without effect on the others.
+    pub edinburgh: EdinburghConfig,
 }
 
 impl Default for ControllerConfig {
     fn default() -> Self {
-        Self { algorithm: Algorithm::default(), slow_start: None, fixed_window_bytes: 256 * 1024 }
+        Self {
+            algorithm: Algorithm::default(),
+            slow_start: None,
+            fixed_window_bytes: 256 * 1024,
+            whitehaul: WhiteHaulConfig::default(),
+            edinburgh: EdinburghConfig::default(),
+        }
     }
 }
 
 impl ControllerConfig {
     /// A new controller.
     pub fn build(&self, start: Start) -> Box<dyn Controller> {
+        let own = || self.algorithm.default_slow_start();
+        let slow_start = self.slow_start.or_else(own).unwrap_or(SlowStart::Standard);
         match self.algorithm {
-            Algorithm::NewReno => {
-                Box::new(NewReno::new(start, self.slow_start.unwrap_or(SlowStart::Standard)))
-            }
-            Algorithm::Cubic => {
-                Box::new(Cubic::new(start, self.slow_start.unwrap_or(SlowStart::HyStart)))
-            }
-            Algorithm::CubicLinux => {
-                Box::new(CubicLinux::new(start, self.slow_start.unwrap_or(SlowStart::HyStart)))
-            }
+            Algorithm::NewReno => Box::new(NewReno::new(start, slow_start)),
+            Algorithm::Cubic => Box::new(Cubic::new(start, slow_start)),
+            Algorithm::CubicLinux => Box::new(CubicLinux::new(start, slow_start)),
             Algorithm::Gauge => Box::new(Gauge::new(start)),
+            Algorithm::Lia => Box::new(Lia::new(start, slow_start)),
+            Algorithm::Olia => Box::new(Olia::new(start, slow_start)),
+            Algorithm::Balia => Box::new(Balia::new(start, slow_start)),
+            Algorithm::Illinois => Box::new(Illinois::new(start, slow_start)),
+            Algorithm::WhiteHaul => Box::new(WhiteHaul::new(start, slow_start, self.whitehaul)),
+            Algorithm::Edinburgh => Box::new(Edinburgh::new(start, slow_start, self.edinburgh)),
             Algorithm::Fixed => Box::new(Fixed::new(self.fixed_window_bytes)),
         }
     }

@@ -180,9 +180,18 @@ impl Controller for Cubic {
     }
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
-        if let Some(before) = self.before.take().filter(|was| was.window > self.state.window) {
+        let Some(before) = self.before.take() else { return };
+        self.ramp.on_spurious();
+        if before.window > self.state.window {
             self.state = before;
         }
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        if !self.in_slow_start() {
+            self.state.ssthresh = (self.state.ssthresh / 2.0).max(WINDOW_MIN);
+        }
+        self.state.window = (self.state.window / 2.0).max(1.0);
     }
 
     fn window(&self) -> u64 {

@@ -45,6 +45,8 @@ struct State {
     ssthresh: u64,
     /// Acknowledged segments that have not grown the window yet.
     credit: u64,
+    /// What slow start has grown by beyond whole segments, in bytes.
+    rest_bytes: u64,
     /// The window before the latest reduction, or less after fast convergence; 0 before the first.
     last_max: u64,
     epoch: Option<Epoch>,
@@ -135,7 +137,14 @@ impl CubicLinux {
         Self {
             segment_bytes: start.segment_bytes,
             ramp: Ramp::new(slow_start, start.segment_bytes),
-            state: State { window, ssthresh: u64::MAX, credit: 0, last_max: 0, epoch: None },
+            state: State {
+                window,
+                ssthresh: u64::MAX,
+                credit: 0,
+                rest_bytes: 0,
+                last_max: 0,
+                epoch: None,
+            },
             before: None,
         }
     }
@@ -162,6 +171,7 @@ impl CubicLinux {
             if is_converging { window * (BETA_UNIT + BETA) / (2 * BETA_UNIT) } else { window };
         self.state.ssthresh = (window * BETA / BETA_UNIT).max(WINDOW_MIN);
         self.state.epoch = None;
+        self.state.rest_bytes = 0;
         self.ramp.on_loss();
     }
 }
@@ -177,9 +187,13 @@ impl Controller for CubicLinux {
         }
         let mut acked_bytes = sample.acked_bytes;
         if self.in_slow_start() {
-            match self.ramp.on_ack(sample, self.window(), self.ssthresh()) {
+            acked_bytes = acked_bytes.div_ceil(self.segment_bytes) * self.segment_bytes;
+            let whole = AckSample { acked_bytes, ..*sample };
+            let grown_from = self.window() + self.state.rest_bytes;
+            match self.ramp.on_ack(&whole, grown_from, self.ssthresh()) {
                 Ramped::Grown { window_bytes, left_bytes } => {
-                    self.state.window = window_bytes.div_ceil(self.segment_bytes);
+                    self.state.window = window_bytes / self.segment_bytes;
+                    self.state.rest_bytes = window_bytes % self.segment_bytes;
                     acked_bytes = left_bytes;
                 }
                 Ramped::Full => self.state.ssthresh = self.state.window,
@@ -200,6 +214,7 @@ impl Controller for CubicLinux {
         if rto.episode == Episode::New {
             self.back_off();
         }
+        self.ramp.restart();
         self.state.last_max = 0;
         self.state.epoch = None;
         self.state.credit = 0;
@@ -208,9 +223,17 @@ impl Controller for CubicLinux {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         if let Some((window, ssthresh)) = self.before.take() {
+            self.ramp.on_spurious();
             self.state.window = self.state.window.max(window);
             self.state.ssthresh = self.state.ssthresh.max(ssthresh);
         }
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        if !self.in_slow_start() {
+            self.state.ssthresh = (self.state.ssthresh / 2).max(WINDOW_MIN);
+        }
+        self.state.window = (self.state.window / 2).max(1);
     }
 
     fn window(&self) -> u64 {

@@ -4,6 +4,7 @@ use super::slow_start::{Ramp, Ramped};
 use super::{
     AckSample, Controller, Episode, Loss, PacketState, Phase, Rto, Sent, SlowStart, Spurious, Start,
 };
+use crate::time::Instant;
 use crate::units::Rate;
 
 /// `new-reno`: one segment more per window acknowledged, half the flight after a loss.
@@ -94,9 +95,17 @@ impl Controller for NewReno {
 
     fn on_spurious(&mut self, _spurious: &Spurious) {
         if let Some((window, ssthresh)) = self.before.take() {
+            self.ramp.on_spurious();
             self.window_bytes = self.window_bytes.max(window);
             self.ssthresh_bytes = self.ssthresh_bytes.max(ssthresh);
         }
+    }
+
+    fn on_penalty(&mut self, _now: Instant) {
+        if !self.in_slow_start() {
+            self.ssthresh_bytes = (self.ssthresh_bytes / 2).max(2 * self.segment_bytes);
+        }
+        self.window_bytes = (self.window_bytes / 2).max(self.segment_bytes);
     }
 
     fn window(&self) -> u64 {

@@ -9,7 +9,10 @@ use super::{AckSample, PacketState, Sent, SlowStart};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ramp {
     segment_bytes: u64,
+    form: SlowStart,
     detector: Detector,
+    /// The detector before the latest loss.
+    before: Detector,
     rounds: Rounds,
 }
 
@@ -29,14 +32,20 @@ pub(super) enum Ramped {
     Full,
 }
 
+impl Detector {
+    fn new(form: SlowStart) -> Self {
+        match form {
+            SlowStart::Standard => Self::None,
+            SlowStart::HyStart => Self::HyStart(HyStart::default()),
+            SlowStart::HyStartPlusPlus => Self::HyStartPlusPlus(HyStartPlusPlus::default()),
+        }
+    }
+}
+
 impl Ramp {
     pub(super) fn new(form: SlowStart, segment_bytes: u64) -> Self {
-        let detector = match form {
-            SlowStart::Standard => Detector::None,
-            SlowStart::HyStart => Detector::HyStart(HyStart::default()),
-            SlowStart::HyStartPlusPlus => Detector::HyStartPlusPlus(HyStartPlusPlus::default()),
-        };
-        Self { segment_bytes, detector, rounds: Rounds::default() }
+        let detector = Detector::new(form);
+        Self { segment_bytes, form, detector, before: Detector::None, rounds: Rounds::default() }
     }
 
     pub(super) fn on_sent(&mut self, sent: &Sent) -> PacketState {
@@ -45,7 +54,17 @@ impl Ramp {
 
     /// A loss ends the first slow start; later ones end at `ssthresh` (RFC 9406 section 4.2).
     pub(super) fn on_loss(&mut self) {
-        self.detector = Detector::None;
+        self.before = core::mem::replace(&mut self.detector, Detector::None);
+    }
+
+    /// The latest loss was none: the first slow start goes on, and may end as before.
+    pub(super) fn on_spurious(&mut self) {
+        self.detector = core::mem::replace(&mut self.before, Detector::None);
+    }
+
+    /// The next slow start is to end as the first.
+    pub(super) fn restart(&mut self) {
+        self.detector = Detector::new(self.form);
     }
 
     /// Takes an acknowledgement that arrives below `ssthresh`.

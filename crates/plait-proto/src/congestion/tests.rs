@@ -1,9 +1,13 @@
 //! Rules one by one, with numbers worked out by hand; `growth.rs` has the course of a
 //! window, `random.rs` what holds always.
 
+mod coupled;
+mod edinburgh;
 mod gauge;
 mod growth;
+mod illinois;
 mod random;
+mod whitehaul;
 
 use std::collections::VecDeque;
 
@@ -11,6 +15,7 @@ use super::slow_start::{Ramp, Ramped};
 use super::*;
 
 const S: u64 = 1000;
+const START: Start = Start::ten_segments(S);
 
 fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -63,8 +68,61 @@ fn cubic_linux() -> CubicLinux {
     CubicLinux::new(Start::ten_segments(S), SlowStart::Standard)
 }
 
-fn controllers() -> [Box<dyn Controller>; 3] {
-    [Box::new(new_reno()), Box::new(cubic()), Box::new(cubic_linux())]
+/// Those that back off to two segments at least, grow by what is acknowledged at first, and stand
+/// still meanwhile.
+fn controllers() -> Vec<Box<dyn Controller>> {
+    let others = [Algorithm::Lia, Algorithm::Olia, Algorithm::Balia, Algorithm::Illinois];
+    let others = others.map(|algorithm| ControllerConfig::from(algorithm).build(START));
+    let mut all: Vec<Box<dyn Controller>> =
+        vec![Box::new(new_reno()), Box::new(cubic()), Box::new(cubic_linux())];
+    all.extend(others);
+    all
+}
+
+/// A controller whose packets take a round trip: a window leaves, and is acknowledged one by one.
+struct Course<C> {
+    controller: C,
+    now: Instant,
+}
+
+impl<C: Controller> Course<C> {
+    /// Of a window that nothing limits no more than this is used.
+    const PACKETS_MAX: u64 = 2000;
+
+    fn new(controller: C) -> Self {
+        Self { controller, now: at(0) }
+    }
+
+    /// A round trip of `rtt`; the window after it, in segments.
+    fn round(&mut self, rtt: Duration) -> u64 {
+        self.round_of(&acked(self.now, S, rtt))
+    }
+
+    /// The same with acknowledgements like this one.
+    fn round_of(&mut self, like: &AckSample<'_>) -> u64 {
+        let packets = (self.controller.window() / S).min(Self::PACKETS_MAX);
+        let left: Vec<_> = (0..packets).map(|_| self.controller.on_sent(&sent(S))).collect();
+        self.now += like.rtt.unwrap_or_default();
+        for newest in left {
+            self.controller.on_ack(&AckSample { now: self.now, newest, ..*like });
+        }
+        self.segments()
+    }
+
+    /// So many round trips of `rtt`; the window after each.
+    fn rounds(&mut self, count: usize, rtt: Duration) -> Vec<u64> {
+        (0..count).map(|_| self.round(rtt)).collect()
+    }
+
+    fn segments(&self) -> u64 {
+        self.controller.window() / S
+    }
+
+    fn lose(&mut self) -> u64 {
+        let flight_bytes = self.controller.window();
+        self.controller.on_loss(&Loss { now: self.now, flight_bytes });
+        self.segments()
+    }
 }
 
 #[test]
@@ -374,12 +432,86 @@ fn hystart_plus_plus_limits_a_stretched_acknowledgement() {
     assert_eq!(step, Ramped::Grown { window_bytes: 108 * S, left_bytes: 0 }, "L = 8");
 }
 
+/// Acknowledgements of a packet each, which let out what the window allows.
+fn acknowledge(
+    controller: &mut dyn Controller,
+    flight: &mut VecDeque<PacketState>,
+    count: usize,
+    rtt: Duration,
+) {
+    for _ in 0..count {
+        while (flight.len() as u64) < controller.window() / S {
+            flight.push_back(controller.on_sent(&sent(S)));
+        }
+        let newest = flight.pop_front().unwrap();
+        controller.on_ack(&AckSample { newest, ..acked(at(0), S, rtt) });
+    }
+}
+
+#[test]
+fn hystart_plus_plus_serves_every_controller_with_a_slow_start() {
+    for algorithm in Algorithm::ALL {
+        let slow_start = Some(SlowStart::HyStartPlusPlus);
+        let mut config = ControllerConfig { slow_start, ..algorithm.into() };
+        config.whitehaul.repairs = [Repair::Ssthresh].into_iter().collect();
+        if algorithm.default_slow_start().is_none() {
+            continue;
+        }
+        let mut controller = config.build(START);
+        let mut flight = VecDeque::new();
+        let mut windows = Vec::new();
+        for (count, rtt) in [(70, ms(80)), (100, ms(100)), (40, ms(100)), (3000, ms(100))] {
+            acknowledge(&mut *controller, &mut flight, count, rtt);
+            windows.push((controller.window() / S, controller.in_slow_start()));
+        }
+        assert_eq!(windows[0], (80, true), "{algorithm}");
+        let growth = windows[2].0 - windows[1].0;
+        assert!((9..=11).contains(&growth) && windows[2].1, "{algorithm}: a quarter of 40");
+        assert!(!windows[3].1, "{algorithm}: five rounds are over");
+    }
+}
+
+#[test]
+fn the_slow_start_is_the_controllers_own_unless_told_otherwise() {
+    for algorithm in Algorithm::ALL {
+        let mut own = ControllerConfig::from(algorithm).build(START);
+        let told =
+            ControllerConfig { slow_start: algorithm.default_slow_start(), ..algorithm.into() };
+        let mut told = told.build(START);
+        for controller in [&mut own, &mut told] {
+            acknowledge(&mut **controller, &mut VecDeque::new(), 70, ms(80));
+            acknowledge(&mut **controller, &mut VecDeque::new(), 500, ms(100));
+        }
+        assert_eq!((own.window(), own.ssthresh()), (told.window(), told.ssthresh()), "{algorithm}");
+    }
+    assert_eq!(Algorithm::Edinburgh.default_slow_start(), Some(SlowStart::HyStartPlusPlus));
+}
+
 #[test]
 fn a_loss_ends_the_watch_on_delay() {
     let mut bench = Bench::new(SlowStart::HyStart);
     bench.acknowledge(5, &[80; 16], 16);
     bench.ramp.on_loss();
     assert!(!bench.acknowledge(5, &[200; 16], 16).iter().any(is_full));
+}
+
+#[test]
+fn a_loss_that_was_none_leaves_the_watch_on_delay() {
+    let mut bench = Bench::new(SlowStart::HyStart);
+    bench.acknowledge(5, &[80; 16], 16);
+    bench.ramp.on_loss();
+    bench.ramp.on_spurious();
+    assert!(bench.acknowledge(5, &[200; 32], 16).iter().any(is_full));
+}
+
+#[test]
+fn linux_watches_every_slow_start_after_a_timeout() {
+    let mut bench = Bench::new(SlowStart::HyStart);
+    bench.acknowledge(5, &[80; 16], 16);
+    bench.ramp.on_loss();
+    bench.ramp.restart();
+    bench.acknowledge(5, &[80; 16], 16);
+    assert!(bench.acknowledge(5, &[200; 32], 16).iter().any(is_full));
 }
 
 #[test]
@@ -391,4 +523,23 @@ fn fixed_stays() {
     controller.on_spurious(&Spurious { now: at(0) });
     assert_eq!(controller.window(), 5000);
     assert!(!controller.in_slow_start());
+}
+
+#[test]
+fn a_penalty_halves_the_window_and_after_slow_start_the_threshold() {
+    for mut controller in controllers() {
+        controller.on_ack(&acked(at(0), 10 * S, ms(50)));
+        controller.on_penalty(at(1));
+        assert_eq!((controller.window(), controller.ssthresh()), (10 * S, u64::MAX));
+        controller.on_loss(&loss(10));
+        let before = controller.window();
+        assert_eq!(controller.ssthresh(), before);
+        controller.on_penalty(at(2));
+        // Linux counts whole segments.
+        let half = before / 2 - S / 2..=before / 2;
+        assert!(half.contains(&controller.window()), "{controller:?}");
+        assert!(half.contains(&controller.ssthresh()), "{controller:?}");
+        (0..9).for_each(|_| controller.on_penalty(at(3)));
+        assert_eq!((controller.window(), controller.ssthresh()), (S, 2 * S), "{controller:?}");
+    }
 }

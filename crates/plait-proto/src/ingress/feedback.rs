@@ -55,7 +55,7 @@ impl Ingress {
             self.drops.count(DropReason::ForgedAck);
             return None;
         }
-        let path = self.paths.get_mut(id)?;
+        let (path, siblings) = self.paths.get_mut_with_siblings(id)?;
         let mut late_by = Duration::ZERO;
         if let Some(elapsed) = path.sent.elapsed_of(now, base + largest.0) {
             late_by = Duration::from_nanos(u64::from(ack.delay) * SendTimestamp::UNIT_NANOS);
@@ -66,7 +66,7 @@ impl Ingress {
         let outcome = path.sent.acked(now, late_by, ranges);
         path.mtu.on_large_loss(now, path.sent.large_lost());
         if let Some(congestion) = &mut path.congestion {
-            congestion.on_ack(now, &outcome, &path.sent, &path.rtt);
+            congestion.on_ack(now, &outcome, &path.sent, &path.rtt, siblings);
             self.queue.repairs.add(now, path.sent.take_lost());
         }
         Some(outcome)

@@ -6,8 +6,9 @@
 
 use core::cell::Cell;
 
-use crate::congestion::ControllerConfig;
+use crate::congestion::{ControllerConfig, Sibling};
 use crate::path::SendPath;
+use crate::path::congestion::PathCongestion;
 use crate::path::control::MARK_DELAY;
 use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
@@ -38,6 +39,9 @@ pub(super) struct Paths {
     /// stale, and made anew before the next decision.
     view: Vec<PathView>,
     map: PathMap<SendPath>,
+    /// The paths beside one that got an acknowledgement, for its coupled controller. Kept, so that
+    /// an acknowledgement allocates nothing.
+    siblings: Vec<Sibling>,
 }
 
 impl Paths {
@@ -49,6 +53,7 @@ impl Paths {
             view_is_stale: true,
             view_inner_max: 0,
             control_due: Cell::new(None),
+            siblings: Vec::new(),
         }
     }
 
@@ -94,6 +99,25 @@ impl Paths {
     pub(super) fn get_mut(&mut self, id: PathId) -> Option<&mut SendPath> {
         self.note_change();
         self.map.get_mut(id)
+    }
+
+    /// A path that got an acknowledgement, to change whatever there is of it, and how those beside
+    /// it stand: the paths as good to use as it is. Empty unless its controller is coupled.
+    pub(super) fn get_mut_with_siblings(
+        &mut self,
+        id: PathId,
+    ) -> Option<(&mut SendPath, &[Sibling])> {
+        self.note_change();
+        self.siblings.clear();
+        let path = self.map.get(id)?;
+        if path.congestion.as_ref().is_some_and(PathCongestion::is_coupled) {
+            let own = standing(path);
+            let beside = |other: &&SendPath| other.id != id && standing(other) == own;
+            self.siblings.extend(self.map.values().filter(beside).filter_map(|other| {
+                Some(other.congestion.as_ref()?.as_sibling(&other.sent, &other.rtt))
+            }));
+        }
+        Some((self.map.get_mut(id)?, &self.siblings))
     }
 
     /// A path, to change what its control has due and no scheduler sees.

@@ -7,7 +7,8 @@ use super::pacer::Pacer;
 use super::rtt::RttEstimator;
 use super::sent::{AckOutcome, SentDatagrams};
 use crate::congestion::{
-    AckSample, Controller, ControllerConfig, Episode, Loss, PacketState, Phase, Rto, Sent, Start,
+    AckSample, Controller, ControllerConfig, Episode, Loss, PacketState, Phase, Rto, Sent, Sibling,
+    Start,
 };
 use crate::time::Instant;
 use crate::units::Rate;
@@ -98,13 +99,31 @@ impl PathCongestion {
         self.controller.on_sent(&Sent { now, bytes, in_flight_bytes })
     }
 
-    /// Something arrived, or was found lost by what did.
+    /// Whether the controller needs to know how the bond's other paths stand.
+    pub fn is_coupled(&self) -> bool {
+        self.controller.is_coupled()
+    }
+
+    /// How the path stands, for the controllers of the others.
+    pub fn as_sibling(&self, sent: &SentDatagrams, rtt: &RttEstimator) -> Sibling {
+        Sibling {
+            window_bytes: self.controller.window(),
+            in_flight_bytes: sent.in_flight_bytes(),
+            srtt: rtt.smoothed(),
+            delivery_rate: sent.delivery_rate(),
+            loss_gap_bytes: self.controller.loss_gap_bytes(),
+        }
+    }
+
+    /// Something arrived, or was found lost by what did. `siblings` are the bond's other paths, if
+    /// the controller is coupled.
     pub fn on_ack(
         &mut self,
         now: Instant,
         outcome: &AckOutcome,
         sent: &SentDatagrams,
         rtt: &RttEstimator,
+        siblings: &[Sibling],
     ) {
         let in_flight_bytes = sent.in_flight_bytes();
         let lost_anew = outcome.lost_bytes > 0 && !self.in_episode;
@@ -133,7 +152,7 @@ impl PathCongestion {
             rate_is_app_limited: newest.app_limited,
             app_limited: was_in_flight + 2 * SEGMENT_BYTES < self.controller.window(),
             phase: if self.in_episode { Phase::FastRecovery } else { Phase::Open },
-            siblings: &[],
+            siblings,
         });
     }
 

@@ -162,3 +162,29 @@ fn a_full_queue_drops_and_says_so() {
     let dropped = pair.sides[CUSTOMER].drop_count(DropReason::QueueFull);
     assert!(dropped > 0, "{dropped}");
 }
+
+/// Sum of both paths' windows after a loss on each, and a while of growth.
+fn windows_after_growth(controller: congestion::Algorithm) -> u64 {
+    let mut pair = Pair::connected(setup(Algorithm::RoundRobin, controller));
+    for millis in 0..1000 {
+        for n in 0..60 {
+            pair.send(CUSTOMER, &[packet(CUSTOMER, 1, 60 * millis + n)]);
+        }
+        let loss_percent = if (300..310).contains(&millis) { 30 } else { 0 };
+        pair.links.iter_mut().for_each(|link| link.loss_percent = loss_percent);
+        pair.run_for(Duration::from_millis(1));
+    }
+    let status = pair.sides[CUSTOMER].status(pair.now);
+    status.peers[0].paths.iter().filter_map(|path| path.window_bytes).sum()
+}
+
+#[test]
+fn coupled_controllers_see_the_bonds_other_paths() {
+    let apart = windows_after_growth(congestion::Algorithm::NewReno);
+    for controller in
+        [congestion::Algorithm::Lia, congestion::Algorithm::Olia, congestion::Algorithm::Balia]
+    {
+        let coupled = windows_after_growth(controller);
+        assert!(coupled < apart, "{controller}: {coupled} beside {apart}");
+    }
+}

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use plait_proto::congestion::{Algorithm, ControllerConfig, SlowStart};
+use plait_proto::congestion::{ControllerConfig, SlowStart};
 use plait_proto::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Outbox, Place};
 use crate::error::WorldError;
 use crate::packet::{End, Packet, Protocol};
-use crate::scenario::app::{BBR, TcpKind};
+use crate::scenario::app::TcpKind;
 use crate::tcp::{
-    Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, Segment, SenderConfig, Source,
-    TcpReceiver, TcpSender,
+    Acks, DupThreshold, Pacing, ReceiverConfig, Recovery, SackOption, Segment, SenderConfig,
+    Source, TcpReceiver, TcpSender,
 };
 
 /// IPv4 and TCP headers with timestamps.
@@ -24,16 +24,12 @@ const SEGMENT_LIFE: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) sender: SenderConfig,
-    receiver: ReceiverConfig,
+    pub(super) receiver: ReceiverConfig,
 }
 
 /// Converts a scenario's settings for both ends; `source` is the data to send.
 pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends, WorldError> {
     let wrong = |cause: String| WorldError::Tcp { app: place.name.clone(), cause };
-    let algorithm = match kind.controller.as_str() {
-        BBR => Ok(Algorithm::Gauge),
-        other => other.parse(),
-    };
     // The scenario names the RFC, the model the threshold.
     let recovery = match kind.recovery.as_str() {
         "rfc6675" if !kind.sack => Recovery::NewReno,
@@ -41,12 +37,12 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
         "rfc6675-adaptive" => Recovery::Sack { dup_threshold: DupThreshold::Adaptive },
         other => other.parse().map_err(|error| wrong(format!("{error}")))?,
     };
-    let controller = ControllerConfig {
-        algorithm: algorithm.map_err(|error| wrong(format!("{error}")))?,
-        // QUIC stacks begin with a slow start that only a loss ends.
-        slow_start: (recovery == Recovery::Quic).then_some(SlowStart::Standard),
-        ..ControllerConfig::default()
-    };
+    // QUIC stacks begin with a slow start that only a loss ends.
+    let own = kind.congestion.algorithm.default_slow_start();
+    let is_quic_stacks = recovery == Recovery::Quic && own == Some(SlowStart::HyStart);
+    let of_quic = is_quic_stacks.then_some(SlowStart::Standard);
+    let slow_start = kind.congestion.slow_start.or(of_quic);
+    let controller = ControllerConfig { slow_start, ..kind.congestion };
     let segment_bytes = u64::from(place.mtu) - HEADERS_BYTES;
     Ok(Ends {
         sender: SenderConfig {
@@ -62,6 +58,8 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
         receiver: ReceiverConfig {
             segment_bytes,
             window_bytes_max: kind.window_bytes_max,
+            window_is_constant: false,
+            sack_blocks_max: SackOption::BLOCKS_MAX,
             sack: kind.sack,
             acks: if recovery == Recovery::Quic { Acks::Quic } else { Acks::Linux },
         },
@@ -78,7 +76,7 @@ pub(super) struct Connection {
     sender: TcpSender,
     receiver: TcpReceiver,
     /// Data segments and acknowledgements in flight.
-    on_the_way: [OnTheWay; 2],
+    on_the_way: [OnTheWay<Segment>; 2],
 }
 
 impl Connection {
@@ -183,14 +181,20 @@ pub(super) fn is_tallied(packet: &Packet) -> bool {
 }
 
 /// Segments in flight, by number: packets carry only the number.
-#[derive(Debug, Default)]
-struct OnTheWay {
-    segments: BTreeMap<u32, (Instant, Segment)>,
+#[derive(Debug)]
+pub(super) struct OnTheWay<S> {
+    segments: BTreeMap<u32, (Instant, S)>,
     next_number: u32,
 }
 
-impl OnTheWay {
-    fn put(&mut self, now: Instant, segment: Segment) -> u32 {
+impl<S> Default for OnTheWay<S> {
+    fn default() -> Self {
+        Self { segments: BTreeMap::new(), next_number: 0 }
+    }
+}
+
+impl<S> OnTheWay<S> {
+    pub(super) fn put(&mut self, now: Instant, segment: S) -> u32 {
         while let Some(first) = self.segments.first_entry()
             && now.since(first.get().0) > SEGMENT_LIFE
         {
@@ -202,7 +206,7 @@ impl OnTheWay {
         number
     }
 
-    fn take(&mut self, number: u32) -> Option<Segment> {
+    pub(super) fn take(&mut self, number: u32) -> Option<S> {
         self.segments.remove(&number).map(|(_, segment)| segment)
     }
 }

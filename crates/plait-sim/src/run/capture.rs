@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use plait_proto::stats::PeerStatus;
+use plait_proto::time::Duration;
 
 use super::{Testbed, mbit};
-use crate::scenario::Scenario;
+use crate::app::MultipathView;
+use crate::scenario::{Scenario, metric};
 use crate::world::Way;
 
 /// Counts at the end of an interval, from the start on.
@@ -30,13 +32,16 @@ pub(super) struct Captures {
     way: Way,
     kinds: Vec<String>,
     last: Totals,
+    /// Payload that had come into order at the last sample, by the owner of subflows.
+    subflow_bytes: BTreeMap<String, u64>,
     series: BTreeMap<String, Vec<f64>>,
 }
 
 impl Captures {
     pub(super) fn new(scenario: &Scenario, way: Way, testbed: &mut impl Testbed) -> Self {
         let kinds = scenario.capture.series.clone();
-        let mut captures = Self { way, kinds, last: Totals::default(), series: BTreeMap::new() };
+        let (subflow_bytes, series) = (BTreeMap::new(), BTreeMap::new());
+        let mut captures = Self { way, kinds, last: Totals::default(), subflow_bytes, series };
         captures.last = captures.totals(scenario, testbed);
         captures
     }
@@ -84,9 +89,31 @@ impl Captures {
             if let Some(segments) = observation.cwnd_segments {
                 self.put("cwnd", Some(&spec.name), segments);
             }
+            if let Some(multipath) = &observation.multipath {
+                self.sample_subflows(&spec.name, multipath, interval);
+            }
             if let Some(recovery) = observation.recovery {
                 self.put("rto_ms", Some(&spec.name), recovery.rto.as_secs_f64() * 1e3);
                 self.put("duplicate_acks", Some(&spec.name), duplicates as f64);
+            }
+        }
+    }
+
+    /// A threshold that is not known yet and a round-trip time without a sample are zero.
+    fn sample_subflows(&mut self, app: &str, multipath: &MultipathView, interval: Duration) {
+        for subflow in &multipath.subflows {
+            let owner = metric::subflow_owner(app, &subflow.link);
+            let counted = self.subflow_bytes.entry(owner.clone()).or_default();
+            let grown =
+                subflow.throughput_bytes - core::mem::replace(counted, subflow.throughput_bytes);
+            let srtt = subflow.srtt.unwrap_or_default();
+            for (kind, value) in [
+                ("subflow_throughput", mbit(grown, interval)),
+                ("subflow_cwnd", subflow.cwnd_segments),
+                ("subflow_ssthresh", subflow.ssthresh_segments.unwrap_or_default()),
+                ("subflow_srtt_ms", srtt.as_secs_f64() * 1e3),
+            ] {
+                self.put(kind, Some(&owner), value);
             }
         }
     }

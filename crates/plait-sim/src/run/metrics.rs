@@ -10,6 +10,7 @@ use plait_proto::stats::{PathStatus, PeerStatus};
 use super::{Testbed, mbit, own_time};
 use crate::app::{Observation, Tally, Transfer};
 use crate::scenario::app::{Direction, Traffic, Via};
+use crate::scenario::metric;
 use crate::scenario::rate::TUNNEL_BYTES;
 use crate::scenario::{LinkSpec, Scenario};
 use crate::world::{LinkView, Way, World};
@@ -114,6 +115,17 @@ fn of_app(
         put("transfer_s", time.as_secs_f64());
         put("transfer_mbit", mbit(bytes, time));
     }
+    if let Some(multipath) = &observation.multipath {
+        put("reinjected_percent", percent(multipath.reinjected_bytes, tally.goodput_bytes));
+        put("penalties", multipath.penalties as f64);
+        put("window_blocked_ms", multipath.blocked.as_secs_f64() * 1e3);
+        for subflow in &multipath.subflows {
+            let owner = metric::subflow_owner(name, &subflow.link);
+            let throughput = mbit(subflow.measured_throughput_bytes, time);
+            metrics.insert(format!("subflow_throughput_mbit.{owner}"), throughput);
+        }
+    }
+    let mut put = |metric: &str, value: f64| metrics.insert(format!("{metric}.{name}"), value);
     if let Some(mos) = observation.mos {
         put("mos", mos);
     }
@@ -272,7 +284,8 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
     let bond_total: u64 = paths.map(|(at, _)| bond_bytes(at)).sum();
     let out = |links: &[LinkView]| links.iter().map(|link| link.counters.out_bytes).sum::<u64>();
     let total = out(&after.links) - out(&before.links);
-    for (at, name) in scenario.links.keys().enumerate() {
+    let mut capacity_shares = 0.0;
+    for (at, (name, spec)) in scenario.links.iter().enumerate() {
         let (then, now) = (&before.links[at], &after.links[at]);
         let bytes = now.counters.out_bytes - then.counters.out_bytes;
         let dropped = now.counters.dropped_packets() - then.counters.dropped_packets();
@@ -284,10 +297,26 @@ fn of_links(metrics: &mut Metrics, scenario: &Scenario, before: &Snapshot, after
         put("link_share_percent", percent(bytes, total));
         let rate = now.mean_rate.bits_per_second() as f64 / 1e6;
         put("utilisation_percent", throughput / rate * 100.0);
+        if spec.air.is_some() {
+            capacity_shares += throughput / rate;
+        }
         put("bond_share_percent", percent(bond_bytes(at), bytes));
+        if let Some((then, now)) = then.air.zip(now.air) {
+            let sent = now.subframes - then.subframes;
+            let on_air = (now.on_air - then.on_air).as_secs_f64() / time.as_secs_f64();
+            put("air_percent", on_air * 100.0);
+            put("air_retries_percent", percent(now.lost_subframes - then.lost_subframes, sent));
+            put("air_deferrals", (now.deferrals - then.deferrals) as f64);
+            if sent > 0 {
+                put("mcs_mean", (now.mcs_total - then.mcs_total) as f64 / sent as f64);
+            }
+        }
         if in_bond(name) {
             put("bond_path_percent", percent(bond_bytes(at), bond_total));
         }
+    }
+    if !scenario.media.is_empty() {
+        metrics.insert("capacity_shares".into(), capacity_shares);
     }
 }
 

@@ -1,10 +1,13 @@
 //! `[[app]]`: what the applications do.
 
-use plait_proto::congestion;
+pub mod controller;
+
+use plait_proto::congestion::ControllerConfig;
 use plait_proto::time::Duration;
 use plait_toml::{Bounds, Node, Problem, Section, Value};
 
 use super::error::no_such;
+use super::multipath::{self, MptcpSpec};
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
 use crate::prng::Prng;
 use crate::tcp::{ReceiverConfig, SenderConfig};
@@ -37,6 +40,17 @@ pub struct AppSpec {
     pub traffic: Traffic,
 }
 
+impl AppSpec {
+    /// The links of its MPTCP connections' subflows; none without MPTCP.
+    pub fn subflow_links(&self) -> impl Iterator<Item = &String> {
+        let mptcp = match &self.traffic {
+            Traffic::Tcp(tcp) => tcp.mptcp.as_ref(),
+            _ => None,
+        };
+        mptcp.into_iter().flat_map(|mptcp| &mptcp.subflows)
+    }
+}
+
 /// Direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
@@ -54,7 +68,7 @@ pub enum Via {
     Bond,
     /// The steering node.
     Steer,
-    /// The kernel's MPTCP over all links, beside bond and steering node.
+    /// MPTCP over bare links, beside bond and steering node.
     Mptcp,
     /// The bare link of this name, beside bond and steering node.
     Link(String),
@@ -161,8 +175,10 @@ pub struct TcpSpec {
     pub flows: u32,
     /// What each connection sends before it ends; `None` for as much as it can until it stops.
     pub transfer_bytes: Option<u64>,
-    /// The sender's TCP.
+    /// The sender's TCP; with MPTCP that of each subflow.
     pub tcp: TcpKind,
+    /// With MPTCP what that has beside.
+    pub mptcp: Option<MptcpSpec>,
 }
 
 /// A TCP sender's behaviour, by names that the TCP model knows.
@@ -170,9 +186,11 @@ pub struct TcpSpec {
 pub struct TcpKind {
     /// Congestion controller.
     pub controller: String,
+    /// The same with what it is told, for the TCP model.
+    pub congestion: ControllerConfig,
     /// Loss recovery: one of [`RECOVERIES`].
     pub recovery: String,
-    /// The largest window that the receiver offers.
+    /// The largest window that the receiver offers; with MPTCP the connection's.
     pub window_bytes_max: u64,
     /// Whether both ends use selective acknowledgements; without them the loss recovery is
     /// NewReno's (RFC 6582), called `rfc6675` here for its three duplicates.
@@ -377,6 +395,10 @@ fn read_traffic(
             flows: section.integer("flows", (1, 1000), "").unwrap_or(1),
             transfer_bytes: section.integer("transfer_bytes", (1, 1 << 40), "bytes"),
             tcp: read_tcp(section),
+            mptcp: {
+                let links: Vec<&str> = around.links.iter().map(|(name, _)| *name).collect();
+                multipath::read(section, via, &links)
+            },
         }),
     })
 }
@@ -464,30 +486,14 @@ fn recovery_without_sack(section: &Section<'_>, recovery: String) -> String {
     ONLY.to_owned()
 }
 
-/// A sender with BBR. It is modelled by the paths' own controller, which is derived from it.
-pub(crate) const BBR: &str = "bbr";
-
-fn controller_name(algorithm: congestion::Algorithm) -> &'static str {
-    if algorithm == congestion::Algorithm::Gauge { BBR } else { algorithm.name() }
-}
-
 fn read_tcp(section: &mut Section<'_>) -> TcpKind {
-    let controllers = congestion::Algorithm::ALL.map(controller_name);
-    let default = congestion::Algorithm::CubicLinux.name();
-    let mut word = |key, known: &[&str], default: &str| match section.text(key) {
-        Some(word) => {
-            if !known.contains(&word.as_str()) {
-                section.problem(key, Problem::choice(&word, known.iter().copied()));
-            }
-            word
-        }
-        None => default.to_owned(),
-    };
-    let controller = word("controller", &controllers, default);
-    let recovery = word("recovery", &RECOVERIES, "rack-tlp");
+    let (controller, congestion) = controller::read(section);
+    let recoveries = RECOVERIES.map(|recovery| (recovery, recovery));
+    let recovery = section.choice("recovery", &recoveries).unwrap_or("rack-tlp").to_owned();
     let sack = section.boolean("sack").unwrap_or(true);
     TcpKind {
         controller,
+        congestion,
         recovery: if sack { recovery } else { recovery_without_sack(section, recovery) },
         sack,
         reordering_max: section

@@ -139,20 +139,30 @@ pub(super) const fn links<C>(
 
 /// Checks a section's list of links: only existing ones, at most `max`.
 pub(super) fn read_links(section: &mut Section<'_>, known: &[&str], max: usize) -> Vec<String> {
-    let given = section.holds_any(&["links"]);
-    let named = section.texts("links");
+    read_names(section, "links", known, max)
+}
+
+/// The same of an option with another name.
+pub(super) fn read_names(
+    section: &mut Section<'_>,
+    key: &'static str,
+    known: &[&str],
+    max: usize,
+) -> Vec<String> {
+    let given = section.holds_any(&[key]);
+    let named = section.texts(key);
     if given && !(1..=max).contains(&named.len()) {
         let text = format!("{} links", named.len());
-        section.problem("links", Problem::new(text, format!("name 1 to {max} links")));
+        section.problem(key, Problem::new(text, format!("name 1 to {max} links")));
     }
     let mut links: Vec<String> = Vec::new();
     for (name, place) in named {
         if !known.contains(&name.as_str()) {
             let known = known.iter().map(|name| (*name).to_owned()).collect();
-            section.problem_at(&place, "links", no_such("link", &name, known));
+            section.problem_at(&place, key, no_such("link", &name, known));
         } else if links.contains(&name) {
             let text = format!("\"{name}\" stands here twice");
-            section.problem_at(&place, "links", Problem::new(text, "keep one of the two"));
+            section.problem_at(&place, key, Problem::new(text, "keep one of the two"));
         } else {
             links.push(name);
         }

@@ -10,6 +10,7 @@ use plait_toml::{Entry, Node, Problem, Problems, Table, Value};
 
 use super::app::Via;
 use super::check::{CellResult, median};
+use super::multipath;
 use super::settings;
 use super::{AppSpec, LinkSpec, Scenario};
 
@@ -126,8 +127,14 @@ pub(super) fn apply(root: &mut Table, problems: &Problems) -> Option<()> {
                 _ => None,
             });
             for app in apps {
+                if app.contains_key("via") {
+                    continue;
+                }
+                if name != "mptcp" {
+                    multipath::OPTIONS.iter().for_each(|option| drop(app.remove(*option)));
+                }
                 let node = Node { place: place.clone(), value: Value::Text(name.to_owned()) };
-                app.entry("via".into()).or_insert(Entry { key_place: place.clone(), node });
+                app.insert("via".into(), Entry { key_place: place.clone(), node });
             }
         }
     };

@@ -11,7 +11,8 @@ use plait_toml::{Bounds, Problem, Section};
 
 use super::error::no_such;
 use super::link::{Capacity, DirectionSpec, limits};
-use super::{AppSpec, LinkSpec, Scenario, Span};
+use super::medium::{DBM, ratio};
+use super::{AppSpec, LinkSpec, MediumSpec, Scenario, Span};
 use crate::link::RateSteps;
 use crate::prng::Prng;
 use crate::ratio::Ratio;
@@ -39,6 +40,12 @@ pub enum Action {
     Rate(String, NewRate),
     /// A link loses each packet with this probability, in both directions.
     Loss(String, Ratio),
+    /// Both ends of a link on a medium send with this power, in dBm.
+    Power(String, f64),
+    /// A link on a medium senses this share of another one's frames, named second.
+    Coupling(String, String, Ratio),
+    /// An interferer begins to send, or stops.
+    Interferer(String, bool),
     /// The customer's interface of a link is gone.
     Unplug(String),
     /// The interface is back.
@@ -77,11 +84,14 @@ pub enum Gateway {
     Provider,
 }
 
-const ACTIONS: [&str; 13] = [
+const ACTIONS: [&str; 16] = [
     "cut",
     "heal",
     "rate",
     "loss",
+    "power",
+    "coupling",
+    "interferer",
     "unplug",
     "plug",
     "rebind",
@@ -95,7 +105,19 @@ const ACTIONS: [&str; 13] = [
 const GATEWAYS: [(&str, Gateway); 2] =
     [("customer", Gateway::Customer), ("provider", Gateway::Provider)];
 /// Options that belong to some actions only.
-const OPTIONS: [&str; 7] = ["link", "gateway", "app", "rate_mbit", "share", "loss", "for_s"];
+const OPTIONS: [&str; 11] = [
+    "link",
+    "gateway",
+    "app",
+    "rate_mbit",
+    "share",
+    "loss",
+    "for_s",
+    "power_dbm",
+    "from",
+    "interferer",
+    "on",
+];
 
 impl Action {
     /// The link to which it happens.
@@ -105,6 +127,8 @@ impl Action {
             | Self::Heal(link)
             | Self::Rate(link, _)
             | Self::Loss(link, _)
+            | Self::Power(link, _)
+            | Self::Coupling(link, ..)
             | Self::Unplug(link)
             | Self::Plug(link)
             | Self::Rebind(link)
@@ -116,6 +140,11 @@ impl Action {
     /// Whether it affects something that only a bond has.
     pub fn needs_bond(&self) -> bool {
         matches!(self, Self::Kill(_) | Self::Restart(_) | Self::Reload(_))
+    }
+
+    /// Whether it happens on a medium.
+    pub fn is_on_air(&self) -> bool {
+        matches!(self, Self::Power(..) | Self::Coupling(..) | Self::Interferer(..))
     }
 
     /// Whether it is merged into a link's or an application's timeline.
@@ -133,6 +162,7 @@ pub(super) struct Around<'a> {
     pub(super) duration: Duration,
     pub(super) link_names: &'a [&'a str],
     pub(super) links: &'a BTreeMap<String, LinkSpec>,
+    pub(super) media: &'a BTreeMap<String, MediumSpec>,
     pub(super) app_names: &'a [String],
     pub(super) has_bond: bool,
 }
@@ -169,6 +199,9 @@ fn read_action(section: &mut Section<'_>, around: Around<'_>) -> Option<Action> 
         "cut" => &["link", "for_s"],
         "rate" => &["link", "rate_mbit", "share"],
         "loss" => &["link", "loss"],
+        "power" => &["link", "power_dbm"],
+        "coupling" => &["link", "from", "share"],
+        "interferer" => &["interferer", "on"],
         "kill" | "restart" | "reload" => &["gateway"],
         "start" | "stop" => &["app"],
         _ => &["link"],
@@ -178,6 +211,9 @@ fn read_action(section: &mut Section<'_>, around: Around<'_>) -> Option<Action> 
     section.no_effect(&others, &format!("action = \"{action}\""), "other actions");
     if needs[0] == "gateway" {
         return read_of_gateway(section, action, around.has_bond);
+    }
+    if needs[0] == "interferer" {
+        return read_interferer(section, around);
     }
     if needs[0] == "app" {
         let app = named(section, "app", "application", around.app_names)?;
@@ -189,6 +225,7 @@ fn read_action(section: &mut Section<'_>, around: Around<'_>) -> Option<Action> 
         "cut" => Action::Cut(link, section.seconds("for_s")),
         "heal" => Action::Heal(link),
         "rate" => read_rate(section, link, around)?,
+        "power" | "coupling" => read_of_air(section, action, link, around)?,
         "loss" => {
             if !section.holds_any(&["loss"]) {
                 section.missing("loss", "loss = 0.2");
@@ -218,6 +255,45 @@ fn read_of_gateway(section: &mut Section<'_>, action: &str, has_bond: bool) -> O
     })
 }
 
+/// Reads what happens to a link's radio.
+fn read_of_air(
+    section: &mut Section<'_>,
+    action: &str,
+    link: String,
+    around: Around<'_>,
+) -> Option<Action> {
+    let medium_of = |name: &str| Some(&around.links.get(name)?.air.as_ref()?.medium);
+    let medium = medium_of(&link);
+    if medium.is_none() && around.links.contains_key(&link) {
+        let problem = Problem::new("the link is on no medium", "name a link with `medium`");
+        section.problem("link", problem);
+    }
+    if action == "power" {
+        if !section.holds_any(&["power_dbm"]) {
+            section.missing("power_dbm", "power_dbm = 14");
+        }
+        return Some(Action::Power(link, section.number("power_dbm", DBM)?));
+    }
+    let beside = |other: &&&str| **other != link && medium_of(other) == medium;
+    let beside = around.link_names.iter().filter(beside).map(|name| (*name).to_owned());
+    let from = named(section, "from", "other link of this medium", &beside.collect::<Vec<_>>());
+    if !section.holds_any(&["share"]) {
+        section.missing("share", "share = 0.35");
+    }
+    let share = section.number("share", Bounds::new(0.0, 1.0, ""));
+    Some(Action::Coupling(link, from?, ratio(share?)))
+}
+
+fn read_interferer(section: &mut Section<'_>, around: Around<'_>) -> Option<Action> {
+    let all = around.media.values().flat_map(|medium| &medium.interferers);
+    let known: Vec<String> = all.map(|interferer| interferer.name.clone()).collect();
+    let name = named(section, "interferer", "interferer", &known);
+    if !section.holds_any(&["on"]) {
+        section.missing("on", "on = true");
+    }
+    Some(Action::Interferer(name?, section.boolean("on")?))
+}
+
 fn read_rate(section: &mut Section<'_>, link: String, around: Around<'_>) -> Option<Action> {
     let rate = if section.holds_any(&["share"]) {
         section.no_effect(&["rate_mbit"], "share", "events without a share");
@@ -228,6 +304,11 @@ fn read_rate(section: &mut Section<'_>, link: String, around: Around<'_>) -> Opt
         }
         NewRate::To(limits::mbit_rate(section.number("rate_mbit", limits::MBIT_OR_NONE)?))
     };
+    if around.links.get(&link).is_some_and(|link| link.air.is_some()) {
+        let text = "the link's rate follows the air";
+        section.problem("link", Problem::new(text, "name a link with `rate_mbit`"));
+        return None;
+    }
     let ways = around.links.get(&link).into_iter().flat_map(|link| [&link.up, &link.down]);
     let follows = |way: &DirectionSpec| match &way.capacity {
         Capacity::Fixed(_) => true,
@@ -243,8 +324,7 @@ fn read_rate(section: &mut Section<'_>, link: String, around: Around<'_>) -> Opt
 }
 
 fn read_share(section: &mut Section<'_>, key: &'static str) -> Option<Ratio> {
-    let share = section.number(key, Bounds::new(0.0, 1.0, ""))?;
-    Some(Ratio::from_ppm((share * 1e6).round() as u32))
+    section.number(key, Bounds::new(0.0, 1.0, "")).map(ratio)
 }
 
 fn named(
@@ -254,7 +334,12 @@ fn named(
     known: &[String],
 ) -> Option<String> {
     if !section.holds_any(&[key]) {
-        let example = if key == "app" { "app = \"flow\"" } else { "link = \"lte\"" };
+        let example = match key {
+            "app" => "app = \"flow\"",
+            "from" => "from = \"wh-2\"",
+            "interferer" => "interferer = \"beside-wh-2\"",
+            _ => "link = \"lte\"",
+        };
         section.missing(key, example);
     }
     let name = section.text(key)?;

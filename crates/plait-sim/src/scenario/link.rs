@@ -5,16 +5,22 @@ use std::sync::Arc;
 
 use plait_proto::time::Duration;
 use plait_proto::units::Rate;
-use plait_toml::{Bounds, Node, Place, Problem, Problems, Section, Table, Value};
+use plait_toml::{Bounds, Place, Problem, Problems, Section, Table, Value};
 
 use super::error::no_such;
 use super::files::Reader;
-use super::span::{self, Span, millis};
+use super::medium::Kind;
+use super::span::{Span, millis};
 use crate::link::{Access, Bucket, Discipline, RateSteps, Room, Trace};
 use crate::ratio::Ratio;
 
+mod air;
+mod behind;
 mod course;
 pub(in crate::scenario) mod limits;
+
+pub use air::AirSpec;
+use behind::read_behind;
 
 /// A link between customer and provider.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,6 +42,9 @@ pub struct LinkSpec {
     /// Another link that this one's packets also cross, between it and the provider; all links that
     /// name it share it.
     pub through: Option<String>,
+    /// Its radio, when it is on a medium. Then capacity and queue of both directions are what it
+    /// has alone.
+    pub air: Option<AirSpec>,
 }
 
 /// One direction of a link.
@@ -186,7 +195,7 @@ const QUEUE_ROOM: &[&str] = &["queue_ms", "queue_bytes", "queue_packets"];
 const ACCESS: &[&str] = &["grants", "aggregation"];
 /// An option, and the options of the base conditions that it replaces.
 const REPLACES: &[(&str, &[&str])] = &[
-    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s", "course"]),
+    ("rate_mbit", &["trace", "rate_steps", "rate_repeat_s", "course", "medium"]),
     ("trace", &["rate_mbit", "rate_steps", "rate_repeat_s", "course", "grants", "aggregation"]),
     ("rate_steps", &["rate_repeat_s", "course"]),
     ("course", &["rate_steps", "rate_repeat_s", "grants", "aggregation"]),
@@ -222,6 +231,8 @@ const OF_DIRECTION: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
     pub(super) files: &'a Reader<'a>,
+    /// The media.
+    pub(super) media: &'a BTreeMap<&'a str, Kind>,
     /// How long the run lasts.
     pub(super) duration: Duration,
 }
@@ -331,17 +342,31 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<LinkSpec> {
     let price = section.integer("price", (0, 255), "").unwrap_or(0);
     let weight = section.integer("weight", (1, 65_535), "").unwrap_or(1);
     let through = section.text("through");
+    let is_on_air = section.holds_any(&["medium"]);
+    let air = is_on_air.then(|| air::read(&mut section, around.media));
+    if !is_on_air {
+        section.know(&["medium"]);
+        section.no_effect(air::OPTIONS, "a rate of its own", "links on a medium");
+    }
     let (up, down) = (section.single("up"), section.single("down"));
     let delays_are_given = [&up, &down].iter().all(|own| own.holds_any(&["delay_ms"]));
     if !section.holds_any(&["rtt_ms", "delay_ms"]) && !delays_are_given {
         section.missing("rtt_ms", "rtt_ms = 20");
     }
     let common = Common { rtt, mtu, around };
-    let up = read_direction(up, &mut section, common);
-    let down = read_direction(down, &mut section, common);
+    let (up, down) = if is_on_air {
+        let air = air.as_ref().and_then(Option::as_ref);
+        section.no_effect(&["through"], "medium", "links without a medium");
+        section.no_effect(air::DECIDED, "medium", "links without a medium");
+        let up = air::read_way(up, &mut section, rtt, air);
+        (up, air::read_way(down, &mut section, rtt, air))
+    } else {
+        let up = read_direction(up, &mut section, common);
+        (up, read_direction(down, &mut section, common))
+    };
     section.finish();
     let (up, down) = up.zip(down)?;
-    Some(LinkSpec { title, source, up, down, mtu, price, weight, through })
+    Some(LinkSpec { title, source, up, down, mtu, price, weight, through, air: air.flatten() })
 }
 
 /// The context for reading both directions.
@@ -383,19 +408,11 @@ fn read_direction<'a>(
         other => other,
     };
     let queue = QueueSpec { discipline, room };
-    let loss = read_loss(pick(&mut own, link, &["loss"]));
-    let reorder = pick(&mut own, link, &["reorder"]).boolean("reorder").unwrap_or(false);
-    let outages =
-        span::read_all(pick(&mut own, link, &["outages_s"]), "outages_s").unwrap_or_default();
-    let one_way = pick(&mut own, link, &["delay_ms"])
-        .range("delay_ms", Bounds::new(0.0, RTT_MAX_MS / 2.0, "milliseconds"));
-    let one_way = one_way.or(rtt.map(|(low, high)| (low / 2.0, high / 2.0)));
+    let behind = read_behind(&mut own, link, rtt);
     own.finish();
-    let (low, high) = one_way?;
-    let (capacity, delay, jitter) = (capacity?, millis(low), millis(high - low));
-    let plain = DirectionSpec::new(capacity, delay);
-    let limits = DirectionSpec { policer, shaper, access, queue, ..plain };
-    Some(DirectionSpec { jitter, reorder, loss, outages, ..limits })
+    let (capacity, behind) = (capacity?, behind?);
+    let plain = DirectionSpec::new(capacity, behind.delay);
+    Some(behind.of(DirectionSpec { policer, shaper, access, queue, ..plain }))
 }
 
 /// The disciplines by name.
@@ -471,34 +488,4 @@ fn read_room(section: &mut Section<'_>, discipline: Discipline) -> Room {
         Discipline::CoDel | Discipline::Pie => MANAGED_MS,
     };
     Room::Time(section.millis("queue_ms", 60_000.0).unwrap_or(millis(default_ms)))
-}
-
-const SHARE: Bounds = Bounds::new(0.0, 1.0, "");
-
-fn read_loss(section: &mut Section<'_>) -> LossSpec {
-    let none = LossSpec::Bernoulli(Ratio::ZERO);
-    let chain = matches!(section.get("loss"), Some(Node { value: Value::Table(_), .. }));
-    if !chain {
-        return section.number("loss", SHARE).map_or(none, |p| LossSpec::Bernoulli(ratio(p)));
-    }
-    let mut section = section.single("loss");
-    for (key, example) in [("p_good_bad", "p_good_bad = 0.01"), ("p_bad_good", "p_bad_good = 0.3")]
-    {
-        if !section.holds_any(&[key]) {
-            section.missing(key, example);
-        }
-    }
-    let mut share = |key, default| ratio(section.number(key, SHARE).unwrap_or(default));
-    let loss = LossSpec::GilbertElliott {
-        good_to_bad: share("p_good_bad", 0.0),
-        bad_to_good: share("p_bad_good", 1.0),
-        loss_good: share("good", 0.0),
-        loss_bad: share("bad", 1.0),
-    };
-    section.finish();
-    loss
-}
-
-fn ratio(share: f64) -> Ratio {
-    Ratio::from_ppm((share * 1e6).round() as u32)
 }

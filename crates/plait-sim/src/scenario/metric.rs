@@ -12,6 +12,14 @@ pub enum Of {
     App,
     /// A link: `utilisation_percent.LINK`.
     Link,
+    /// The subflows that an application's MPTCP connections have on a link:
+    /// `subflow_throughput_mbit.APP:LINK`.
+    Subflow,
+}
+
+/// The owner of a subflow's metrics and series.
+pub fn subflow_owner(app: &str, link: &str) -> String {
+    format!("{app}:{link}")
 }
 
 /// The metrics of a run. Means are over the time from `warmup_s` to the end, of an application over
@@ -39,6 +47,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("probe_rtt_ms", Of::Run),
     ("probe_excess_ms", Of::Run),
     ("jain_index", Of::Run),
+    ("capacity_shares", Of::Run),
     ("wait_p95_ms", Of::Run),
     ("overhead", Of::Run),
     ("held_acks", Of::Run),
@@ -62,6 +71,10 @@ pub const METRICS: &[(&str, Of)] = &[
     ("undone_recoveries", Of::App),
     ("transfer_s", Of::App),
     ("transfer_mbit", Of::App),
+    ("subflow_throughput_mbit", Of::Subflow),
+    ("reinjected_percent", Of::App),
+    ("penalties", Of::App),
+    ("window_blocked_ms", Of::App),
     ("mos", Of::App),
     ("page_load_p50_s", Of::App),
     ("page_load_p95_s", Of::App),
@@ -73,6 +86,10 @@ pub const METRICS: &[(&str, Of)] = &[
     ("bond_share_percent", Of::Link),
     ("bond_path_percent", Of::Link),
     ("path_overhead", Of::Link),
+    ("air_percent", Of::Link),
+    ("air_retries_percent", Of::Link),
+    ("air_deferrals", Of::Link),
+    ("mcs_mean", Of::Link),
 ];
 
 /// The series that a run can capture.
@@ -89,6 +106,10 @@ pub const SERIES: &[(&str, Of)] = &[
     ("cwnd", Of::App),
     ("rto_ms", Of::App),
     ("duplicate_acks", Of::App),
+    ("subflow_throughput", Of::Subflow),
+    ("subflow_cwnd", Of::Subflow),
+    ("subflow_ssthresh", Of::Subflow),
+    ("subflow_srtt_ms", Of::Subflow),
     ("losses", Of::Run),
     ("waiting", Of::Run),
 ];
@@ -151,7 +172,10 @@ pub(super) fn check(
         (Of::Run, owner) => owner.is_none(),
         (Of::App, Some(owner)) => owners.apps.iter().any(|app| app == owner),
         (Of::Link, Some(owner)) => owners.links.contains(&owner),
-        (Of::App | Of::Link, None) => false,
+        (Of::Subflow, Some(owner)) => owner.split_once(':').is_some_and(|(app, link)| {
+            owners.apps.iter().any(|known| known == app) && owners.links.contains(&link)
+        }),
+        (Of::App | Of::Link | Of::Subflow, None) => false,
     });
     if owner_known {
         return Ok(());
@@ -160,6 +184,13 @@ pub(super) fn check(
         Of::Run => vec![head.to_owned()],
         Of::App => owners.apps.iter().map(|app| format!("{head}.{app}")).collect(),
         Of::Link => owners.links.iter().map(|link| format!("{head}.{link}")).collect(),
+        Of::Subflow => {
+            let pairs = owners
+                .apps
+                .iter()
+                .flat_map(|app| owners.links.iter().map(move |link| subflow_owner(app, link)));
+            pairs.map(|owner| format!("{head}.{owner}")).collect()
+        }
     };
     let known: Vec<String> = kinds.iter().flat_map(full).collect();
     let (kind, name) = ("figure", name.to_owned());
@@ -196,6 +227,9 @@ mod tests {
             ("delay_p95_ms", false),
             ("utilisation_percent.dsl", true),
             ("utilisation_percent.lte", false),
+            ("subflow_throughput_mbit.flow:dsl", true),
+            ("subflow_throughput_mbit.flow:lte", false),
+            ("subflow_throughput_mbit.flow", false),
             ("nonsense", false),
         ] {
             assert_eq!(check(name, METRICS, owners).is_ok(), right, "{name}");

@@ -6,6 +6,7 @@ use core::str::FromStr;
 use plait_proto::congestion::ControllerConfig;
 
 use super::reordering::DupThreshold;
+use super::segment::SackOption;
 use super::source::Source;
 
 /// Data bytes of a full segment: 1500 bytes at the IP layer, with timestamps.
@@ -161,8 +162,13 @@ pub struct ReceiverConfig {
     /// The largest window offered, at least two segments; the window grows to it as needed. 65 535
     /// bytes are a connection without window scaling (RFC 7323 section 2).
     pub window_bytes_max: u64,
+    /// Whether that window is offered from the start, rather than as it is needed.
+    pub window_is_constant: bool,
     /// Whether it reports what arrived beyond a gap, and what arrived twice (RFC 2018, RFC 2883).
     pub sack: bool,
+    /// Blocks of a SACK option, the report of a duplicate included; other options may leave less
+    /// room than for [`SackOption::BLOCKS_MAX`](super::SackOption::BLOCKS_MAX).
+    pub sack_blocks_max: usize,
     /// When acknowledgements leave.
     pub acks: Acks,
 }
@@ -178,7 +184,9 @@ impl Default for ReceiverConfig {
         Self {
             segment_bytes: SEGMENT_BYTES,
             window_bytes_max: Self::WINDOW_BYTES_MAX,
+            window_is_constant: false,
             sack: true,
+            sack_blocks_max: SackOption::BLOCKS_MAX,
             acks: Acks::default(),
         }
     }

@@ -42,9 +42,18 @@ impl Pacer {
     /// The rate for a controller that sets none.
     fn rate(&self, controller: &dyn Controller, srtt: Option<Duration>) -> Option<Rate> {
         let srtt = srtt.filter(|_| self.pacing == Pacing::Always)?;
-        // Linux: tcp_pacing_ss_ratio below half of ssthresh, tcp_pacing_ca_ratio above.
-        let window = controller.window();
-        let percent = if window < controller.ssthresh() / 2 { 200 } else { 120 };
-        Some(Rate::from_bytes_over(window * percent / 100, srtt)).filter(|rate| *rate > Rate::ZERO)
+        Some(linux_rate(controller, 0, srtt)).filter(|rate| *rate > Rate::ZERO)
     }
+}
+
+/// Linux's rate for a controller that sets none: `tcp_pacing_ss_ratio` below half of ssthresh,
+/// `tcp_pacing_ca_ratio` above, of the window or of what is outstanding, if that is more.
+pub(super) fn linux_rate(
+    controller: &dyn Controller,
+    outstanding_bytes: u64,
+    srtt: Duration,
+) -> Rate {
+    let window = controller.window();
+    let percent = if window < controller.ssthresh() / 2 { 200 } else { 120 };
+    Rate::from_bytes_over(window.max(outstanding_bytes) * percent / 100, srtt)
 }

@@ -88,6 +88,11 @@ impl Rack {
         self.latest = self.latest.max(Some((sent.at, sent.range.end)));
     }
 
+    /// Whether segments were seen to arrive in another order than they left in.
+    pub(super) const fn reordering_seen(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// A duplicate report came: once per round it widens the window (section 6.2, step 4).
     pub(super) fn on_dsack(&mut self, una: u64, nxt: u64) {
         if self.dsack_round.is_none_or(|round| una >= round) {

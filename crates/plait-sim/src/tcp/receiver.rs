@@ -3,7 +3,7 @@
 
 mod ack_timing;
 mod recent;
-mod window;
+pub(super) mod window;
 
 use plait_proto::time::Instant;
 
@@ -37,6 +37,7 @@ pub struct ReceiverCounters {
 pub struct TcpReceiver {
     /// Whether acknowledgements carry the SACK option.
     sack: bool,
+    sack_blocks_max: usize,
     /// The next byte expected.
     next: u64,
     /// The next byte that the application will read.
@@ -61,12 +62,17 @@ impl TcpReceiver {
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             sack: config.sack,
+            sack_blocks_max: config.sack_blocks_max,
             next: 0,
             read: 0,
             out_of_order: RangeSet::default(),
             recent: Recent::default(),
             dsack: None,
-            window: Window::new(config.segment_bytes, config.window_bytes_max),
+            window: if config.window_is_constant {
+                Window::constant(config.segment_bytes, config.window_bytes_max)
+            } else {
+                Window::new(config.segment_bytes, config.window_bytes_max)
+            },
             timing: AckTiming::new(config.acks, config.segment_bytes),
             syn_due: false,
             ts_recent_ms: 0,
@@ -116,7 +122,9 @@ impl TcpReceiver {
         self.counters.acks_sent += 1;
         self.last_ack_sent = self.next;
         let dsack = self.dsack.take().filter(|_| self.sack);
-        let blocks = if self.sack { self.recent.blocks(&self.out_of_order) } else { Vec::new() };
+        let mut blocks =
+            if self.sack { self.recent.blocks(&self.out_of_order) } else { Vec::new() };
+        blocks.truncate(self.sack_blocks_max - usize::from(dsack.is_some()));
         Some(Segment {
             ack: self.next,
             sack: SackOption::new(dsack, blocks),

@@ -36,6 +36,11 @@ impl Reordering {
         self.threshold_segments
     }
 
+    /// Whether reordering was seen that the initial threshold would take for a loss.
+    pub(super) const fn has_risen(&self) -> bool {
+        self.threshold_segments > INITIAL_SEGMENTS
+    }
+
     /// Segments from `gap.start` up to `gap.end`, the highest byte known to have arrived, were
     /// overtaken by later ones: the segment at `gap.start` was late, not lost.
     pub(super) fn on_reordered(&mut self, gap: SeqRange) {

@@ -42,6 +42,10 @@ impl RttEstimator {
         self.smoothed.map(|(srtt, _)| srtt)
     }
 
+    pub(super) fn variation(&self) -> Option<Duration> {
+        self.smoothed.map(|(_, rttvar)| rttvar)
+    }
+
     pub(super) fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.map(|(_, rtt)| rtt)
     }

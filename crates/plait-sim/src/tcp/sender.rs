@@ -7,14 +7,15 @@ mod recovery;
 mod timers;
 mod transmit;
 
-use plait_proto::congestion::{Controller, Phase, Start};
+use plait_proto::congestion::{Controller, Phase, Sibling, Start};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
 
 use super::config::{Recovery, SenderConfig};
 use super::delivery_rate::DeliveryRate;
 use super::linux_3_2::Linux32;
 use super::new_reno::NewReno;
-use super::pacing::Pacer;
+use super::pacing::{self, Pacer};
 use super::prr::Prr;
 use super::quic::Quic;
 use super::rack::Rack;
@@ -115,6 +116,10 @@ pub struct TcpSender {
     supply: Supply,
     board: Scoreboard,
     controller: Box<dyn Controller>,
+    /// The other subflows of its connection, as they stood last.
+    siblings: Vec<Sibling>,
+    /// The latest delivery rate that is known; zero before.
+    delivery_rate: Rate,
     rtt: RttEstimator,
     detector: Detector,
     phase: Phase,
@@ -166,6 +171,8 @@ impl TcpSender {
             supply: Supply::new(config.source),
             board: Scoreboard::default(),
             controller: config.controller.build(Start::ten_segments(config.segment_bytes)),
+            siblings: Vec::new(),
+            delivery_rate: Rate::ZERO,
             rtt: RttEstimator::default(),
             detector,
             phase: Phase::Open,
@@ -210,6 +217,45 @@ impl TcpSender {
         self.supply.write(bytes);
     }
 
+    /// As [`TcpSender::write`]; no segment holds bytes of this record and of another.
+    pub fn write_record(&mut self, bytes: u64) {
+        self.supply.write_record(bytes);
+    }
+
+    /// Whether the controller needs [`TcpSender::set_siblings`].
+    pub fn is_coupled(&self) -> bool {
+        self.controller.is_coupled()
+    }
+
+    /// Tells a subflow how the connection's others stand, until told anew: before each
+    /// acknowledgement, for a coupled controller. Without it the subflow counts as the only one.
+    pub fn set_siblings(&mut self, siblings: &[Sibling]) {
+        self.siblings.clear();
+        self.siblings.extend_from_slice(siblings);
+    }
+
+    /// How this subflow stands, for [`TcpSender::set_siblings`] of the others.
+    pub fn as_sibling(&self) -> Sibling {
+        Sibling {
+            window_bytes: self.controller.window(),
+            in_flight_bytes: self.board.in_flight_bytes(),
+            srtt: self.rtt.srtt(),
+            delivery_rate: self.delivery_rate,
+            loss_gap_bytes: self.controller.loss_gap_bytes(),
+        }
+    }
+
+    /// Halves the window although nothing was lost: the connection suffers from this subflow.
+    pub fn penalise(&mut self, now: Instant) {
+        self.controller.on_penalty(now);
+        self.record(now);
+    }
+
+    /// Whether the handshake is done.
+    pub fn is_established(&self) -> bool {
+        self.handshake == Handshake::Established
+    }
+
     /// Whether all data of the source is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.handshake == Handshake::Established && self.supply.is_finished(self.board.una())
@@ -218,6 +264,46 @@ impl TcpSender {
     /// Smoothed round-trip time.
     pub fn srtt(&self) -> Option<Duration> {
         self.rtt.srtt()
+    }
+
+    /// Mean deviation of the round-trip time (RFC 6298).
+    pub fn rtt_variation(&self) -> Option<Duration> {
+        self.rtt.variation()
+    }
+
+    /// The lowest byte that is not cumulatively acknowledged.
+    pub fn una(&self) -> u64 {
+        self.board.una()
+    }
+
+    /// Bytes written that no acknowledgement has passed, sent or not.
+    pub fn queued_bytes(&self) -> u64 {
+        self.supply.written_bytes() - self.board.una()
+    }
+
+    /// Bytes written that have not been sent.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.supply.written_bytes() - self.board.nxt()
+    }
+
+    /// The controller's ssthresh; `u64::MAX` while unknown.
+    pub fn ssthresh_bytes(&self) -> u64 {
+        self.controller.ssthresh()
+    }
+
+    /// The rate at which the sender would pace: the controller's, or 200 % of the window per srtt
+    /// below half of ssthresh and 120 % above (Linux's `sk_pacing_rate`); zero before the
+    /// connection is established.
+    pub fn pacing_estimate(&self) -> Rate {
+        if let Some(rate) = self.controller.pacing_rate() {
+            return rate;
+        }
+        if self.handshake != Handshake::Established {
+            return Rate::ZERO;
+        }
+        // A handshake that was repeated gives no round trip; Linux then divides by none.
+        let srtt = self.rtt.srtt().unwrap_or(Duration::from_micros(1));
+        pacing::linux_rate(self.controller.as_ref(), self.board.flight_bytes(), srtt)
     }
 
     /// Bytes in flight.

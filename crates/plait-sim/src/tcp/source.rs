@@ -1,5 +1,7 @@
 //! The data that a sender has to send.
 
+use std::collections::VecDeque;
+
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
@@ -17,16 +19,18 @@ pub enum Source {
 }
 
 /// A source and its progress.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Supply {
     source: Source,
     written_bytes: u64,
+    /// Where records end that are not sent yet.
+    record_ends: VecDeque<u64>,
     opened_at: Option<Instant>,
 }
 
 impl Supply {
     pub(super) fn new(source: Source) -> Self {
-        Self { source, written_bytes: 0, opened_at: None }
+        Self { source, written_bytes: 0, record_ends: VecDeque::new(), opened_at: None }
     }
 
     pub(super) fn open(&mut self, now: Instant) {
@@ -37,12 +41,30 @@ impl Supply {
         self.written_bytes += bytes;
     }
 
+    /// As [`Supply::write`]; no segment holds bytes of this record and of another.
+    pub(super) fn write_record(&mut self, bytes: u64) {
+        self.write(bytes);
+        self.record_ends.push_back(self.written_bytes);
+    }
+
+    /// Everything below `nxt` was sent.
+    pub(super) fn on_sent(&mut self, nxt: u64) {
+        while self.record_ends.front().is_some_and(|end| *end <= nxt) {
+            self.record_ends.pop_front();
+        }
+    }
+
+    /// Bytes written since the start.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
     /// Bytes that exist beyond `nxt`, at most `segment_bytes`; less only at the end of the data.
     pub(super) fn next_len(&self, now: Instant, nxt: u64, segment_bytes: u64) -> u64 {
         let end = match self.source {
             Source::Endless => return segment_bytes,
             Source::Bytes(bytes) => bytes,
-            Source::Written => self.written_bytes,
+            Source::Written => self.record_ends.front().copied().unwrap_or(self.written_bytes),
             Source::Steady(rate) => {
                 let elapsed = self.opened_at.map_or(Duration::ZERO, |opened| now.since(opened));
                 rate.bytes_in(elapsed) / segment_bytes * segment_bytes
@@ -80,6 +102,21 @@ mod tests {
             let before = at.saturating_sub(Duration::from_nanos(3));
             assert_eq!(supply.next_len(before, nxt, 1448), 0, "segment {index}");
         }
+    }
+
+    #[test]
+    fn no_segment_spans_two_records() {
+        let mut supply = Supply::new(Source::Written);
+        [1448, 100, 1448].into_iter().for_each(|bytes| supply.write_record(bytes));
+        let mut nxt = 0;
+        let lengths: Vec<u64> = core::iter::from_fn(|| {
+            let len = supply.next_len(Instant::ZERO, nxt, 1448);
+            nxt += len;
+            supply.on_sent(nxt);
+            (len > 0).then_some(len)
+        })
+        .collect();
+        assert_eq!(lengths, [1448, 100, 1448]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Both ends together, over single links and over a hostile channel.
 
-mod channel;
+pub(super) mod channel;
 mod random;
 mod reordering;
 mod throughput;

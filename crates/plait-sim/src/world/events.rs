@@ -15,6 +15,7 @@ impl World {
             // Without this link, or without the bond, the carrier is not affected by its events.
             let link = match event.action.link() {
                 Some(name) => of(name),
+                None if event.action.is_on_air() => Some(0),
                 None => Some(0).filter(|_| self.gateways.is_some()),
             };
             let Some(link) = link else { continue };
@@ -29,6 +30,9 @@ impl World {
         let (action, link) = self.events[number].clone();
         if let Action::Loss(_, share) = action {
             return self.network.lose(now, link, share);
+        }
+        if action.is_on_air() {
+            return self.network.happen_on_air(&mut self.timeline, &action);
         }
         let Some(gateways) = &mut self.gateways else { return };
         let side = |gateway| if gateway == Gateway::Customer { CUSTOMER } else { PROVIDER };
@@ -45,6 +49,9 @@ impl World {
             Action::Rebind(_) => gateways.rebind(link),
             Action::Readdress(_) => gateways.readdress(now, link),
             Action::Loss(..)
+            | Action::Power(..)
+            | Action::Coupling(..)
+            | Action::Interferer(..)
             | Action::Cut(..)
             | Action::Heal(_)
             | Action::Rate(..)

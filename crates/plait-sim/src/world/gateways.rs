@@ -14,10 +14,10 @@ use plait_proto::stats::{PathState, PeerStatus};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::wire::ecn::Ecn;
 
-use super::network::{Load, Network, Way};
+use super::network::{Load, Network};
 use super::queue::{Alarm, Event};
 use super::timeline::Timeline;
-use crate::packet::{CUSTOMER_IP, Packet, SERVER_IP};
+use crate::packet::{CUSTOMER_IP, Packet, SERVER_IP, Way};
 use crate::prng::Prng;
 use crate::scenario::{BondSpec, Scenario};
 

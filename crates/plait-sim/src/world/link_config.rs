@@ -3,10 +3,27 @@
 use std::sync::Arc;
 
 use plait_proto::time::Instant;
+use plait_proto::units::Rate;
 
 use crate::error::WorldError;
-use crate::link::{Link, LinkConfig, Loss, Outages, Service};
+use crate::link::{Link, LinkConfig, Loss, Outages, Room, Service};
+use crate::scenario::LinkSpec;
 use crate::scenario::link::{Capacity, DirectionSpec, LossSpec};
+
+/// What a link on a medium does to packets that have crossed the air: as good as no time in a
+/// transmitter, then delay, loss and outages.
+pub fn behind_air<P>(spec: &DirectionSpec, seed: u64) -> Link<P> {
+    let mut link = link(spec, seed);
+    let rate = Rate::from_bits_per_second(u64::MAX);
+    let config = LinkConfig { rate, queue: Room::Packets(u64::MAX), ..link.config() };
+    link.reconfigure(Instant::ZERO, config);
+    link
+}
+
+/// An empty link for one direction of a scenario's.
+pub fn of_way<P>(link_spec: &LinkSpec, way: &DirectionSpec, seed: u64) -> Link<P> {
+    if link_spec.air.is_some() { behind_air(way, seed) } else { link(way, seed) }
+}
 
 /// An empty link for one direction, as before its scenario starts. A trace begins with the world,
 /// before the scenario: the gateways connect first.

@@ -4,15 +4,17 @@ use plait_proto::steer::Probe;
 use plait_proto::time::Instant;
 use plait_proto::units::Rate;
 
+use super::air::{Air, AirView};
 use super::link_config;
 use super::queue::{Alarm, Event};
 use super::timeline::Timeline;
+use crate::air::AirCounters;
 use crate::error::WorldError;
 use crate::link::{Link, LinkConfig, LinkCounters, Loss, Verdict};
-use crate::packet::Packet;
+use crate::packet::{Packet, Way};
 use crate::prng::Prng;
 use crate::ratio::Ratio;
-use crate::scenario::Scenario;
+use crate::scenario::{Action, Scenario};
 
 /// IPv4 and UDP headers around a datagram of the gateways.
 const DATAGRAM_HEADERS_BYTES: u64 = 28;
@@ -20,19 +22,6 @@ const DATAGRAM_HEADERS_BYTES: u64 = 28;
 const PROBE_BYTES: u64 = 84;
 /// Buffers kept for reuse.
 const SPARE_BUFFERS_MAX: usize = 1024;
-
-/// A direction of travel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Way {
-    /// Provider to customer.
-    Down,
-    /// Customer to provider.
-    Up,
-}
-
-impl Way {
-    pub(super) const BOTH: [Self; 2] = [Self::Down, Self::Up];
-}
 
 /// What a link carries.
 #[derive(Debug)]
@@ -80,6 +69,14 @@ struct Direction {
     mean_rate: Rate,
     carried: Carried,
     alarm: Alarm,
+    /// The medium before it, and its radio there.
+    on_air: Option<(usize, usize)>,
+}
+
+#[derive(Debug)]
+struct OnAir {
+    air: Air<Cargo>,
+    alarm: Alarm,
 }
 
 /// All links, each with its two directions.
@@ -87,6 +84,7 @@ struct Direction {
 pub(super) struct Network {
     /// Two for each link, in the order of [`Way`].
     directions: Vec<Direction>,
+    media: Vec<OnAir>,
     /// For each link, the one behind it on the provider's side.
     through: Vec<Option<usize>>,
     spare: Vec<Vec<u8>>,
@@ -96,19 +94,32 @@ impl Network {
     /// The scenario's links, in the order of their names.
     pub(super) fn new(scenario: &Scenario, prng: &mut Prng) -> Self {
         let mut directions = Vec::new();
-        for spec in scenario.links.values() {
-            for spec in [&spec.down, &spec.up] {
+        for link in scenario.links.values() {
+            for spec in [&link.down, &link.up] {
                 directions.push(Direction {
-                    link: link_config::link(spec, prng.next_u64()),
+                    link: link_config::of_way(link, spec, prng.next_u64()),
                     mean_rate: spec.mean_rate(),
                     carried: Carried::default(),
                     alarm: Alarm::default(),
+                    on_air: None,
                 });
             }
         }
+        let media = Air::all(scenario, prng);
+        for (medium, air) in media.iter().enumerate() {
+            for link in 0..scenario.links.len() {
+                let place = air.radio_of(link).map(|radio| (medium, radio));
+                if place.is_some() {
+                    for way in Way::BOTH {
+                        directions[index(link, way)].on_air = place;
+                    }
+                }
+            }
+        }
+        let media = media.into_iter().map(|air| OnAir { air, alarm: Alarm::default() });
         let at = |name: &String| scenario.links.keys().position(|known| known == name);
         let through = scenario.links.values().map(|link| link.through.as_ref().and_then(at));
-        Self { directions, through: through.collect(), spare: Vec::new() }
+        Self { directions, media: media.collect(), through: through.collect(), spare: Vec::new() }
     }
 
     /// An empty buffer for a datagram.
@@ -207,21 +218,60 @@ impl Network {
     /// Traffic, counters and queue of one direction of a link.
     pub(super) fn observe(&self, link: usize, way: Way) -> LinkView {
         let this = &self.directions[index(link, way)];
+        let air = this.on_air.map(|(medium, radio)| self.media[medium].air.view(radio, way));
         LinkView {
             carried: this.carried,
             counters: this.link.counters(),
             queue_bytes: this.link.waiting_bytes(),
             mean_rate: this.mean_rate,
+            air: None,
         }
+        .behind(air)
+    }
+
+    /// Lets an event happen to the medium that it concerns.
+    pub(super) fn happen_on_air(&mut self, timeline: &mut Timeline, action: &Action) {
+        for (medium, OnAir { air, alarm }) in self.media.iter_mut().enumerate() {
+            air.happen(timeline.now, action);
+            alarm.set(air.next_event(), Event::Air(medium), &mut timeline.queue);
+        }
+    }
+
+    /// Takes what has crossed the air out of a medium, if an event of it is not stale.
+    pub(super) fn empty_air(&mut self, timeline: &mut Timeline, medium: usize, at: Instant) {
+        let OnAir { air, alarm } = &mut self.media[medium];
+        if !alarm.rings(at) {
+            return;
+        }
+        for way in Way::BOTH {
+            while let Some(arrival) = air.poll(timeline.now, way) {
+                let direction = index(air.link_of(arrival.radio), way);
+                let this = &mut self.directions[direction];
+                this.link.send(timeline.now, arrival.bytes, arrival.payload);
+                this.alarm.set(this.link.next_event(), Event::Link(direction), &mut timeline.queue);
+            }
+        }
+        alarm.set(air.next_event(), Event::Air(medium), &mut timeline.queue);
     }
 
     fn enter(&mut self, timeline: &mut Timeline, direction: usize, cargo: Cargo) {
         let this = &mut self.directions[direction];
         let bytes = cargo.load.bytes();
-        let verdict = this.link.send(timeline.now, bytes, cargo);
-        let taken = u64::from(verdict == Verdict::Accepted);
-        timeline.trace.note(timeline.now, [direction as u64, bytes, taken]);
-        this.alarm.set(this.link.next_event(), Event::Link(direction), &mut timeline.queue);
+        let taken = match this.on_air {
+            Some((medium, radio)) => {
+                let OnAir { air, alarm } = &mut self.media[medium];
+                let way = Way::BOTH[direction % 2];
+                let taken = air.send(timeline.now, radio, way, bytes, cargo);
+                alarm.set(air.next_event(), Event::Air(medium), &mut timeline.queue);
+                taken
+            }
+            None => {
+                let verdict = this.link.send(timeline.now, bytes, cargo);
+                this.alarm.set(this.link.next_event(), Event::Link(direction), &mut timeline.queue);
+                verdict == Verdict::Accepted
+            }
+        };
+        timeline.trace.note(timeline.now, [direction as u64, bytes, u64::from(taken)]);
     }
 }
 
@@ -236,6 +286,23 @@ pub struct LinkView {
     pub queue_bytes: u64,
     /// The transmitter's rate, or its mean.
     pub mean_rate: Rate,
+    /// What the link's radio did, if it has one.
+    pub air: Option<AirCounters>,
+}
+
+impl LinkView {
+    /// The link as a whole, when a medium lies before what this shows.
+    pub fn behind(mut self, air: Option<AirView>) -> Self {
+        let Some(AirView { sender, waiting_bytes, radio }) = air else { return self };
+        self.counters.in_packets = sender.in_packets;
+        self.counters.in_bytes = sender.in_bytes;
+        self.counters.dropped_queue_packets += sender.dropped_queue_packets;
+        self.counters.dropped_loss_packets += sender.given_up_packets;
+        self.counters.dropped_bytes += sender.dropped_bytes;
+        self.queue_bytes += waiting_bytes;
+        self.air = Some(radio);
+        self
+    }
 }
 
 fn index(link: usize, way: Way) -> usize {

@@ -7,6 +7,8 @@ use plait_proto::time::Instant;
 pub(super) enum Event {
     /// One direction of a link may have output.
     Link(usize),
+    /// A medium may have output.
+    Air(usize),
     /// One direction of the wire between provider and server has output.
     ServerWire(usize),
     /// A gateway's timer.
@@ -37,6 +39,7 @@ impl Turn {
             Event::App(app) => (3, app),
             Event::Steering(timer) => (4, timer),
             Event::Scenario(number) => (5, number),
+            Event::Air(medium) => (6, medium),
         };
         assert!(index >> INDEX_BITS == 0, "a scenario has fewer links and applications than 2^17");
         let low = inserted << EVENT_BITS | kind << INDEX_BITS | index as u64;
@@ -55,7 +58,8 @@ impl Turn {
             2 => Event::Gateway(index),
             3 => Event::App(index),
             4 => Event::Steering(index),
-            _ => Event::Scenario(index),
+            5 => Event::Scenario(index),
+            _ => Event::Air(index),
         }
     }
 }

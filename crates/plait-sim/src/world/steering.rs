@@ -9,10 +9,10 @@ use plait_proto::time::Instant;
 
 use super::headers::{Headers, client_address, packet_of};
 use super::in_order::InOrder;
-use super::network::{Load, Way};
+use super::network::Load;
 use super::queue::{Alarm, Event};
 use super::{Carrier, World};
-use crate::packet::Packet;
+use crate::packet::{Packet, Way};
 use crate::prng::Prng;
 use crate::scenario::{Scenario, SteerSpec};
 
@@ -162,10 +162,10 @@ impl World {
     /// A client's packet reaches the provider's end, and is forwarded to the server unless held.
     pub(super) fn pass_upstream(&mut self, packet: Packet) {
         let now = self.timeline.now;
-        let holder: Option<&mut dyn Holder> = match self.slots[packet.app].carrier {
+        let holder: Option<&mut dyn Holder> = match &self.slots[packet.app].carrier {
             Carrier::Steer => self.steering.as_mut().map(|it| &mut it.node as &mut dyn Holder),
             Carrier::Bond => self.bond_dida.as_mut().map(|it| &mut it.dida as &mut dyn Holder),
-            Carrier::Link(_) => None,
+            Carrier::Link(_) | Carrier::Subflows(_) => None,
         };
         let Some(holder) = holder else { return self.cross_server_wire(packet) };
         let segment = self.slots[packet.app].app.segment(&packet);

@@ -71,7 +71,7 @@ fn integer_unit(metric: &str) -> (f64, &'static str) {
         "s" => (1000.0, "ms"),
         "packets" => (1.0, "packets"),
         "packets/min" => (1.0, "packets/min"),
-        _ if metric.starts_with("timeouts") => (1.0, "times"),
+        _ if metric.starts_with("timeouts") || metric.starts_with("penalties") => (1.0, "times"),
         _ => (1000.0, "0.001"),
     }
 }
@@ -168,6 +168,19 @@ fn tcp_over_a_link() {
         "link_loss_percent.a",
     ];
     check("tcp-over-link", &small("tcp-over-link"), &metrics);
+}
+
+#[test]
+fn mptcp() {
+    let metrics = [
+        "goodput_mbit.bulk",
+        "subflow_throughput_mbit.bulk:a",
+        "subflow_throughput_mbit.bulk:b",
+        "reinjected_percent.bulk",
+        "penalties.bulk",
+        "window_blocked_ms.bulk",
+    ];
+    check("mptcp", &small("mptcp"), &metrics);
 }
 
 #[test]

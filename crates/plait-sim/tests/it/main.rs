@@ -1,5 +1,6 @@
 //! Whole runs of the world in virtual time: scenarios in, metrics out.
 
+mod air;
 mod apps;
 mod bbr;
 mod events;

@@ -33,7 +33,7 @@ fn both_links_carry_their_share() {
 fn disorder_costs_a_sender_that_counts_duplicates_and_dida_wins_it_back() {
     let native = world("", THREE_DUPS);
     let held = world(", dida = { hold = 50 }", THREE_DUPS);
-    assert!(native.metrics["fast_recoveries.flow"] > 10.0, "{:#?}", native.metrics);
+    assert!(native.metrics["fast_recoveries.flow"] > 4.0, "{:#?}", native.metrics);
     let gain = held.metrics["transfer_mbit.flow"] / native.metrics["transfer_mbit.flow"];
     assert!(gain > 1.5, "{gain} {:#?}", held.metrics);
     assert!(held.metrics["discarded_acks"] > 100.0 && held.metrics["masked_acks"] > 100.0);

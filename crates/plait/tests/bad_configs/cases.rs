@@ -326,7 +326,8 @@ pub(crate) const CASES: &[Case] = &[
         "[congestion]\nslow_start = \"hystart\"\n" after good,
         [
             "gw.toml:9: [congestion] slow_start: has no effect with algorithm = \"gauge\"",
-            "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\""
+            "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\", \"new-reno\", \
+             \"lia\", \"olia\", \"balia\", \"illinois\", \"whitehaul\" or \"edinburgh\""
         ]
     ),
     case!(
@@ -334,7 +335,48 @@ pub(crate) const CASES: &[Case] = &[
         "[scheduler]\nalgorithm = \"min-rtt\"\n[congestion]\nslow_start = \"hystart\"\n" after good,
         [
             "gw.toml:11: [congestion] slow_start: has no effect with no congestion control",
-            "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\" or \"new-reno\""
+            "remove it; it belongs to algorithm = \"cubic\", \"cubic-linux\", \"new-reno\", \
+             \"lia\", \"olia\", \"balia\", \"illinois\", \"whitehaul\" or \"edinburgh\""
+        ]
+    ),
+    case!(
+        "repairs without their controller", "[congestion]\nrepairs = [\"latch\"]\n" after good,
+        [
+            "gw.toml:9: [congestion] repairs: has no effect with algorithm = \"gauge\"",
+            "remove it; it belongs to algorithm = \"whitehaul\""
+        ]
+    ),
+    case!(
+        "a repair of nothing",
+        "[congestion]\nalgorithm = \"whitehaul\"\nrepairs = [\"latch\", \"ssthres\"]\n" after good,
+        [
+            "gw.toml:10: [congestion] repairs: \"ssthres\" is not one of the choices",
+            "did you mean \"ssthresh\"?"
+        ]
+    ),
+    case!(
+        "a delay that the published code does not take",
+        "[congestion]\nalgorithm = \"whitehaul\"\ndelay_ms = 20\n" after good,
+        [
+            "gw.toml:10: [congestion] delay_ms: has no effect with repairs without \"delay\"",
+            "remove it; it belongs to algorithm = \"edinburgh\", or \"whitehaul\" with repairs = \
+             [\"delay\"]"
+        ]
+    ),
+    case!(
+        "a window that is never enough",
+        "[congestion]\nalgorithm = \"edinburgh\"\nadv = 1\n" after good,
+        [
+            "gw.toml:10: [congestion] adv: 1 is out of range",
+            "write a number from 2 to 100000 packets"
+        ]
+    ),
+    case!(
+        "a share without a constant back-off",
+        "[congestion]\nalgorithm = \"edinburgh\"\nbackoff = \"delay\"\nbeta_64ths = 6\n" after good,
+        [
+            "gw.toml:11: [congestion] beta_64ths: has no effect with backoff = \"delay\"",
+            "remove it; it belongs to algorithm = \"edinburgh\" with backoff = \"constant\""
         ]
     ),
     case!(

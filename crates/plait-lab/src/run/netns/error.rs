@@ -40,6 +40,13 @@ pub(super) enum NetnsError {
          `via`, or a recovery of TCP"
     )]
     QuicOverMptcp { app: String },
+    /// An option of MPTCP that the kernel does not have.
+    #[error(
+        "app.{app}: {option} = {value}: the kernel's MPTCP has one scheduler, \"shortest-flush\", \
+         one subflow on every link, the first by name as the primary, no backup here, no penalty, \
+         and a send buffer of its own; take the option out, or choose --on sim"
+    )]
+    Mptcp { app: String, option: &'static str, value: String },
     /// A congestion controller that the lab's QUIC does not have.
     #[error(
         "app.{app}: QUIC on netns has no controller = \"{controller}\" (it has: {known}); choose \
@@ -53,6 +60,18 @@ pub(super) enum NetnsError {
          another, or choose --on sim"
     )]
     Controller { app: String, controller: String, kernel_name: String, known: String },
+    /// A congestion controller that no kernel of Linux has.
+    #[error(
+        "app.{app}: controller = \"{controller}\" is no TCP congestion controller of Linux (this \
+         kernel has: {known}); choose another, or choose --on sim"
+    )]
+    SimController { app: String, controller: String, known: String },
+    /// Something that a kernel's congestion controller cannot be told.
+    #[error(
+        "app.{app}: congestion controllers on netns do not take {option}; take it out, or choose \
+         --on sim"
+    )]
+    ControllerOption { app: String, option: &'static str },
     /// A loss recovery that the kernel no longer has.
     #[error(
         "app.{app}: recovery = \"{recovery}\" needs a kernel older than Linux 6.17, and this is \

@@ -70,6 +70,9 @@ fn happen(
                 site.change(scenario, link, way, |config| LinkConfig { loss, ..config });
             }
         }
+        Action::Power(..) | Action::Coupling(..) | Action::Interferer(..) => {
+            site.happen_on_air(action);
+        }
         Action::Unplug(link) => {
             site.interface(scenario, link, |interface| interface.remove(&site.customer))?
         }

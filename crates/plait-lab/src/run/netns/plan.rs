@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use plait_net::netns::NetNs;
-use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, WebSpec};
+use plait_proto::congestion::Algorithm;
+use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, WebSpec, controller};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
@@ -66,6 +67,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Tcp(tcp) => {
                 flows += tcp.flows;
                 check_kernel_tcp(app, &tcp.tcp)?;
+                check_mptcp(scenario, app, tcp)?;
             }
         }
     }
@@ -85,7 +87,25 @@ fn check_kernel_tcp(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
     if !tcp.undo {
         return Err(NetnsError::Undo { app: app.name.clone() });
     }
-    kernel_controller(app, tcp).map(|_| ())
+    kernel_controller(app, tcp)?;
+    check_controller_options(app, tcp)
+}
+
+/// Real senders decide themselves how they start and what they take for a queue.
+fn check_controller_options(app: &AppSpec, tcp: &TcpKind) -> Result<(), NetnsError> {
+    match controller::told(&tcp.congestion).first() {
+        Some(option) => Err(NetnsError::ControllerOption { app: app.name.clone(), option }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the kernel's MPTCP matches an application's settings.
+fn check_mptcp(scenario: &Scenario, app: &AppSpec, tcp: &TcpSpec) -> Result<(), NetnsError> {
+    let strange = tcp.mptcp.as_ref().and_then(|it| it.beyond_linux(scenario.links.keys()));
+    match strange {
+        Some((option, value)) => Err(NetnsError::Mptcp { app: app.name.clone(), option, value }),
+        None => Ok(()),
+    }
 }
 
 /// Whether the lab's QUIC matches an application's settings.
@@ -98,7 +118,7 @@ fn check_quic(app: &AppSpec, quic: &TcpKind) -> Result<(), NetnsError> {
         let known = quic::CONTROLLERS.join(", ");
         return Err(NetnsError::QuicController { app: name, controller, known });
     }
-    Ok(())
+    check_controller_options(app, quic)
 }
 
 /// The applications that use the kernel's TCP.
@@ -184,11 +204,24 @@ pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, 
     if known.split_whitespace().any(|name| name == kernel_name) {
         return Ok(kernel_name.to_owned());
     }
-    Err(NetnsError::Controller {
-        app: app.name.clone(),
-        controller: tcp.controller.clone(),
-        kernel_name: kernel_name.to_owned(),
-        known: known.split_whitespace().collect::<Vec<_>>().join(", "),
+    let (app, controller) = (app.name.clone(), tcp.controller.clone());
+    let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
+    Err(match tcp.congestion.algorithm {
+        Algorithm::NewReno
+        | Algorithm::Cubic
+        | Algorithm::CubicLinux
+        | Algorithm::Gauge
+        | Algorithm::Illinois => {
+            let kernel_name = kernel_name.to_owned();
+            NetnsError::Controller { app, controller, kernel_name, known }
+        }
+        // Kernels of multipath-tcp.org have the coupled ones; those name them among the known.
+        Algorithm::Lia
+        | Algorithm::Olia
+        | Algorithm::Balia
+        | Algorithm::WhiteHaul
+        | Algorithm::Edinburgh
+        | Algorithm::Fixed => NetnsError::SimController { app, controller, known },
     })
 }
 
@@ -307,6 +340,31 @@ mod tests {
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"fixed\", via = \"dsl\" }",
                 "no TCP congestion controller",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", controller = \"whitehaul\", via = \"dsl\" }",
+                "app.a: controller = \"whitehaul\" is no TCP congestion controller of Linux",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", slow_start = \"hystart++\", via = \"dsl\" }",
+                "do not take slow_start; take it out",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", recovery = \"quic\", slow_start = \"standard\", \
+                 controller = \"cubic\", via = \"dsl\" }",
+                "do not take slow_start; take it out",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", scheduler = \"min-rtt\" }",
+                "app.a: scheduler = \"min-rtt\": the kernel's MPTCP has one scheduler",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", penalise = true }",
+                "penalise = true",
+            ),
+            (
+                "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", send_buffer_bytes = 65536 }",
+                "send_buffer_bytes = 65536",
             ),
             (
                 "{ name = \"a\", kind = \"udp\", payload_bytes = 1473, via = \"dsl\", \

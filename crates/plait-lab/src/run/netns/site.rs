@@ -17,14 +17,15 @@ use plait_proto::units::Rate;
 use plait_sim::link::{Link, LinkConfig, Room};
 use plait_sim::prng::Prng;
 use plait_sim::scenario::app::{Direction, Via};
-use plait_sim::scenario::{AppSpec, LinkSpec, Scenario};
+use plait_sim::scenario::{Action, AppSpec, LinkSpec, Scenario};
+use plait_sim::world::air::Air;
 use plait_sim::world::link_config;
 
 use super::plan::{HOST_MTU_BYTES, set_receiver, set_recovery};
-use crate::emulator::{Emulator, Epoch, Strand, StrandView, Way};
+use crate::emulator::{Cargo, Emulator, Epoch, Strand, StrandView, Way};
 use crate::topology::{
-    Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, address_server, choose_link_by_source,
-    connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
+    Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, TUN_QUEUE_PACKETS, address_server,
+    choose_link_by_source, connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
 };
 
 /// Rate of a wire with a delay: so high that only the delay matters.
@@ -117,22 +118,29 @@ impl Site {
             })
             .collect();
         self.places = vec![(0, 0); specs.len()];
-        for group in groups(&through) {
+        let mut media: Vec<Air<Cargo>> = Air::all(scenario, prng);
+        let on_medium: Vec<Option<usize>> = (0..specs.len())
+            .map(|at| media.iter().position(|air| air.radio_of(at).is_some()))
+            .collect();
+        for group in groups(&through, &on_medium) {
             let emulator = self.emulators.len();
             let mut strands = Vec::new();
+            let is_its = |air: &mut Air<Cargo>| air.radio_of(group[0]).is_some();
+            let air = media.extract_if(.., is_its).next();
             for (strand, &at) in group.iter().enumerate() {
                 self.places[at] = (emulator, strand);
                 let (down, up) = (&specs[at].down, &specs[at].up);
                 strands.push(Strand {
                     customer: ends[at].open(&self.customer, 1)?,
                     provider: ends[at].open(&self.provider, 2)?,
-                    down: link_config::link(down, prng.next_u64()),
-                    up: link_config::link(up, prng.next_u64()),
+                    down: link_config::of_way(specs[at], down, prng.next_u64()),
+                    up: link_config::of_way(specs[at], up, prng.next_u64()),
+                    radio: air.as_ref().and_then(|air| air.radio_of(at)),
                     through: through[at]
                         .and_then(|shared| group.iter().position(|other| *other == shared)),
                 });
             }
-            self.emulators.push(Emulator::join(strands, self.epoch)?);
+            self.emulators.push(Emulator::join(strands, air, self.epoch)?);
         }
         choose_link_by_source(&self.customer, &ends)
     }
@@ -186,6 +194,11 @@ impl Site {
         self.emulators[emulator].change(strand, way, change);
     }
 
+    /// Lets an event happen to the medium that it concerns.
+    pub(super) fn happen_on_air(&self, action: &Action) {
+        self.emulators.iter().for_each(|emulator| emulator.happen_on_air(action));
+    }
+
     /// Runs an action on the customer's interface of a link.
     pub(super) fn interface(
         &self,
@@ -232,13 +245,17 @@ fn through(scenario: &Scenario) -> Vec<Option<usize>> {
     scenario.links.values().map(|link| link.through.as_ref().and_then(at)).collect()
 }
 
-/// Links grouped by the one that they share; a link that shares none is its own group.
-fn groups(through: &[Option<usize>]) -> Vec<Vec<usize>> {
-    let heads = (0..through.len()).filter(|at| through[*at].is_none());
+/// Links grouped by the one that they share, or by their medium; a link that shares none is its own
+/// group.
+fn groups(through: &[Option<usize>], media: &[Option<usize>]) -> Vec<Vec<usize>> {
+    let is_first = |at: &usize| media[*at].is_none() || !media[..*at].contains(&media[*at]);
+    let heads = (0..through.len()).filter(|at| through[*at].is_none()).filter(is_first);
     heads
         .map(|head| {
-            let behind = (0..through.len()).filter(|at| through[*at] == Some(head));
-            [head].into_iter().chain(behind).collect()
+            let beside = |at: &usize| *at != head && media[*at].is_some();
+            let same_medium = |at: &usize| beside(at) && media[*at] == media[head];
+            let behind = |at: &usize| through[*at] == Some(head) || same_medium(at);
+            [head].into_iter().chain((0..through.len()).filter(behind)).collect()
         })
         .collect()
 }
@@ -260,7 +277,8 @@ fn join_server(
     };
     let open = |netns: &NetNs, device: &'static str| -> Result<Tun> {
         let tun = netns.run_in(|| Tun::open(device, false))??;
-        let line = format!("link set dev {device} mtu {HOST_MTU_BYTES} txqueuelen 5000");
+        let line =
+            format!("link set dev {device} mtu {HOST_MTU_BYTES} txqueuelen {TUN_QUEUE_PACKETS}");
         ip_batch(netns, "", &[line])?;
         Ok(tun)
     };
@@ -268,8 +286,9 @@ fn join_server(
     address_server(provider, server)?;
     // A wire without jitter and loss draws no random numbers.
     let (up, down) = (Link::new(config, 0), Link::new(config, 0));
-    let strand = Strand { customer: at_provider, provider: at_server, up, down, through: None };
-    Ok(Some(Emulator::join(vec![strand], epoch)?))
+    let strand =
+        Strand { customer: at_provider, provider: at_server, up, down, through: None, radio: None };
+    Ok(Some(Emulator::join(vec![strand], None, epoch)?))
 }
 
 /// Estimated time to set up a network and to start its gateways.
@@ -281,7 +300,14 @@ mod tests {
 
     #[test]
     fn links_behind_one_bottleneck_are_one_group() {
-        assert_eq!(groups(&[Some(3), None, Some(3), None]), [vec![1], vec![3, 0, 2]]);
+        let alone = [None; 4];
+        assert_eq!(groups(&[Some(3), None, Some(3), None], &alone), [vec![1], vec![3, 0, 2]]);
+    }
+
+    #[test]
+    fn links_on_one_medium_are_one_group() {
+        let media = [Some(1), None, Some(0), Some(1), Some(1)];
+        assert_eq!(groups(&[None; 5], &media), [vec![0, 3, 4], vec![1], vec![2]]);
     }
 
     #[test]

@@ -313,7 +313,9 @@ impl Testbed for NetnsTestbed<'_> {
             counters: view.counters,
             queue_bytes: view.waiting_bytes,
             mean_rate: spec.mean_rate(),
+            air: None,
         }
+        .behind(view.air)
     }
 
     fn dida(&mut self) -> Option<DidaStats> {

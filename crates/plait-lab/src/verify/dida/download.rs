@@ -29,6 +29,11 @@ const TRIES: usize = 2;
 /// Estimated mean time of a file, including its share of building a network, for the progress
 /// display.
 const FILE_S: u64 = 4;
+/// On fluctuating links a download depends on its start time, so there are more start times: so
+/// many for each run elsewhere.
+const STARTS: usize = 2;
+/// Where a figure decides over a policy that is plait's own: at least ten.
+const STARTS_BY_CAPACITY: usize = 4;
 /// Without SACK and without DIDA larger files take a minute.
 const WITHOUT_SACK_BYTES_MAX: u64 = 4_000_000;
 
@@ -43,19 +48,25 @@ struct Measured {
 }
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    measure("000/downloads", "dida.5", effort)
+    measure("000/downloads", "dida.5", effort, STARTS)
 }
 
 pub(in super::super) fn check_by_capacity(effort: Effort) -> Result<Vec<Figure>> {
     let (before, watch) = (machine::load(), Watch::start());
-    let mut figures = measure("000/downloads-by-capacity", "paper.5", effort)?;
+    let scenario = "000/downloads-by-capacity";
+    let mut figures = measure(scenario, "paper.5", effort, STARTS_BY_CAPACITY)?;
     let (seen, after) = (watch.end(), machine::load());
     let text = format!("{seen}; load {before} before, {after} after");
     figures.push(Figure::text("the machine meanwhile", text));
     Ok(figures)
 }
 
-fn measure(scenario: &str, promise: &'static str, effort: Effort) -> Result<Vec<Figure>> {
+fn measure(
+    scenario: &str,
+    promise: &'static str,
+    effort: Effort,
+    starts: usize,
+) -> Result<Vec<Figure>> {
     let started = Instant::now();
     let plan = PreparedRun::new(&RunArgs::of(scenario, On::Netns))?;
     let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| is_measured(cell)).collect();
@@ -66,9 +77,10 @@ fn measure(scenario: &str, promise: &'static str, effort: Effort) -> Result<Vec<
     let mut measured = Measured::default();
     // The carriers alternate, so that a machine that is busy for some minutes affects all of them
     // equally.
-    let turns = (0..2 * effort.runs())
+    let turns = (0..starts * effort.runs())
         .flat_map(|run| cells.chunk_by(same_network).map(move |cells| (run, cells)));
-    let turns: Vec<_> = turns.filter(|(run, cells)| *run < runs(cells[0], effort)).collect();
+    let runs = |cell| effort.runs() * if fluctuates(cell) { starts } else { 1 };
+    let turns: Vec<_> = turns.filter(|(run, cells)| *run < runs(cells[0])).collect();
     let time = |cells: &[&Cell]| Duration::from_secs(FILE_S * cells.len() as u64);
     let total = turns.iter().map(|(_, cells)| time(cells)).sum();
     let mut progress = Progress::new(turns.len(), total);
@@ -101,12 +113,6 @@ fn fluctuates(cell: &Cell) -> bool {
 fn is_measured(cell: &Cell) -> bool {
     let (bytes, has_sack) = transfer(cell);
     has_sack || (!fluctuates(cell) && bytes <= WITHOUT_SACK_BYTES_MAX)
-}
-
-/// On fluctuating links a download depends on its start time, so there are twice as many start
-/// times.
-fn runs(cell: &Cell, effort: Effort) -> usize {
-    if fluctuates(cell) { 2 * effort.runs() } else { effort.runs() }
 }
 
 impl Measured {

@@ -7,6 +7,9 @@ use super::*;
 /// replace), and settings of the command line.
 type Case = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
+/// The second link's rate and delay.
+const LTE: &str = "rate_mbit = 60\nrtt_ms = [25, 45]";
+
 const CASES: &[Case] = &[
     ("not TOML", "rtt_ms = 13", "rtt_ms = 13 14", &[]),
     ("a key given twice", "rtt_ms = 13", "rtt_ms = 13\nrtt_ms = 13", &[]),
@@ -176,6 +179,28 @@ const CASES: &[Case] = &[
         "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"cubik\"\n",
         &[],
     ),
+    (
+        "options of other controllers",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"bbr\"\nslow_start = \"hystart\"\n\
+         repairs = \"latch\"\nadv = 100\ndelay_ms = 50\n",
+        &[],
+    ),
+    (
+        "what WhiteHaul cannot be told",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"whitehaul\"\n\
+         slow_start = \"slow\"\nrepairs = [\"latsch\", \"delays\"]\nadv = \"best\"\n\
+         delay_ms = 20\n",
+        &[],
+    ),
+    (
+        "what Edinburgh cannot be told",
+        "",
+        "[[app]]\nname = \"t\"\nkind = \"tcp\"\ncontroller = \"edinburgh\"\nadv = 1\n\
+         delay_ms = 1001\nrepairs = [\"latch\"]\n",
+        &[],
+    ),
     ("sweep of an unknown key", "", "[[sweep]]\nkey = \"bond.scheduler.kk\"\nvalues = [1]\n", &[]),
     ("sweep through a value", "", "[[sweep]]\nkey = \"title.x\"\nvalues = [1]\n", &[]),
     (
@@ -308,6 +333,46 @@ const CASES: &[Case] = &[
       [[figure]]\nname = \"good\"\nmetric = \"jain_indx\"\nover = 1\nto = { k = 1 }\n",
         &[],
     ),
+    (
+        "an unknown scheduler of MPTCP, a link twice, and one that is not there",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nscheduler = \"min-rt\"\n\
+         subflows = [\"dsl\", \"dsl\", \"lle\"]\n",
+        &[],
+    ),
+    (
+        "a primary and a backup without a subflow",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nsubflows = [\"dsl\"]\n\
+         primary = \"lte\"\nbackup = [\"lte\"]\n",
+        &[],
+    ),
+    (
+        "nothing but backups, and a buffer that is none",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nbackup = [\"dsl\", \"lte\"]\n\
+         send_buffer_bytes = 100\n",
+        &[],
+    ),
+    (
+        "MPTCP without subflows",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nsubflows = []\n",
+        &[],
+    ),
+    (
+        "options of MPTCP without it",
+        "",
+        "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"dsl\"\nscheduler = \"ecf\"\n\
+         penalise = true\n",
+        &[],
+    ),
+    (
+        "a metric of a subflow that is none",
+        "",
+        "[[check]]\nname = \"c\"\nsource = \"s\"\nmetric = \"subflow_throughput_mbit.flow\"\n",
+        &[],
+    ),
     ("setting without a value", "", "", &["duration_s"]),
     ("setting of an unknown section", "", "", &["bnd.scheduler.k=1"]),
     ("setting of an unknown option", "", "", &["bond.scheduler.w_maxx=1"]),
@@ -357,6 +422,85 @@ const CASES: &[Case] = &[
         "kind = \"udp\"",
         "kind = \"udp\"\nstart_s = {}",
         &[],
+    ),
+    ("a medium without links", "", "[medium.air]\n", &[]),
+    ("a medium that is not there", LTE, "medium = \"ether\"\nrtt_ms = 4", &[]),
+    (
+        "a link in two media",
+        LTE,
+        "medium = [\"air\", \"ether\"]\nrtt_ms = 4\n[medium.air]\n[medium.ether]",
+        &[],
+    ),
+    (
+        "an unknown standard and an unknown width",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\nwidth_mhz = 30\n[medium.air]\nstandard = \"802.11n\"",
+        &[],
+    ),
+    (
+        "a link on a medium with a rate, a bucket and a queue in time",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\nrate_mbit = 5\nqueue_ms = 50\n\
+         up = { shaper = false, queue_packets = 3 }\n[medium.air]",
+        &[],
+    ),
+    ("a radio without a medium", LTE, "rate_mbit = 60\nrtt_ms = 4\nwidth_mhz = 80", &[]),
+    (
+        "two losses of a path",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\ndistance_m = 3\npath_loss_db = 60\n[medium.air]",
+        &[],
+    ),
+    (
+        "more than frames carry",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\ncapacity_mbit = 500\nframe_packets = 2\n[medium.air]",
+        &[],
+    ),
+    (
+        "a medium behind a link",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\n[medium.air]\n[links.x]\nrate_mbit = 9\n\
+         rtt_ms = 4\nthrough = \"lte\"",
+        &[],
+    ),
+    (
+        "couplings that are none",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\n[medium.air]\n\
+         coupling = [{ link = \"lte\", from = \"lte\", share = 1.2 }, { link = \"dsl\" }]",
+        &[],
+    ),
+    (
+        "one antenna and couplings",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\n[medium.air]\nantennas = \"shared\"\n\
+         antenna_separation_cm = 30\ncoupling = [{ link = \"lte\", from = \"dsl\", share = 1 }]",
+        &[],
+    ),
+    (
+        "an interferer at no link of the medium",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\n[medium.air]\n\
+         interferer = [{ name = \"i\", link = \"dsl\", kappa = 0.3 }]",
+        &[],
+    ),
+    (
+        "interferers that are said too much of, too little, and twice",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\n[medium.air]\n\
+         interferer = [{ name = \"i\", link = \"lte\", kappa = 0.3, power_dbm = -60 },\n\
+         { name = \"i\", link = \"lte\" }]",
+        &[],
+    ),
+    (
+        "events that do not go with a medium",
+        LTE,
+        "medium = \"air\"\nrtt_ms = 4\n[medium.air]",
+        &["event=[{ at_s = 1, action = \"rate\", link = \"lte\", share = 0.5 }, \
+             { at_s = 1, action = \"power\", link = \"dsl\", power_dbm = 14 }, \
+             { at_s = 1, action = \"coupling\", link = \"lte\", from = \"dsl\", share = 2 }, \
+             { at_s = 1, action = \"interferer\", interferer = \"i\" }]"],
     ),
     ("many at once", "mbit = 50", "mbit = 0", &["duration_s=-1", "links.lte.mtu=9"]),
 ];

@@ -1,6 +1,8 @@
 //! How a valid scenario is read.
 
 use plait_proto::config::{LossDetection, Order};
+use plait_proto::congestion::Algorithm::{CubicLinux, Edinburgh, Gauge, Lia, WhiteHaul};
+use plait_proto::congestion::{Adv, ControllerConfig, Repair, SlowStart, WhiteHaulConfig};
 use plait_proto::resequencer::Timer;
 use plait_proto::scheduler::{Algorithm, DwdMode};
 use plait_proto::time::Instant;
@@ -49,6 +51,35 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(udp.shape.at(ms(5)), offered);
     assert_eq!((cells.len(), cells[0].name.as_str()), (1, "base"));
     assert_eq!(cells[0].scenario, scenario);
+}
+
+#[test]
+fn a_sender_is_told_how_its_controller_behaves() {
+    let app = |more: &str| {
+        let text = format!("{SOUND}[[app]]\nname = \"t\"\nkind = \"tcp\"\n{more}");
+        let Experiment { scenario, .. } = sound(&text, &[]);
+        let Traffic::Tcp(tcp) = scenario.apps[1].traffic.clone() else { panic!("{more}") };
+        tcp.tcp
+    };
+    let plain = app("");
+    assert_eq!((&*plain.controller, plain.congestion), ("cubic-linux", CubicLinux.into()));
+    assert_eq!(app("controller = \"bbr\"").congestion, Gauge.into());
+    let whitehaul = app("controller = \"whitehaul\"\nrepairs = [\"latch\", \"delay\"]\n\
+                         delay_ms = 12.5\nadv = 200\nslow_start = \"hystart++\"\n");
+    let mut expected = ControllerConfig::from(WhiteHaul);
+    expected.slow_start = Some(SlowStart::HyStartPlusPlus);
+    expected.whitehaul = WhiteHaulConfig {
+        adv: Adv::Segments(200),
+        delay: Duration::from_micros(12_500),
+        repairs: [Repair::Latch, Repair::Delay].into_iter().collect(),
+    };
+    assert_eq!(whitehaul.congestion, expected);
+    let edinburgh = app("controller = \"edinburgh\"\nadv = \"auto\"\ndelay_ms = 20\n");
+    let mut expected = ControllerConfig::from(Edinburgh);
+    expected.edinburgh.adv = Adv::Auto;
+    expected.edinburgh.delay = ms(20);
+    assert_eq!(edinburgh.congestion, expected);
+    assert_eq!(app("controller = \"lia\"").congestion, Lia.into());
 }
 
 #[test]

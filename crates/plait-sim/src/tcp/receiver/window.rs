@@ -10,7 +10,7 @@ const INITIAL_BYTES: u64 = 65_535;
 const INITIAL_SEGMENTS: u64 = 10;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(in crate::tcp) struct Window {
     segment_bytes: u64,
     bytes: u64,
     bytes_max: u64,
@@ -25,7 +25,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(segment_bytes: u64, window_bytes_max: u64) -> Self {
+    pub(in crate::tcp) fn new(segment_bytes: u64, window_bytes_max: u64) -> Self {
         // With less, nothing would get through at all.
         let bytes_max = window_bytes_max.max(2 * segment_bytes);
         let bytes = INITIAL_BYTES.min(bytes_max);
@@ -41,25 +41,36 @@ impl Window {
         }
     }
 
+    /// A window that is offered in full from the start.
+    pub(in crate::tcp) fn constant(segment_bytes: u64, window_bytes: u64) -> Self {
+        let window = Self::new(segment_bytes, window_bytes);
+        Self { bytes: window.bytes_max, right_edge: window.bytes_max, ..window }
+    }
+
     #[cfg(test)]
-    pub(super) fn rtt(&self) -> Option<Duration> {
+    pub(in crate::tcp) fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
 
-    pub(super) fn right_edge(&self) -> u64 {
+    pub(in crate::tcp) fn right_edge(&self) -> u64 {
         self.right_edge
     }
 
     /// Data came that echoes a timestamp of ours.
-    pub(super) fn on_segment(&mut self, now: Instant, ts_echo_ms: u64) {
+    pub(in crate::tcp) fn on_segment(&mut self, now: Instant, ts_echo_ms: u64) {
         let millis = timestamp_ms(now).saturating_sub(ts_echo_ms).max(1);
         let sample = Duration::from_millis(millis);
         self.rtt = Some(self.rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
     }
 
+    /// The round-trip time, where it is not taken from the echoes.
+    pub(in crate::tcp) fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = Some(rtt);
+    }
+
     /// The application read `bytes`. At the end of each round trip the window becomes twice what
     /// was read in it, and more if that is growing, so that it stays ahead of slow start.
-    pub(super) fn on_read(&mut self, now: Instant, bytes: u64) {
+    pub(in crate::tcp) fn on_read(&mut self, now: Instant, bytes: u64) {
         self.read_bytes += bytes;
         if now.since(self.round_start) < self.rtt.unwrap_or_default() {
             return;
@@ -78,7 +89,7 @@ impl Window {
     }
 
     /// The window that goes with an acknowledgement of everything below `next`.
-    pub(super) fn advertise(&mut self, next: u64) -> u64 {
+    pub(in crate::tcp) fn advertise(&mut self, next: u64) -> u64 {
         self.right_edge = self.right_edge.max(next + self.bytes);
         self.right_edge - next
     }

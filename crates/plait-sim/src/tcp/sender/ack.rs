@@ -1,8 +1,9 @@
 //! Processes an acknowledgement, in this order: account → round-trip time → reordering → probe →
 //! losses and state → window → timers.
 
-use plait_proto::congestion::{AckSample, PacketState, Phase};
+use plait_proto::congestion::{AckSample, Algorithm, PacketState, Phase};
 use plait_proto::time::{Duration, Instant};
+use plait_proto::units::Rate;
 
 use super::recovery::Mistake;
 use super::{Detector, TcpSender};
@@ -238,9 +239,13 @@ impl TcpSender {
     fn sample_rate(&mut self, now: Instant, change: &Change) -> RateSample {
         let latest = change.delivered.iter().max_by_key(|sent| (sent.at, sent.range.end));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
-        latest.map_or_else(RateSample::default, |sent| {
-            self.rate.on_delivered(now, change.delivered_bytes, (sent.at, sent.rate), min_rtt)
-        })
+        let Some(sent) = latest else { return RateSample::default() };
+        let sample =
+            self.rate.on_delivered(now, change.delivered_bytes, (sent.at, sent.rate), min_rtt);
+        if sample.rate > Rate::ZERO {
+            self.delivery_rate = sample.rate;
+        }
+        sample
     }
 
     fn adjust_window(&mut self, now: Instant, change: &Change, marked: bool, rate: RateSample) {
@@ -273,7 +278,7 @@ impl TcpSender {
             rate_is_app_limited: rate.is_app_limited,
             app_limited: !is_used,
             phase: self.phase,
-            siblings: &[],
+            siblings: &self.siblings,
         });
     }
 
@@ -282,8 +287,9 @@ impl TcpSender {
         let Detector::Linux32(linux) = &mut self.detector else {
             let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
             let latest = clean.map(|sent| sent.at).max();
+            let grows = change.advanced || self.grows_out_of_order();
             return Some(Counted {
-                bytes: change.metered_bytes,
+                bytes: if grows { change.metered_bytes } else { 0 },
                 newest: newest.packet,
                 rtt: latest.map(|at| now.since(at)),
             });
@@ -296,5 +302,18 @@ impl TcpSender {
         });
         let bytes = segments * self.config.segment_bytes;
         Some(Counted { bytes, newest: last.packet, rtt: change.age_of_last(now) })
+    }
+
+    /// Whether what arrives beyond a gap grows the window: in Linux only once reordering was seen
+    /// that the initial threshold of three does not bear. Controllers that measure rates are told
+    /// of all.
+    fn grows_out_of_order(&self) -> bool {
+        let measures_rate = self.config.controller.algorithm == Algorithm::Gauge;
+        measures_rate
+            || match &self.detector {
+                Detector::Sack(reordering) => reordering.has_risen(),
+                Detector::Rack(rack) => rack.reordering_seen(),
+                Detector::NewReno(_) | Detector::Quic(_) | Detector::Linux32(_) => true,
+            }
     }
 }

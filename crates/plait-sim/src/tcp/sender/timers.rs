@@ -29,6 +29,12 @@ impl TcpSender {
         timers.into_iter().flatten().min()
     }
 
+    /// When the retransmission timer fires; `None` if it has fired since data was last
+    /// acknowledged, or does not run.
+    pub fn first_timeout(&self) -> Option<Instant> {
+        self.timers.rto.filter(|_| !self.rtt.is_backed_off())
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         let is_due = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);

@@ -94,7 +94,10 @@ impl TcpSender {
             self.rate.on_app_limited(in_flight_bytes);
         }
         let (una, nxt) = (self.board.una(), self.board.nxt());
-        self.window_use.on_stop(stop == Stop::Window, self.board.flight_bytes(), una, nxt);
+        // A full window counts even when nothing waits behind it: MPTCP gives a subflow no more than
+        // its window holds.
+        let is_limited = stop == Stop::Window || !has_room;
+        self.window_use.on_stop(is_limited, self.board.flight_bytes(), una, nxt);
     }
 
     fn send_new(&mut self, now: Instant, range: SeqRange) -> Segment {
@@ -110,6 +113,7 @@ impl TcpSender {
             packet: congestion::PacketState::default(),
             rate,
         });
+        self.supply.on_sent(range.end);
         let packet = self.tell_sent(now, range.len());
         self.board.set_packet_of_last(packet);
         // RFC 6298 section 5.1, and RFC 8985 section 7.2: new data restarts the probe's wait.

@@ -39,7 +39,7 @@ impl ChannelConfig {
 }
 
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct Channel<S = Segment> {
     config: ChannelConfig,
     prng: Prng,
     /// When the transmitter is free.
@@ -48,11 +48,17 @@ pub(crate) struct Channel {
     waiting: VecDeque<(Instant, u64)>,
     waiting_bytes: u64,
     /// By the time of arrival and the order of sending.
-    flying: BTreeMap<(Instant, u64), Segment>,
+    flying: BTreeMap<(Instant, u64), S>,
     count: u64,
 }
 
 impl Channel {
+    pub(crate) fn send(&mut self, now: Instant, segment: Segment) {
+        self.send_bytes(now, segment.ip_bytes(), segment);
+    }
+}
+
+impl<S: Copy> Channel<S> {
     pub(crate) fn new(config: ChannelConfig, seed: u64) -> Self {
         Self {
             config,
@@ -65,8 +71,7 @@ impl Channel {
         }
     }
 
-    pub(crate) fn send(&mut self, now: Instant, segment: Segment) {
-        let bytes = segment.ip_bytes();
+    pub(crate) fn send_bytes(&mut self, now: Instant, bytes: u64, segment: S) {
         while let Some((_, left)) = self.waiting.front().filter(|(at, _)| *at <= now) {
             self.waiting_bytes -= left;
             self.waiting.pop_front();
@@ -92,7 +97,7 @@ impl Channel {
         }
     }
 
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Segment> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<S> {
         let first = self.flying.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(first.remove())
     }

@@ -32,6 +32,7 @@ fn controllers() -> impl Strategy<Value = ControllerConfig> {
         algorithm,
         slow_start,
         fixed_window_bytes: 30_000,
+        ..ControllerConfig::default()
     })
 }
 

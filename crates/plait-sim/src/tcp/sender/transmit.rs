@@ -94,8 +94,8 @@ impl TcpSender {
             self.rate.on_app_limited(in_flight_bytes);
         }
         let (una, nxt) = (self.board.una(), self.board.nxt());
-        // A full window counts even when nothing waits behind it: MPTCP gives a subflow no more than
-        // its window holds.
+        // A full window counts even when nothing waits behind it: MPTCP gives a subflow no more
+        // than its window holds.
         let is_limited = stop == Stop::Window || !has_room;
         self.window_use.on_stop(is_limited, self.board.flight_bytes(), una, nxt);
     }

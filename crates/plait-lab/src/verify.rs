@@ -106,6 +106,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("trust.3", trust::hostile_work::check),
     ("trust.4", trust::faults::check),
     ("trust.5", trust::set_ups::check_all),
+    ("wifi.1", back_ends::check_mptcp_model),
 ];
 
 /// All promises, each with its claim.

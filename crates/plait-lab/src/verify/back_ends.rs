@@ -1,4 +1,5 @@
-//! sim.3 and sim.4: the simulator compared with real processes and the kernel's TCP.
+//! sim.3, sim.4 and wifi.1: the simulator compared with real processes, the kernel's TCP and its
+//! MPTCP.
 
 use anyhow::Result;
 
@@ -17,6 +18,12 @@ const COVERED: &str = "one of 002's nine cells, and one TCP flow; no steering";
 const LINKS: &str = "tcp/links";
 const TCP_SHARE: f64 = 0.1;
 const LINKS_MIN: usize = 5;
+/// Ten pairs of links to which the model of MPTCP was not fitted.
+const PAIRS: &str = "003/mptcp-model";
+const PAIRS_METRIC: &str = "goodput_mbit.download";
+const PAIR_SHARE: f64 = 0.2;
+const NEAR_SHARE: f64 = 0.1;
+const NEAR_MIN: usize = 8;
 
 fn scenario(name: &str, settings: &[&str], seeds: u64) -> CompareArgs {
     let settings = settings.iter().map(ToString::to_string).collect();
@@ -61,6 +68,24 @@ pub(super) fn check_tcp_model(effort: Effort) -> Result<Vec<Figure>> {
     figures.extend(told(&compared.summary.checks));
     // One of them may be off, so single ones are not checks.
     compared.summary.checks.iter_mut().for_each(|check| check.required = false);
+    figures.extend(of_checks(&compared));
+    Ok(figures)
+}
+
+pub(super) fn check_mptcp_model(effort: Effort) -> Result<Vec<Figure>> {
+    let pair = compare::measure(&scenario(PAIRS, &[], effort.seeds()))?;
+    let within = |share| {
+        let rule =
+            |metric: &str, _: &Results| (metric == PAIRS_METRIC).then_some(Rule::Share(share));
+        compare::results(&pair, Middle::Median, rule)
+    };
+    let near = within(NEAR_SHARE).summary.checks.iter().filter(|check| check.ok).count();
+    let compared = within(PAIR_SHARE);
+    let mut figures = vec![
+        Figure::count("pairs on which the model is within 10 % of the kernel's MPTCP", near as u64)
+            .at_least(NEAR_MIN as f64, "of ten"),
+    ];
+    figures.extend(told(&compared.summary.checks));
     figures.extend(of_checks(&compared));
     Ok(figures)
 }

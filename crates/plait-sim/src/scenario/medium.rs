@@ -8,8 +8,8 @@ use plait_toml::{Bounds, Place, Problem, Problems, Section};
 use super::error::no_such;
 use super::link::LinkSpec;
 use crate::air::Standard;
+use crate::packet::Way;
 use crate::ratio::Ratio;
-use crate::world::Way;
 
 /// The air that some links share.
 #[derive(Clone, PartialEq, Debug)]

@@ -26,15 +26,16 @@ impl<'a> PlacedNode<'a> {
     pub(crate) fn start(netns: &'a NetNs, client: &NetNs, file: &NodeFile) -> Result<Self> {
         let scratch = Scratch::in_memory("steering")?;
         let mut node = SteerNode::start(netns, scratch.path(), file)?;
-        // A whole window may come at once: links are to lose packets, not this device.
-        let device = &file.node.tun;
-        ip_batch(netns, "", &[format!("link set dev {device} txqueuelen {TUN_QUEUE_PACKETS}")])?;
         for of in &file.clients {
             let lines = print_recipe(node.config(), &of.name, RecipeKind::Nftables)?;
             run_lines(client, &lines, None)?;
             let names: Vec<&str> = of.attachments.iter().map(|one| one.name.as_str()).collect();
             node.wait_until_up(netns, &names)?;
         }
+        // A whole window may come at once: links are to lose packets, not this device. Only a node
+        // that carries packets is sure to have made it.
+        let device = &file.node.tun;
+        ip_batch(netns, "", &[format!("link set dev {device} txqueuelen {TUN_QUEUE_PACKETS}")])?;
         Ok(Self { netns, node, _scratch: scratch })
     }
 

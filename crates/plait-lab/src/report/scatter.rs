@@ -48,7 +48,7 @@ fn figure(plot: &Plot<'_>, labels: &[String; 2]) -> String {
     let sums = sums.map_or_else(String::new, |step| {
         let every = words::with_unit(step, &plot.record.x.unit);
         let name = format!("equal sums, every {every}");
-        key_of("<path class=\"axis\" d=\"M7 0L19 10\"/>", &name)
+        key_of("<path class=\"sum\" d=\"M7 0L19 10\"/>", &name)
     });
     figure_of(&plot.title, &sums, &svg)
 }

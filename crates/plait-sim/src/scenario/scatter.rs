@@ -95,14 +95,14 @@ fn read(mut section: Section<'_>, axes: &[Axis], owners: Owners<'_>) -> Option<S
     let x = Quantity { label: section.text("x_label").unwrap_or_default(), metrics: x };
     let y = Quantity { label: section.text("y_label").unwrap_or_default(), metrics: y };
     let cells = read_selector(&mut section, "where", axes);
-    let colour = read_axis(&mut section, "colour", axes, COLOURS_MAX, "colours are");
+    let colour = read_axis(&mut section, "colour", axes, COLOURS_MAX, "colours");
     let hollow = read_some(&mut section, "hollow", axes);
     let reference = read_some(&mut section, "reference", axes);
-    let panel = read_axis(&mut section, "panel", axes, PANELS_MAX, "panels may be");
+    let panel = read_axis(&mut section, "panel", axes, PANELS_MAX, "panels");
     let sums = section.boolean("sums").unwrap_or(false);
     let is_known = !x.metrics.is_empty() && !y.metrics.is_empty();
     if sums && is_known && x.unit() != y.unit() {
-        let text = format!("x is in {}, y in {}", in_words(x.unit()), in_words(y.unit()));
+        let text = format!("x has {}, y has {}", in_words(x.unit()), in_words(y.unit()));
         section.problem("sums", Problem::new(text, "leave it out; sums need one unit"));
     }
     let lines = section.many("line");
@@ -134,7 +134,7 @@ fn read_metrics(
             section.problem_at(&place, key, problem);
         } else if let Some(first) = metrics.first().filter(|first| unit_of(first) != unit) {
             let (first, unit) = (in_words(unit_of(first)), in_words(unit));
-            let text = format!("\"{name}\" is in {unit}, those before it in {first}");
+            let text = format!("\"{name}\" has {unit}, the first one {first}");
             section.problem_at(&place, key, Problem::new(text, "add up metrics of one unit"));
         } else {
             metrics.push(name);
@@ -143,8 +143,8 @@ fn read_metrics(
     metrics
 }
 
-fn in_words(unit: &str) -> &str {
-    if unit.is_empty() { "no unit" } else { unit }
+fn in_words(unit: &str) -> String {
+    if unit.is_empty() { "no unit".to_owned() } else { format!("the unit {unit}") }
 }
 
 /// An axis of the sweep with at most so many values.
@@ -153,7 +153,7 @@ fn read_axis(
     key: &'static str,
     axes: &[Axis],
     values_max: usize,
-    limit: &str,
+    what: &str,
 ) -> Option<String> {
     let name = section.text(key)?;
     let Some(axis) = axes.iter().find(|axis| axis.name == name) else {
@@ -162,7 +162,8 @@ fn read_axis(
         return None;
     };
     if axis.declared.len() > values_max {
-        let text = format!("{name} has {} values, {limit} {values_max}", axis.declared.len());
+        let count = axis.declared.len();
+        let text = format!("{name} has {count} values, a plot at most {values_max} {what}");
         section.problem(key, Problem::new(text, "name an axis with fewer values"));
     }
     Some(name)
@@ -180,7 +181,7 @@ fn read_line(mut section: Section<'_>, axes: &[Axis]) -> Option<ScatterLine> {
     let source = section.required_text("source", "source = \"003 Fig. 5.4\"");
     let cells = read_selector(&mut section, "where", axes);
     let example = "points = [[229, 0], [0, 261]]";
-    let points = section.pairs("points", (ANY, ANY), example);
+    let points = section.pairs("points", (ANY, ANY), "pairs [x, y]");
     if !section.holds_any(&["points"]) {
         section.missing("points", example);
     } else if points.as_ref().is_some_and(Vec::is_empty) {

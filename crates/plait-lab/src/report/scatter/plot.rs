@@ -12,8 +12,8 @@ const SHARE_FROM_ZERO: f64 = 0.5;
 const LENGTH_MIN: f64 = 0.1;
 /// Room beside the outermost points, as a share of the axis.
 const MARGIN: f64 = 0.04;
-/// About so many lines of equal sum.
-const SUMS: f64 = 10.0;
+/// At most so many lines of equal sum.
+const SUMS: f64 = 14.0;
 /// Room that the number of such a line takes.
 const SUM_WIDTH: f64 = 26.0;
 const SUM_HEIGHT: f64 = 12.0;
@@ -175,7 +175,7 @@ fn sums(svg: &mut String, frame: &Frame<'_>) -> f64 {
         let ((left, top), (right, bottom)) =
             ((x.at(from), y.at(sum - from)), (x.at(to), y.at(sum - to)));
         let path = format_args!("M{left:.1} {top:.1}L{right:.1} {bottom:.1}");
-        push(svg, format_args!("<path class=\"grid\" d=\"{path}\"/>"));
+        push(svg, format_args!("<path class=\"sum\" d=\"{path}\"/>"));
         // To the right of the line's upper end.
         let (at_x, at_y) = (left + 13.0, top + 11.0);
         let is_inside = at_x + SUM_WIDTH < x.at(x.high) && at_y < y.at(y.low) - 2.0;
@@ -242,11 +242,15 @@ mod tests {
         let frame = Frame::square((0.0, 100.0), (0.0, 100.0), "x", "y");
         let mut svg = String::new();
         assert_eq!(sums(&mut svg, &frame), 20.0);
-        assert_eq!(svg.matches("class=\"grid\"").count(), 9);
+        assert_eq!(svg.matches("class=\"sum\"").count(), 9);
         // From the middle of the left edge to the middle of the lower one: 40 to 320, 22 to 302.
         assert!(svg.contains("M40.0 246.0L96.0 302.0"), "{svg}");
         assert!(svg.contains("M264.0 22.0L320.0 78.0"), "{svg}");
         assert!(svg.contains(">20</text>") && svg.contains(">160</text>"), "{svg}");
-        assert!(!svg.contains(">180</text>"), "it would reach beyond the frame: {svg}");
+        assert!(svg.contains(">180</text>"), "{svg}");
+        let (mut svg, frame) = (String::new(), Frame::square((0.0, 105.0), (0.0, 105.0), "x", "y"));
+        sums(&mut svg, &frame);
+        assert_eq!(svg.matches("class=\"sum\"").count(), 10);
+        assert!(!svg.contains(">200</text>"), "it would reach beyond the frame: {svg}");
     }
 }

@@ -1,8 +1,12 @@
 //! Four cells, two of them hollow, in two panels.
 
+use std::path::Path;
+
 use plait_sim::scenario::Settings;
 
+use super::super::{html, read};
 use super::*;
+use crate::record::Record;
 
 fn axis(name: &str, values: &[&str]) -> AxisValues {
     let values = values.iter().map(|value| Value::String((*value).into()));
@@ -145,13 +149,14 @@ fn both_axes_of_one_unit_are_equally_long_and_others_are_not() {
     // From 50 to 200 and from 20 to 200, with the line.
     assert_eq!(all[0].matches(">200</text>").count(), 2 + 1, "two axes and a sum: {}", all[0]);
     assert!(all[0].contains("equal sums, every 50 Mbit/s"), "{}", all[0]);
+    // From 148 to 193, and from 148 to 163 lengthened to both sides.
+    assert_eq!(all[1].matches(">140</text>").count(), 1, "{}", all[1]);
     let mut record = sample();
     record.lines.clear();
     (record.y.unit, record.sums) = ("ms".into(), false);
     let all = figures(&record);
     assert!(all[1].contains(">WH-2, ms</text>") && !all[1].contains("equal sums"), "{}", all[1]);
-    // 148 to 193 and 148 to 163: only the longer of the two reaches 190.
-    assert_eq!(all[1].matches(">190</text>").count(), 1, "{}", all[1]);
+    assert!(all[1].contains(">158</text>") && !all[1].contains(">140</text>"), "{}", all[1]);
 }
 
 #[test]
@@ -170,4 +175,22 @@ fn many_points_are_small() {
     let all = figures(&record);
     assert!(all[0].contains("class=\"dot fine c0\"") && all[0].contains("class=\"hollow fine"));
     assert!(!all[1].contains("fine"), "{}", all[1]);
+}
+
+#[test]
+fn a_plot_is_read_again_as_it_was_written_and_stands_before_the_curves() {
+    let written = |scenario: &str| {
+        let record = ScatterRecord { scenario: scenario.into(), ..sample() };
+        let line = serde_json::to_string(&Record::Scatter(record.clone())).unwrap();
+        (record, format!("{line}\n{}", read::tests::SAMPLE))
+    };
+    let (record, text) = written("002/sample");
+    let results = read::results(Path::new("r"), &text).unwrap();
+    assert_eq!(results[0].scatters, [record]);
+    let page = html::page(&results);
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(place("<p class=\"headline\"") < place("<h3>Both &lt; links"));
+    assert!(place("<h3>Both &lt; links") < place("<h3>At a glance"));
+    let (_, stranger) = written("002/other");
+    assert!(read::results(Path::new("r"), &stranger).is_err());
 }

@@ -265,7 +265,7 @@ fn lead_of(results: &Results) -> Lead {
     let headline = words::headline(results).map_or_else(String::new, |sentence| {
         format!("<p class=\"headline\">{}</p>\n", escape(&sentence))
     });
-    let scattered: String = results.scatters.iter().map(|plot| scatter::draw(plot)).collect();
+    let scattered: String = results.scatters.iter().map(scatter::draw).collect();
     let drawn: String = sweep::draw(results).iter().map(figure).collect();
     if drawn.is_empty() {
         return Lead { headline, drawn: scattered, ..Lead::default() };

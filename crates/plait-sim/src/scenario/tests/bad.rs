@@ -337,8 +337,9 @@ const CASES: &[Case] = &[
         "a plot of metrics and axes that are not there",
         "",
         "[[sweep]]\nkey = \"links.dsl.price\"\nvalues = [0, 1, 2, 3, 4, 5, 6, 7, 8]\n\
-      [[scatter]]\nname = \"p\"\ntitle = \"P\"\nx = \"goodput_mbt.flow\"\ny = \"goodput_mbit.glow\"\n\
-      colour = \"price\"\npanel = \"prise\"\nhollow = { price = 9 }\nwhere = { k = 1 }\ncolor = 1\n",
+      [[scatter]]\nname = \"p\"\ntitle = \"P\"\nx = \"goodput_mbt.flow\"\n\
+      y = \"goodput_mbit.glow\"\ncolour = \"price\"\npanel = \"prise\"\n\
+      hollow = { price = 9 }\nwhere = { k = 1 }\ncolor = 1\n",
         &[],
     ),
     (

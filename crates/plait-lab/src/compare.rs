@@ -77,7 +77,8 @@ pub(crate) fn results(
         }
         cells.push(CellRecord { figures, ..cell.clone() });
     }
-    Results { runs: Vec::new(), cells, summary: summary(pair, middle, checks) }
+    let summary = summary(pair, middle, checks);
+    Results { runs: Vec::new(), cells, scatters: Vec::new(), summary }
 }
 
 fn summary(pair: &[Results; 2], middle: Middle, checks: Vec<CheckFigure>) -> SummaryRecord {

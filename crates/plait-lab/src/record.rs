@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::machine::Machine;
 
 mod samples;
+mod scatter;
 mod sink;
 
 pub(crate) use samples::{Middle, Samples};
+pub(crate) use scatter::{AxisValues, GivenLine, Quantity, ScatterPoint, ScatterRecord, Spread};
 pub(crate) use sink::Sink;
 
 /// The name of the simulator as a back-end.
@@ -32,6 +34,7 @@ pub(crate) enum Record {
     Run(RunRecord),
     Cell(CellRecord),
     Check(CheckRecord),
+    Scatter(ScatterRecord),
     Summary(SummaryRecord),
 }
 
@@ -243,6 +246,7 @@ impl SummaryRecord {
 pub(crate) struct Results {
     pub(crate) runs: Vec<RunRecord>,
     pub(crate) cells: Vec<CellRecord>,
+    pub(crate) scatters: Vec<ScatterRecord>,
     pub(crate) summary: SummaryRecord,
 }
 

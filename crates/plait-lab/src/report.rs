@@ -17,6 +17,7 @@ mod matrix;
 mod panel;
 mod points;
 mod read;
+mod scatter;
 mod svg;
 mod sweep;
 pub(crate) mod words;
@@ -103,6 +104,7 @@ pub(crate) fn run(args: &ReportArgs, output: &Output) -> Result<Verdict> {
 fn print_records(results: &Results, output: &Output) -> Result<()> {
     output.records("run", &results.runs)?;
     output.records("cell", &results.cells)?;
+    output.records("scatter", &results.scatters)?;
     for check in results.summary.checks.clone() {
         let scenario = results.summary.name.clone();
         output.record("check", &CheckRecord { scenario, check })?;

@@ -23,6 +23,7 @@ mod figures;
 mod known;
 mod naming;
 pub(crate) mod netns;
+mod scatter;
 mod shared;
 mod sim;
 
@@ -197,7 +198,12 @@ impl PreparedRun {
             seeds: runs.iter().filter(|run| run.cell == cell.name).map(|run| run.seed).collect(),
             figures: figures::of_cell(scenario, cell, &found),
         });
-        Results { cells: cells.collect(), summary: self.summary(checks, started), runs }
+        Results {
+            cells: cells.collect(),
+            scatters: scatter::all(scenario, self.cells(), &found),
+            summary: self.summary(checks, started),
+            runs,
+        }
     }
 
     fn summary(&self, checks: Vec<CheckFigure>, started: Instant) -> SummaryRecord {

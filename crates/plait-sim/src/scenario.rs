@@ -31,6 +31,7 @@ pub mod medium;
 pub mod metric;
 pub mod multipath;
 pub mod rate;
+pub mod scatter;
 mod settings;
 mod span;
 pub mod steer;
@@ -50,6 +51,7 @@ pub use link::LinkSpec;
 pub use measure::{Capture, Measure};
 pub use medium::MediumSpec;
 pub use plait_toml::{Error as ScenarioError, Errors as ScenarioErrors};
+pub use scatter::Scatter;
 pub use span::Span;
 pub use steer::SteerSpec;
 pub use sweep::{Axis, Cell, Settings};
@@ -109,6 +111,8 @@ pub struct Scenario {
     pub measures: Vec<Measure>,
     /// Metrics that the scenario defines and that compare cells.
     pub figures: Vec<Figure>,
+    /// Plots of one metric against another.
+    pub scatters: Vec<Scatter>,
     /// What the paper has.
     pub paper: Paper,
     /// What the run must show.
@@ -309,7 +313,7 @@ fn read_scenario(
     let dimensions = sweep::read_all(top.many("sweep"), declared);
     let sweep: Vec<Axis> = dimensions.iter().map(|dimension| dimension.axis.clone()).collect();
     let owners = Owners { apps: &app_names, links: &link_names, measures: &[] };
-    let Expectations { capture, measures, figures, paper, checks } =
+    let Expectations { capture, measures, figures, scatters, paper, checks } =
         read_expectations(&mut top, &sweep, owners, whole);
     top.know(&[carrier::AXIS, carrier::LIST]);
     top.finish();
@@ -332,6 +336,7 @@ fn read_scenario(
         capture,
         measures,
         figures,
+        scatters,
         paper,
         checks,
     };
@@ -367,6 +372,7 @@ struct Expectations {
     capture: Capture,
     measures: Vec<Measure>,
     figures: Vec<Figure>,
+    scatters: Vec<Scatter>,
     paper: Paper,
     checks: Vec<Check>,
 }
@@ -380,10 +386,12 @@ fn read_expectations(
     let capture = measure::read_capture(top.single("capture"));
     let (measures, mut names) = measure::read_all(top.many("measure"), &capture, owners, duration);
     let figures = figure::read_all(top.many("figure"), axes, owners, &mut names);
-    let around = check::Around { axes, owners: Owners { measures: &names, ..owners } };
+    let owners = Owners { measures: &names, ..owners };
+    let scatters = scatter::read_all(top.many("scatter"), axes, owners);
+    let around = check::Around { axes, owners };
     let paper = check::read_paper(top.single("paper"), around, &capture);
     let checks = check::read_all(top.many("check"), around, &paper.values);
-    Expectations { capture, measures, figures, paper, checks }
+    Expectations { capture, measures, figures, scatters, paper, checks }
 }
 
 /// Links, media, bond, steering node and applications, without wrong ones; and the names of all.

@@ -81,6 +81,7 @@ fn results(plan: DemoPlan, rows: &[Row], outcome: &Outcome, elapsed_s: f64) -> R
     Results {
         runs: ordered().map(|row| run(row, plan)).collect(),
         cells: ordered().map(cell).collect(),
+        scatters: Vec::new(),
         summary,
     }
 }

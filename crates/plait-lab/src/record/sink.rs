@@ -34,6 +34,7 @@ impl<'a> Sink<'a> {
             Record::Run(body) => self.output.record("run", body)?,
             Record::Cell(body) => self.output.record("cell", body)?,
             Record::Check(body) => self.output.record("check", body)?,
+            Record::Scatter(body) => self.output.record("scatter", body)?,
             Record::Summary(body) => self.output.record("summary", body)?,
         }
         self.put_to_file(record)
@@ -65,6 +66,9 @@ impl<'a> Sink<'a> {
         for check in results.summary.checks.clone() {
             let scenario = results.summary.name.clone();
             self.put(&Record::Check(CheckRecord { scenario, check }))?;
+        }
+        for scatter in &results.scatters {
+            self.put(&Record::Scatter(scatter.clone()))?;
         }
         self.put(&Record::Summary(results.summary.clone()))
     }

@@ -3,7 +3,7 @@
 use super::matrix::{self, Matrix};
 use super::panel::{self, Drawn, Form, Key};
 use super::svg::escape;
-use super::{sweep, words};
+use super::{scatter, sweep, words};
 use crate::record::{CellFigure, CellRecord, CheckFigure, Results, RunRecord, SummaryRecord};
 
 const STYLE: &str = include_str!("page.css");
@@ -265,16 +265,17 @@ fn lead_of(results: &Results) -> Lead {
     let headline = words::headline(results).map_or_else(String::new, |sentence| {
         format!("<p class=\"headline\">{}</p>\n", escape(&sentence))
     });
+    let scattered: String = results.scatters.iter().map(scatter::draw).collect();
     let drawn: String = sweep::draw(results).iter().map(figure).collect();
     if drawn.is_empty() {
-        return Lead { headline, ..Lead::default() };
+        return Lead { headline, drawn: scattered, ..Lead::default() };
     }
     let spread = match words::has_ranges(results) {
         true => "Medians over the seeds, with the range from the smallest to the largest.",
         false => "One run of each cell.",
     };
     let drawn = format!(
-        "<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n\
+        "{scattered}<h3>At a glance</h3>\n<p class=\"dim\">{spread}</p>\n\
          <div class=\"plots lead\">\n{drawn}</div>\n"
     );
     Lead { headline, drawn, more: String::new() }
@@ -353,7 +354,12 @@ pub(crate) fn key(key: &Key) -> String {
         Form::Bar => format!("<path class=\"level c{colour}\" d=\"M1 5H25\"/>"),
         Form::Ring => "<circle class=\"ring\" cx=\"19\" cy=\"5\" r=\"4\"/>".to_owned(),
     };
-    let name = escape(&key.name);
+    key_of(&sign, &key.name)
+}
+
+/// An entry of a legend with its own sign, which is markup in a box of 26 by 10.
+pub(super) fn key_of(sign: &str, name: &str) -> String {
+    let name = escape(name);
     format!(
         "<span class=\"key\"><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\">{sign}</svg> \
          {name}</span>"

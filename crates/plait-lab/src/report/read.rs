@@ -4,13 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::record::{CellRecord, Record, Results, RunRecord};
+use crate::record::{CellRecord, Record, Results, RunRecord, ScatterRecord};
 
 /// The experiments in a file; each ends in its summary.
 pub(super) fn results(file: &Path, text: &str) -> Result<Vec<Results>> {
     let file = file.display();
     let mut all = Vec::new();
     let (mut runs, mut cells) = (Vec::<RunRecord>::new(), Vec::<CellRecord>::new());
+    let mut scatters = Vec::<ScatterRecord>::new();
     let mut is_open = false;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     for (number, line) in lines.map(|(index, line)| (index + 1, line)) {
@@ -23,10 +24,12 @@ pub(super) fn results(file: &Path, text: &str) -> Result<Vec<Results>> {
             Record::Cell(cell) => cells.push(cell),
             // The summary contains them all.
             Record::Check(_) => {}
+            Record::Scatter(scatter) => scatters.push(scatter),
             Record::Summary(summary) => {
                 let stranger = runs.iter().map(|run| &run.scenario);
-                let stranger =
-                    stranger.chain(cells.iter().map(|c| &c.scenario)).find(|s| **s != summary.name);
+                let others = cells.iter().map(|cell| &cell.scenario);
+                let others = others.chain(scatters.iter().map(|scatter| &scatter.scenario));
+                let stranger = stranger.chain(others).find(|s| **s != summary.name);
                 if let Some(stranger) = stranger {
                     bail!(
                         "{file}:{number}: the summary of {} after records of {stranger}, whose own \
@@ -35,7 +38,8 @@ pub(super) fn results(file: &Path, text: &str) -> Result<Vec<Results>> {
                     );
                 }
                 let (runs, cells) = (std::mem::take(&mut runs), std::mem::take(&mut cells));
-                all.push(Results { runs, cells, summary });
+                let scatters = std::mem::take(&mut scatters);
+                all.push(Results { runs, cells, scatters, summary });
                 is_open = false;
             }
         }

@@ -13,6 +13,8 @@ const LEFT: f64 = 40.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 34.0;
+/// Height of a plot for each number of its vertical axis.
+const TICK_HEIGHT: f64 = 37.0;
 /// More points than this would be closer than a screen can show.
 const POINTS_MAX: usize = 320;
 /// Colours of the style sheet: classes `c0` and on.
@@ -94,24 +96,45 @@ pub(super) struct Frame<'a> {
     pub(super) x_ticks: Vec<(f64, String)>,
     pub(super) x_label: &'a str,
     pub(super) y_label: &'a str,
+    height: f64,
 }
 
 impl<'a> Frame<'a> {
     /// Both axes linear.
     pub(super) fn new(x: (f64, f64), y: (f64, f64), x_label: &'a str, y_label: &'a str) -> Self {
+        Self::of_height(HEIGHT, x, y, x_label, y_label)
+    }
+
+    /// The same with a plotted area as high as it is wide.
+    pub(super) fn square(x: (f64, f64), y: (f64, f64), x_label: &'a str, y_label: &'a str) -> Self {
+        Self::of_height(WIDTH - LEFT - RIGHT + TOP + BOTTOM, x, y, x_label, y_label)
+    }
+
+    fn of_height(
+        height: f64,
+        x: (f64, f64),
+        y: (f64, f64),
+        x_label: &'a str,
+        y_label: &'a str,
+    ) -> Self {
         let x = Axis::new(x.0, x.1, LEFT, WIDTH - RIGHT);
-        let y = Axis::new(y.0, y.1, HEIGHT - BOTTOM, TOP);
+        let y = Axis::new(y.0, y.1, height - BOTTOM, TOP);
         let x_ticks = x.ticks(8).into_iter().map(|tick| (tick, short(tick))).collect();
-        Self { x, y, x_ticks, x_label, y_label }
+        Self { x, y, x_ticks, x_label, y_label, height }
+    }
+
+    /// How many numbers the vertical axis has room for.
+    fn y_ticks(&self) -> usize {
+        (self.height / TICK_HEIGHT) as usize
     }
 
     /// Begins the element; screen readers read `label`.
     pub(super) fn begin(&self, label: &str) -> String {
-        let label = escape(label);
+        let (label, height) = (escape(label), self.height);
         let mut svg =
-            format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
-        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for tick in self.y.ticks(5) {
+            format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">");
+        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, height - BOTTOM);
+        for tick in self.y.ticks(self.y_ticks()) {
             let (at, text) = (self.y.at(tick), short(tick));
             push(&mut svg, format_args!("<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>"));
             let (text_x, text_y) = (left - 5.0, at + 3.5);
@@ -127,7 +150,7 @@ impl<'a> Frame<'a> {
         push(&mut svg, format_args!("<path class=\"axis\" d=\"M{left} {TOP}V{bottom}H{right}\"/>"));
         let unit = escape(self.y_label);
         push(&mut svg, format_args!("<text x=\"{left}\" y=\"{}\">{unit}</text>", TOP - 8.0));
-        let (middle, end) = ((left + right) / 2.0, HEIGHT - 4.0);
+        let (middle, end) = ((left + right) / 2.0, height - 4.0);
         let label = escape(self.x_label);
         push(&mut svg, format_args!("<text x=\"{middle}\" y=\"{end}\" class=\"middle\">"));
         push(&mut svg, format_args!("{label}</text>"));
@@ -136,7 +159,7 @@ impl<'a> Frame<'a> {
 }
 
 /// A round number without the zeros at its end.
-fn short(number: f64) -> String {
+pub(super) fn short(number: f64) -> String {
     let text = words::number(number);
     match text.contains('.') && !text.contains('e') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -151,8 +174,8 @@ pub(super) fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
 /// Maps values to positions on the page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
-    low: f64,
-    high: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
     from: f64,
     to: f64,
 }
@@ -179,7 +202,7 @@ impl Axis {
 }
 
 /// The next number of the form 1, 2 or 5 times a power of ten.
-fn round_step(least: f64) -> f64 {
+pub(super) fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let rounded = [1.0, 2.0, 5.0].map(|digit| digit * power);
     rounded.into_iter().find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * power)

@@ -124,12 +124,23 @@ pub(super) fn cell(axes: &[String], settings: &Settings, name: &str) -> String {
 
 /// The values of these axes: `k 0.1, t_dwd 50 ms`.
 pub(super) fn place<'a>(axes: impl IntoIterator<Item = &'a String>, settings: &Settings) -> String {
-    let words = axes.into_iter().filter_map(|axis| {
-        let value = settings.get(axis)?;
-        let is_number = matches!(value, Value::Integer(_) | Value::Float(_));
-        let unit = if is_number { unit_of(axis) } else { "" };
-        let text = format!("{} {} {unit}", without_unit(axis), display(value));
-        Some(text.trim_end().to_owned())
+    let words = axes.into_iter().filter_map(|axis| Some(value(axis, settings.get(axis)?)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A value of an axis: `t_dwd 50 ms`.
+pub(super) fn value(axis: &str, value: &Value) -> String {
+    values([(axis, std::slice::from_ref(value))])
+}
+
+/// Some values of axes: `k 0.1 or 0.5, t_dwd 50 ms`.
+pub(super) fn values<'a>(axes: impl IntoIterator<Item = (&'a str, &'a [Value])>) -> String {
+    let words = axes.into_iter().map(|(axis, values)| {
+        let is_number = |value: &Value| matches!(value, Value::Integer(_) | Value::Float(_));
+        let unit = if values.iter().all(is_number) { unit_of(axis) } else { "" };
+        let values: Vec<String> = values.iter().map(display).collect();
+        let text = format!("{} {} {unit}", without_unit(axis), values.join(" or "));
+        text.trim_end().to_owned()
     });
     words.collect::<Vec<_>>().join(", ")
 }

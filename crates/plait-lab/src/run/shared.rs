@@ -18,6 +18,7 @@ pub(super) fn key(scenario: &Scenario, seed: u64) -> Option<String> {
         backends: Vec::new(),
         sweep: Vec::new(),
         figures: Vec::new(),
+        scatters: Vec::new(),
         paper: Paper::default(),
         checks: Vec::new(),
         capture: Capture { series: Vec::new(), ..scenario.capture },

@@ -52,7 +52,7 @@ impl Page<'_> {
             origin: Origin::new(String::new()),
             machine: machine.clone(),
         };
-        Results { runs: Vec::new(), cells: Vec::new(), summary }
+        Results { runs: Vec::new(), cells: Vec::new(), scatters: Vec::new(), summary }
     }
 
     /// The result of each policy.

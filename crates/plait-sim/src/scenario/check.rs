@@ -124,7 +124,8 @@ pub(super) struct Around<'a> {
 /// The choices of so many values are not too many to try.
 const LEFT_OUT_MAX: i64 = 4;
 
-const ANY: Bounds = Bounds::new(-1e12, 1e12, "");
+/// Any number that a figure may be.
+pub(super) const ANY: Bounds = Bounds::new(-1e12, 1e12, "");
 
 /// Reads every check; those that are wrong are left out.
 pub(super) fn read_all(

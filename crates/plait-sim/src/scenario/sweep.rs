@@ -308,6 +308,11 @@ impl Selector {
         others
     }
 
+    /// The axes that it chooses by, each with the accepted values.
+    pub fn axes(&self) -> impl Iterator<Item = (&str, &[Toml])> {
+        self.0.iter().map(|(axis, values)| (axis.as_str(), values.as_slice()))
+    }
+
     /// Whether it chooses by this axis.
     pub(super) fn names(&self, axis: &str) -> bool {
         self.0.contains_key(axis)

@@ -117,6 +117,28 @@ fn every_metric_and_series_is_in_the_guide() {
 }
 
 #[test]
+fn every_option_of_a_scatter_plot_is_in_the_guide() {
+    let guide = include_str!("../../../../docs/guide/scenarios.md");
+    let (_, rest) = guide.split_once("## `[[scatter]]`").unwrap();
+    let section = rest.split("\n## ").next().unwrap();
+    let plot = "[[scatter]]\nname = \"p\"\ntitle = \"P\"\nx = \"jain_index\"\ny = \"jain_index\"\n";
+    let line = "[[scatter.line]]\nname = \"l\"\nsource = \"s\"\npoints = [[1, 1]]\n";
+    for (text, count) in [
+        (format!("{plot}unlike-any-of-them = 1"), 13),
+        (format!("{plot}{line}unlike-any-of-them = 1"), 4),
+    ] {
+        let errors = load(&format!("{SOUND}{text}"), &[]).unwrap_err();
+        let known = words(&errors);
+        let (_, known) = known.split_once("known here: ").unwrap_or_else(|| panic!("{known}"));
+        let known: Vec<&str> = known.trim().split(", ").collect();
+        assert_eq!(known.len(), count, "{known:?}");
+        for option in known.iter().filter(|option| **option != "line") {
+            assert!(section.contains(&format!("`{option}`")), "{option}");
+        }
+    }
+}
+
+#[test]
 fn both_tables_of_002_hold_the_same_figures() {
     let (table, readings) =
         (project_scenario("002/table-loss"), project_scenario("002/table-loss-readings"));

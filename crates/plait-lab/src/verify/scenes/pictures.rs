@@ -26,10 +26,16 @@ struct Made {
 }
 
 const TITLES: &str = "h1,.headline,figure";
-const PAGES: [Made; 5] = [
+const PAGES: [Made; 6] = [
     Made { name: "demo", command: "demo --short", reads: "body", seconds: 35 },
     Made { name: "sweep", command: "run 000/fig-9 --seeds 3", reads: TITLES, seconds: 15 },
     Made { name: "paper", command: "run 002/table-loss --seeds 3", reads: TITLES, seconds: 15 },
+    Made {
+        name: "scatter",
+        command: "run 003/feasible-region --seeds 2 --set one=[11.45,229] --set two=[13.05,261]",
+        reads: TITLES,
+        seconds: 5,
+    },
     Made { name: "set", command: "run ladder --quick --only s/", reads: TITLES, seconds: 15 },
     Made {
         name: "comparison",

@@ -334,6 +334,31 @@ const CASES: &[Case] = &[
         &[],
     ),
     (
+        "a plot of metrics and axes that are not there",
+        "",
+        "[[sweep]]\nkey = \"links.dsl.price\"\nvalues = [0, 1, 2, 3, 4, 5, 6, 7, 8]\n\
+      [[scatter]]\nname = \"p\"\ntitle = \"P\"\nx = \"goodput_mbt.flow\"\n\
+      y = \"goodput_mbit.glow\"\ncolour = \"price\"\npanel = \"prise\"\n\
+      hollow = { price = 9 }\nwhere = { k = 1 }\ncolor = 1\n",
+        &[],
+    ),
+    (
+        "plots of one name, without their metrics, and with units that do not add up",
+        "",
+        "[[scatter]]\nname = \"p\"\ntitle = \"P\"\ny = [\"goodput_mbit.flow\", \"jain_index\"]\n\
+      [[scatter]]\nname = \"p\"\nx = \"jain_index\"\ny = \"goodput_mbit\"\nsums = true\n",
+        &[],
+    ),
+    (
+        "lines of a plot without points, name or source",
+        "",
+        "[[scatter]]\nname = \"p\"\ntitle = \"P\"\nx = \"jain_index\"\ny = \"goodput_mbit\"\n\
+      [[scatter.line]]\nname = \"l\"\npoints = []\n\
+      [[scatter.line]]\nsource = \"s\"\npoints = [[1, 2, 3]]\ncolour = 1\n\
+      [[scatter.line]]\nname = \"l\"\nsource = \"s\"\n",
+        &[],
+    ),
+    (
         "an unknown scheduler of MPTCP, a link twice, and one that is not there",
         "",
         "[[app]]\nname = \"m\"\nkind = \"tcp\"\nvia = \"mptcp\"\nscheduler = \"min-rt\"\n\

@@ -20,14 +20,30 @@ pub struct Figure {
     pub over: Option<Over>,
 }
 
-/// The divisor of a figure.
+/// What a figure compares with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Over {
-    /// The metric.
-    pub metric: String,
-    /// The cells that it comes from: those alike in all axes that it does not name, their median
+    /// The metrics.
+    pub metrics: Vec<String>,
+    /// The cells that they come from: those alike in all axes that it does not name, their median
     /// with the same seed. `None`: the cell itself.
     pub cells: Option<Selector>,
+    /// Whether the figure is 003's A_b over these as what each link carries, not the quotient of
+    /// the metric and their sum.
+    pub is_benefit: bool,
+}
+
+impl Over {
+    /// The figure of a value over these; `None` over nothing.
+    fn of(&self, value: f64, others: &[f64]) -> Option<f64> {
+        let sum: f64 = others.iter().sum();
+        if !self.is_benefit {
+            return (sum != 0.0).then(|| value / sum);
+        }
+        let best = others.iter().copied().fold(0.0, f64::max);
+        let room = if value >= best { sum - best } else { best };
+        (room > 0.0).then(|| (value - best) / room)
+    }
 }
 
 impl Figure {
@@ -39,22 +55,22 @@ impl Figure {
             return None;
         }
         let Some(over) = &self.over else { return Some(value) };
-        let divisor = match &over.cells {
-            None => *result.metrics.get(&over.metric)?,
+        let alike = |cells: &Selector, other: &CellResult| {
+            other.seed == result.seed
+                && cells.chooses(&other.settings)
+                && cells.others(&other.settings) == cells.others(&result.settings)
+        };
+        let other = |metric: &String| match &over.cells {
+            None => result.metrics.get(metric).copied(),
             Some(cells) => {
-                let alike = cells.others(&result.settings);
-                let chosen = |other: &&CellResult| {
-                    other.seed == result.seed
-                        && cells.chooses(&other.settings)
-                        && cells.others(&other.settings) == alike
-                };
-                let others = all.iter().filter(chosen);
-                let values = others.filter_map(|other| other.metrics.get(&over.metric).copied());
-                super::check::median(values.collect())?
+                let others = all.iter().filter(|other| alike(cells, other));
+                let values = others.filter_map(|other| other.metrics.get(metric).copied());
+                super::check::median(values.collect())
             }
         };
+        let others: Option<Vec<f64>> = over.metrics.iter().map(other).collect();
         let factor = if unit_of(&self.name) == "%" { 100.0 } else { 1.0 };
-        (divisor != 0.0).then(|| value / divisor * factor)
+        over.of(value, &others?).map(|figure| figure * factor)
     }
 }
 
@@ -96,18 +112,20 @@ pub(super) fn read_all(
 fn read(mut section: Section<'_>, axes: &[Axis], owners: Owners<'_>) -> Option<Figure> {
     let name = section.required_text("name", "name = \"goal_1_percent\"");
     let metric = metric::read(&mut section, "metric", owners);
-    let to_metric = section
-        .holds_any(&["to_metric"])
-        .then(|| metric::read(&mut section, "to_metric", owners))
-        .flatten();
+    let to_metrics = metric::read_all(&mut section, "to_metric", owners);
     let to = section.holds_any(&["to"]).then(|| read_selector(&mut section, "to", axes));
     section.know(&["to_metric", "to"]);
+    let is_benefit = section.boolean("benefit").unwrap_or(false);
+    if is_benefit && to_metrics.len() < 2 {
+        let text = "a benefit is over what at least two links carry";
+        section.problem("benefit", Problem::new(text, "name a metric for each in to_metric"));
+    }
     let at = read_selector(&mut section, "where", axes);
     let Some((name, metric)) = name.zip(metric) else {
         section.finish();
         return None;
     };
-    let is_ratio = to_metric.is_some() || to.is_some();
+    let is_ratio = !to_metrics.is_empty() || to.is_some();
     let (unit, own) = (unit_of(&name), unit_of(&metric));
     if is_ratio && !["", "%"].contains(&unit) {
         let text = format!("a ratio called \"{name}\" would be told in {unit}");
@@ -118,8 +136,8 @@ fn read(mut section: Section<'_>, axes: &[Axis], owners: Owners<'_>) -> Option<F
         section.problem("name", Problem::new(text, "let both names end in the same unit"));
     }
     section.finish();
-    let over =
-        is_ratio.then(|| Over { metric: to_metric.unwrap_or_else(|| metric.clone()), cells: to });
+    let metrics = if to_metrics.is_empty() { vec![metric.clone()] } else { to_metrics };
+    let over = is_ratio.then_some(Over { metrics, cells: to, is_benefit });
     Some(Figure { name, metric, cells: at, over })
 }
 
@@ -160,7 +178,9 @@ mod tests {
     #[test]
     fn a_figure_is_told_over_the_run_of_the_same_seed() {
         let cells = Selector::choosing([("flow".into(), vec!["x".into()])]);
-        let over = |metric: &str, cells| Some(Over { metric: metric.into(), cells });
+        let over = |metric: &str, cells| {
+            Some(Over { metrics: vec![metric.into()], cells, is_benefit: false })
+        };
         assert_eq!(
             values(figure("r_percent", over("a_mbit", Some(cells)))),
             [Some(100.0), Some(100.0), Some(200.0), Some(20.0)]
@@ -187,5 +207,20 @@ mod tests {
         assert_eq!(ratios, [1.0, 3.0, 1.0, 1.5], "each over the cell with its own queue");
         let of_some = Figure { cells: unknown, ..figure("c_mbit", None) };
         assert_eq!(values(of_some), [None, None, Some(6.0), None]);
+    }
+
+    #[test]
+    fn a_benefit_is_what_the_better_link_does_not_carry_alone() {
+        // Links that carry 3 and 4: 7 is all of the room, 2 half of the better one.
+        for (x, benefit) in [(7.0, 1.0), (5.5, 0.5), (4.0, 0.0), (2.0, -0.5)] {
+            let over = Over { metrics: Vec::new(), cells: None, is_benefit: true };
+            assert_eq!(over.of(x, &[3.0, 4.0]), Some(benefit), "{x}");
+        }
+        let over = Over {
+            metrics: vec!["a_mbit".into(), "b_mbit".into()],
+            cells: None,
+            is_benefit: false,
+        };
+        assert_eq!(values(figure("r", Some(over)))[0], Some(3.0 / 7.0), "over the sum");
     }
 }

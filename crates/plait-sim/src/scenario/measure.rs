@@ -81,8 +81,36 @@ pub enum Reduce {
 pub struct Window {
     /// Samples of a window.
     pub length: Duration,
-    /// The level, in the series' unit.
-    pub level: f64,
+    /// The level.
+    pub level: Level,
+}
+
+/// What the mean of a window is compared with.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Level {
+    /// In the series' unit.
+    Fixed(f64),
+    /// A share of the mean of the samples from a time on.
+    OfMean {
+        /// The share.
+        share: f64,
+        /// The time.
+        from: Duration,
+    },
+}
+
+impl Level {
+    /// The level for these samples; beyond all of them without any from that time on.
+    fn of(self, samples: &[(f64, f64)]) -> f64 {
+        match self {
+            Self::Fixed(level) => level,
+            Self::OfMean { share, from } => {
+                let later = samples.iter().filter(|(start_s, _)| *start_s >= from.as_secs_f64());
+                let (sum, count) = later.fold((0.0, 0), |(sum, n), (_, v)| (sum + v, n + 1));
+                if count == 0 { f64::INFINITY } else { share * sum / f64::from(count) }
+            }
+        }
+    }
 }
 
 impl Window {
@@ -92,7 +120,8 @@ impl Window {
         let mean = |window: &[(f64, f64)]| {
             window.iter().map(|(_, value)| value).sum::<f64>() / length as f64
         };
-        samples.windows(length).map(|window| mean(window) >= self.level).collect()
+        let level = self.level.of(samples);
+        samples.windows(length).map(|window| mean(window) >= level).collect()
     }
 }
 
@@ -277,7 +306,7 @@ fn read_reduce(section: &mut Section<'_>) -> Option<Reduce> {
         Some(read_window(section)?)
     } else {
         if kind.is_some() {
-            let options = ["window_s", "level"];
+            let options = ["window_s", "level", "of_mean_from_s"];
             section.no_effect(&options, "this reduce", "reduce = \"longest-below\"");
         }
         None
@@ -305,6 +334,11 @@ fn read_window(section: &mut Section<'_>) -> Option<Window> {
     }
     let length = section.seconds("window_s");
     let level = section.number("level", Bounds::new(0.0, 1e9, ""));
+    let of_mean = section.seconds("of_mean_from_s");
+    let level = level.map(|level| match of_mean {
+        Some(from) => Level::OfMean { share: level, from },
+        None => Level::Fixed(level),
+    });
     Some(Window { length: length?, level: level? })
 }
 
@@ -392,8 +426,8 @@ mod tests {
 
     #[test]
     fn a_standstill_counts_with_most_of_a_window_and_a_burst_does_not_end_it() {
-        let below =
-            Reduce::LongestBelow(Window { length: Duration::from_millis(200), level: 0.72 });
+        let level = Level::Fixed(0.72);
+        let below = Reduce::LongestBelow(Window { length: Duration::from_millis(200), level });
         // Windows with more than 20 ms of the standstill are below the level.
         assert_eq!(paused(below, &[(1000, 1300)]).round(), 300.0 + 200.0 - 50.0);
         // 40 ms of data amid 600 ms of nothing.
@@ -402,7 +436,10 @@ mod tests {
 
     #[test]
     fn the_time_back_counts_from_the_start_of_the_span() {
-        let back = Reduce::TimeBack(Window { length: Duration::from_secs(1), level: 0.719 });
+        let back = |level| Reduce::TimeBack(Window { length: Duration::from_secs(1), level });
+        let share = Level::OfMean { share: 0.499, from: Duration::from_secs(5) };
+        assert_eq!(paused(back(share), &[(0, 2500)]).round(), 2000.0, "nearly half of 0.8 Mbit/s");
+        let back = back(Level::Fixed(0.719));
         assert_eq!(paused(back, &[]), 0.0);
         assert_eq!(paused(back, &[(0, 2500)]).round(), 2400.0);
         assert_eq!(paused(back, &[(0, 10_000)]).round(), 10_000.0);

@@ -152,6 +152,24 @@ pub(super) fn read(
     Some(name)
 }
 
+/// Reads the names of metrics: one or a list, none where there is no such option.
+pub(super) fn read_all(
+    section: &mut Section<'_>,
+    key: &'static str,
+    owners: Owners<'_>,
+) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, place) in section.texts(key) {
+        if !owners.measures.contains(&name)
+            && let Err(problem) = check(&name, METRICS, owners)
+        {
+            section.problem_at(&place, key, problem);
+        }
+        names.push(name);
+    }
+    names
+}
+
 /// Whether a full name is one of the table's, with an owner that exists.
 pub(super) fn check(
     name: &str,

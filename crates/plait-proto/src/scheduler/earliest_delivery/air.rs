@@ -3,51 +3,63 @@
 //! others carry while one of them rests. `docs/algorithms/shared-air.md`, "What the bond makes of
 //! it", has the reasons for the figures.
 
+use std::collections::VecDeque;
+
 use super::super::by_path::ByPath;
-use super::super::delivery::smoothed_rtt;
+use super::super::delivery::{base_rtt, smoothed_rtt};
 use super::super::{PathId, PathSet, PathView, View};
 use super::PathMemory;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use sway::Sway;
 
-/// The others may carry so many times as much without it as they do beside it.
+mod sway;
+
+/// Rates are compared over so long while no path rests.
+const WINDOW: Duration = Duration::from_millis(100);
+/// Traffic has to have filled the members for so many windows in a row; what all carry is the mean
+/// of these.
+const FULL_WINDOWS: usize = 10;
+/// Over longer round trips, without queues, a rest would cost more than it is likely to bring: flows
+/// see their queue grow, and slow down.
+const RTT_MAX: Duration = Duration::from_millis(30);
+/// Queues count as round trips of this at most.
+const QUEUED_RTT_MAX: Duration = Duration::from_millis(50);
+/// The others may carry so many times as much without a path as they do beside it.
 const HOPED: u64 = 4;
 /// A path that carries more of all than this, in per cent, does not rest: who is left would carry
 /// next to nothing meanwhile.
 const OWN_PERCENT_MAX: u64 = 90;
-/// Rates are compared over so long while no path rests.
-const WINDOW: Duration = Duration::from_millis(200);
-/// Traffic has to have filled the members for so many windows in a row.
-const FULL_WINDOWS: u32 = 5;
-/// Over longer round trips a rest would cost more than it is likely to bring.
-const RTT_MAX: Duration = Duration::from_millis(100);
+/// So many paths rest, the smallest; where more share their air, each is left in its turn.
+const RESTS_MAX: usize = 2;
 /// A measurement of a rest lasts so many round trips, in which a controller asks for more and sees
 /// the answer, and this.
 const ROUNDS: u32 = 3;
 const ROUNDS_MORE: Duration = Duration::from_millis(10);
-/// A rest in which the others have not gained this share of what the path carried, in per cent,
-/// ends with its first measurement.
-const GAIN_PERCENT: u64 = 25;
 /// The others have to carry so much more than all did before, in per cent, twice.
-const WORTH_PERCENT: u64 = 105;
+const WORTH_PERCENT: u64 = 115;
 const WORTH_TIMES: u32 = 2;
+/// It is in vain when the others have not gained this share of what the path carried, in per cent,
+/// in the first of them, or when what the others carry has stood still so often.
+const GAIN_PERCENT: u64 = 25;
+const STANDS_MAX: u32 = 2;
 /// Measurements of one rest.
 const MEASURED_MAX: u32 = 8;
-/// No path rests for so long after all have rested in vain: the first time, and at most.
-const AGAIN_AFTER: Duration = Duration::from_secs(60);
-const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
 /// The rests of two paths are so far apart.
 const NEXT_PATH_AFTER: Duration = Duration::from_millis(500);
-/// When all carry less than this share of what they carried, in per cent, something has changed.
-const FALLEN_PERCENT: u64 = 85;
-/// For so many windows.
-const FALLEN_WINDOWS: u32 = 3;
-/// Two falls count when they are so far apart.
-const FALLS_APART: Duration = Duration::from_secs(5);
+/// No path rests for so long after all have rested in vain: the first time, and at most.
+const AGAIN_AFTER: Duration = Duration::from_secs(20);
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
+/// A path that comes back is measured for so many windows after the first two. It goes when all
+/// then carry less than this share of what they did without it, in per cent: right after a rest, and
+/// after a long time, when it has to bring something.
+const RETURN_WINDOWS: u32 = 4;
+const PROOF_PERCENT: u64 = 90;
+const RETURN_PERCENT: u64 = 103;
 /// How long a path stays off the air before it is looked whether it may come back: the first time,
-/// and at most.
-const OFF_FOR: Duration = Duration::from_secs(30);
-const OFF_FOR_MAX: Duration = Duration::from_secs(480);
+/// four times as long each time, and at most.
+const OFF_FOR: Duration = Duration::from_secs(8);
+const OFF_FOR_MAX: Duration = Duration::from_secs(512);
 
 /// A path's part in the air that others use.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +69,9 @@ pub(super) struct Airtime {
     /// Until when, when that is not just to measure the others.
     off_until: Instant,
     off_for: Duration,
-    /// It has rested in vain since something changed last.
+    /// It has rested in vain in this series of rests.
     has_rested: bool,
+    sway: Sway,
     /// What had been delivered when the window began, and the rate in the last whole one, in bit/s.
     delivered_bytes: u64,
     bits_per_second: u64,
@@ -83,19 +96,40 @@ enum State {
     Watching,
     /// A path rests, and the others are measured.
     Resting(Rest),
-    /// A path came back after a long time, and all are measured.
-    Returning { path: PathId, before: u64, windows: u32 },
+    /// A path came back, and all are measured.
+    Returning(Return),
+}
+
+/// A path is used again, after a rest that was worth it, or a long time. Rates are in bit/s.
+#[derive(Clone, Copy, Debug)]
+struct Return {
+    path: PathId,
+    /// What the others carried without it.
+    without: u64,
+    /// What all carried since, in the mean.
+    all: u64,
+    windows: u32,
+    /// What grew by itself during a rest shows now.
+    is_proof: bool,
+}
+
+impl Return {
+    /// After a rest that was worth it.
+    fn of(path: PathId, without: u64) -> Self {
+        Self { path, without, all: 0, windows: 0, is_proof: true }
+    }
 }
 
 /// A rest of one path. Rates are in bit/s.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     path: PathId,
-    /// What it carried, and what all did.
+    /// What it carried before, and what all did.
     own: u64,
     all: u64,
-    /// What the others carried at the latest measurement.
+    /// The most that the others carried, and measurements in which that grew by no twentieth.
     others: u64,
+    stands: u32,
     measured: u32,
     /// Measurements that were worth it.
     worth: u32,
@@ -109,14 +143,10 @@ pub(super) struct Air {
     window_ends: Instant,
     /// Traffic was too little to fill the members at some time of the window.
     was_short: bool,
-    full_windows: u32,
+    /// What all carried in the latest windows that were full, in bit/s, from the oldest on.
+    recent: VecDeque<u64>,
     next_rest: Instant,
     again_after: Duration,
-    /// The highest rate of all since something changed, in bit/s; how many windows in a row were
-    /// far below it, and when that counted last.
-    highest: u64,
-    fallen_windows: u32,
-    fell_at: Instant,
     relieved: PathSet,
 }
 
@@ -135,7 +165,13 @@ impl Air {
         }
         let is_whole = view.now.since(self.window_ends) < WINDOW && !self.was_short;
         let all = self.measure(view, paths);
-        self.full_windows = if is_whole { self.full_windows + 1 } else { 0 };
+        for path in view.paths {
+            let Airtime { sway, bits_per_second, .. } = &mut paths.touch(path.id).air;
+            match self.state {
+                State::Watching if is_whole => sway.note(*bits_per_second, all - *bits_per_second),
+                _ => sway.interrupt(),
+            }
+        }
         let changed = match self.state {
             State::Watching if is_whole => self.watch(view, paths, all),
             State::Watching => false,
@@ -147,14 +183,19 @@ impl Air {
                 }
                 changed
             }
-            State::Returning { path, before, windows } if is_whole => {
-                self.judge_return(view.now, paths.touch(path), (path, before, windows), all)
+            State::Returning(back) if is_whole => {
+                // What was seen before tells nothing of now.
+                view.paths.iter().for_each(|path| paths.touch(path.id).air.sway = Sway::default());
+                self.judge_return(view.now, &mut paths.touch(back.path).air, back, all)
             }
-            State::Returning { .. } => {
+            State::Returning(_) => {
                 self.state = State::Watching;
                 false
             }
         };
+        if !is_whole || !matches!(self.state, State::Watching) {
+            self.recent.clear();
+        }
         self.begin_window(view);
         changed
     }
@@ -175,7 +216,8 @@ impl Air {
     fn begin_window(&mut self, view: &View<'_>) {
         self.was_short = false;
         self.window_began = view.now;
-        let longest = view.paths.iter().map(smoothed_rtt).max().unwrap_or_default().min(RTT_MAX);
+        let longest = view.paths.iter().map(smoothed_rtt).max().unwrap_or_default();
+        let longest = longest.min(QUEUED_RTT_MAX);
         let time = match self.state {
             // What the path had in flight arrives first.
             State::Resting(Rest { measured: 0, .. }) => longest + ROUNDS_MORE,
@@ -188,69 +230,80 @@ impl Air {
     /// Traffic has filled the members for a window.
     fn watch(&mut self, view: &View<'_>, paths: &mut ByPath<PathMemory>, all: u64) -> bool {
         let now = view.now;
-        let is_fallen = all < self.highest / 100 * FALLEN_PERCENT;
-        self.fallen_windows = if is_fallen { self.fallen_windows + 1 } else { 0 };
-        let has_fallen = self.fallen_windows >= FALLEN_WINDOWS
-            && now.since(self.fell_at) >= FALLS_APART;
-        if has_fallen {
-            (self.fell_at, self.highest, self.next_rest) = (now, all, now);
-            view.paths.iter().for_each(|path| paths.touch(path.id).air.has_rested = false);
-        }
-        self.highest = self.highest.max(all);
         let ends = view.paths.iter().find(|path| {
             let air = &paths.touch(path.id).air;
-            air.is_off && (has_fallen || air.off_until <= now)
+            air.is_off && air.off_until <= now
         });
         if let Some(path) = ends {
             paths.touch(path.id).air.is_off = false;
-            self.state = State::Returning { path: path.id, before: all, windows: 0 };
+            self.state = State::Returning(Return { is_proof: false, ..Return::of(path.id, all) });
             return true;
         }
-        if self.full_windows < FULL_WINDOWS || now < self.next_rest || all == 0 {
+        if self.recent.len() == FULL_WINDOWS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(all);
+        if self.recent.len() < FULL_WINDOWS || now < self.next_rest || all == 0 {
             return false;
         }
+        let all = self.recent.iter().sum::<u64>() / FULL_WINDOWS as u64;
         self.begin_rest(view, paths, all)
     }
 
-    /// The smallest member that has not rested yet, and without which the others might carry more.
+    /// The smallest member that has not rested yet, against whose rate those of the others move,
+    /// and without which they might carry more.
     fn begin_rest(&mut self, view: &View<'_>, paths: &mut ByPath<PathMemory>, all: u64) -> bool {
         let is_off = |path: &PathView| paths.get(path.id).is_some_and(|it| it.air.is_off);
         let on = view.paths.iter().filter(|path| !is_off(path));
         let hoped = |path: &PathView| {
-            paths.get(path.id).map_or(0, |it| it.turns.remembered().max(HOPED * it.air.bits_per_second))
+            paths
+                .get(path.id)
+                .map_or(0, |it| it.turns.remembered().max(HOPED * it.air.bits_per_second))
         };
         let hoped_of_all: u64 = on.clone().map(hoped).fold(0, u64::saturating_add);
         let own = |path: &PathView| paths.get(path.id).map_or(0, |it| it.air.bits_per_second);
         let resting = on.clone().filter(|path| {
             let hoped_of_others = hoped_of_all.saturating_sub(hoped(path));
-            paths.get(path.id).is_some_and(|it| !it.air.has_rested)
+            paths.get(path.id).is_some_and(|it| !it.air.has_rested && it.air.sway.is_opposed())
                 && own(path) < all / 100 * OWN_PERCENT_MAX
                 && hoped_of_others > all / 100 * WORTH_PERCENT
         });
-        let Some(path) = resting.min_by_key(|path| own(path)) else {
-            return self.put_off_rests(view, paths);
+        let has_rested = |path: &&PathView| paths.get(path.id).is_some_and(|it| it.air.has_rested);
+        let rests = view.paths.iter().filter(has_rested).count();
+        let Some(path) = resting.min_by_key(|path| own(path)).filter(|_| rests < RESTS_MAX) else {
+            if rests > 0 {
+                self.put_off_rests(view, paths);
+            }
+            return false;
         };
         // A path that is bad, or not known, would say nothing and might be the only one left.
         let is_settled = |path: &PathView| {
             paths.get(path.id).is_some_and(|it| it.is_member && !it.trial.is_on())
-                && smoothed_rtt(path) <= RTT_MAX
+                && base_rtt(path) <= RTT_MAX
         };
         if !on.clone().all(is_settled) {
             return false;
         }
         let own = own(path);
-        let rest = Rest { path: path.id, own, all, others: all - own, measured: 0, worth: 0 };
+        let rest = Rest {
+            path: path.id,
+            own,
+            all,
+            others: all.saturating_sub(own),
+            stands: 0,
+            measured: 0,
+            worth: 0,
+        };
         paths.touch(path.id).air.is_off = true;
         self.state = State::Resting(rest);
         true
     }
 
-    /// All have rested.
-    fn put_off_rests(&mut self, view: &View<'_>, paths: &mut ByPath<PathMemory>) -> bool {
+    /// All that might have brought something have rested in vain.
+    fn put_off_rests(&mut self, view: &View<'_>, paths: &mut ByPath<PathMemory>) {
         view.paths.iter().for_each(|path| paths.touch(path.id).air.has_rested = false);
         self.again_after = (self.again_after * 2).clamp(AGAIN_AFTER, AGAIN_AFTER_MAX);
         self.next_rest = view.now + self.again_after;
-        false
     }
 
     fn end_measurement(
@@ -262,15 +315,14 @@ impl Air {
     ) -> bool {
         let air = &mut paths.touch(rest.path).air;
         let others = all.saturating_sub(air.bits_per_second);
-        let is_first = rest.measured == 1;
-        let gained = others.saturating_sub(rest.all - rest.own);
         let is_worth_it = others > rest.all / 100 * WORTH_PERCENT;
-        let grows = others > rest.others + rest.others / 20;
+        let stands = rest.stands + u32::from(others <= rest.others + rest.others / 20);
         let is_vain = match rest.measured {
             0 => false,
             MEASURED_MAX.. => true,
             _ if is_worth_it => false,
-            _ => !grows || (is_first && gained < rest.own * GAIN_PERCENT / 100),
+            1 if others.saturating_sub(rest.others) < rest.own / 100 * GAIN_PERCENT => true,
+            _ => stands >= STANDS_MAX,
         };
         if is_vain || !is_whole {
             air.is_off = false;
@@ -281,41 +333,49 @@ impl Air {
         }
         let worth = rest.worth + u32::from(rest.measured > 0 && is_worth_it);
         if worth >= WORTH_TIMES {
-            air.off_for = OFF_FOR;
-            air.off_until = now + OFF_FOR;
-            (self.highest, self.next_rest) = (others, now + NEXT_PATH_AFTER);
-            self.state = State::Watching;
-            return false;
+            air.is_off = false;
+            self.state = State::Returning(Return::of(rest.path, others));
+            return true;
         }
         let others = if rest.measured == 0 { rest.others } else { others };
-        self.state = State::Resting(Rest { others, measured: rest.measured + 1, worth, ..rest });
+        self.state = State::Resting(Rest {
+            others: others.max(rest.others),
+            stands: if rest.measured == 0 { 0 } else { stands },
+            measured: rest.measured + 1,
+            worth,
+            ..rest
+        });
         false
     }
 
-    /// Whether a path that came back brings anything.
+    /// Whether all carry less now that a path is back.
     fn judge_return(
         &mut self,
         now: Instant,
-        state: &mut PathMemory,
-        (path, before, windows): (PathId, u64, u32),
+        air: &mut Airtime,
+        mut back: Return,
         all: u64,
     ) -> bool {
-        const WINDOWS: u32 = 3;
-        if windows < WINDOWS {
-            self.state = State::Returning { path, before, windows: windows + 1 };
+        if back.windows > 1 {
+            back.all += all / u64::from(RETURN_WINDOWS);
+        }
+        back.windows += 1;
+        if back.windows < 2 + RETURN_WINDOWS {
+            self.state = State::Returning(back);
             return false;
         }
         self.state = State::Watching;
         self.next_rest = now + NEXT_PATH_AFTER;
-        if all > before / 100 * 102 {
-            state.air.off_for = OFF_FOR;
-            self.highest = all;
+        air.has_rested = true;
+        let percent = if back.is_proof { PROOF_PERCENT } else { RETURN_PERCENT };
+        air.is_off = back.all < back.without / 100 * percent;
+        if !air.is_off {
+            air.off_for = Duration::ZERO;
             return false;
         }
-        state.air.is_off = true;
-        state.air.off_for = (state.air.off_for * 2).clamp(OFF_FOR, OFF_FOR_MAX);
-        state.air.off_until = now + state.air.off_for;
-        self.highest = before;
+        air.off_for = (air.off_for * 4).clamp(OFF_FOR, OFF_FOR_MAX);
+        air.off_until = now + air.off_for;
+        self.again_after = Duration::ZERO;
         true
     }
 
@@ -329,7 +389,7 @@ impl Air {
         let is_about = match self.state {
             State::Watching => false,
             State::Resting(rest) => rest.path == path,
-            State::Returning { path: returning, .. } => returning == path,
+            State::Returning(back) => back.path == path,
         };
         if is_about {
             self.state = State::Watching;

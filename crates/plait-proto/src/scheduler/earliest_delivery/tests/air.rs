@@ -2,11 +2,12 @@
 
 use super::super::Air;
 use super::*;
+use crate::rng::Rng;
 use crate::scheduler::by_path::ByPath;
 
 const STEP: Duration = Duration::from_millis(5);
 /// A controller follows what its path carries by this part of the way in each step.
-const FOLLOWS: f64 = 0.15;
+const FOLLOWS: f64 = 0.3;
 
 /// Two radios or links: what each carries alone, and which part of its air each loses to the other.
 #[derive(Clone, Copy)]
@@ -16,15 +17,21 @@ struct Pair {
 }
 
 const ONE_ANTENNA: [f64; 2] = [1.0, 1.0];
+/// Chance takes up to this part of the second one's air, which the first one gets as far as it
+/// shares it, and as much of what the first does not share.
+const CHANCE: f64 = 0.1;
 
 impl Pair {
     /// What each carries while those are used: 003's law (`docs/algorithms/shared-air.md`); all the
-    /// air is halved.
-    fn carried(&self, used: [bool; 2]) -> [f64; 2] {
+    /// air is halved. `chance` has two numbers from 0 to 1.
+    fn carried(&self, used: [bool; 2], chance: [f64; 2]) -> [f64; 2] {
         let [a, b] = self.sigma;
         let shares = match used {
-            [true, true] if a * b == 1.0 => [0.5, 0.5],
-            [true, true] => [(1.0 - a) / (1.0 - a * b), (1.0 - b) / (1.0 - a * b)],
+            [true, true] => {
+                let second = if a * b == 1.0 { 0.5 } else { (1.0 - b) / (1.0 - a * b) };
+                let second = second * (1.0 - CHANCE * chance[1]);
+                [(1.0 - a * second) * (1.0 - CHANCE * (1.0 - a) * chance[0]), second]
+            }
             [first, second] => [f64::from(u8::from(first)), f64::from(u8::from(second))],
         };
         [self.mbit[0] * shares[0], self.mbit[1] * shares[1]]
@@ -40,6 +47,7 @@ struct Bond {
     mbit: [f64; 2],
     delivered: [f64; 2],
     is_full: bool,
+    rng: Rng,
 }
 
 impl Bond {
@@ -55,9 +63,10 @@ impl Bond {
                 state.trial.follow(&at_quarter(known), at, true, true);
             }
         });
-        let mbit = pair.carried([true, true]);
+        let mbit = pair.carried([true, true], [0.5, 0.5]);
         let now = Instant::from_millis(10_000);
-        Self { air: Air::default(), paths, now, mbit, delivered: [0.0; 2], is_full: true }
+        let rng = Rng::from_seed([7; 32]);
+        Self { air: Air::default(), paths, now, mbit, delivered: [0.0; 2], is_full: true, rng }
     }
 
     fn is_used(&mut self) -> [bool; 2] {
@@ -68,10 +77,14 @@ impl Bond {
     fn run(&mut self, pair: &Pair, time: Duration) -> [u64; 2] {
         let until = self.now + time;
         let mut left = [0; 2];
+        let mut chance = [0.5; 2];
         while self.now < until {
             self.now += STEP;
             let used = self.is_used();
-            let carried = pair.carried(used);
+            if self.now.since(Instant::ZERO).as_millis() % 100 == 0 {
+                chance = [0, 1].map(|_| (self.rng.u64() % 1000) as f64 / 1000.0);
+            }
+            let carried = pair.carried(used, chance);
             let mut views = Vec::new();
             for id in 0..2 {
                 // A path that is left is empty at once.
@@ -98,24 +111,23 @@ const fn seconds(seconds: u64) -> Duration {
 fn a_narrow_radio_leaves_one_antenna_to_the_wide_one() {
     let pair = Pair { mbit: [62.0, 256.0], sigma: ONE_ANTENNA };
     let mut bond = Bond::new(&pair);
-    bond.run(&pair, seconds(3));
+    bond.run(&pair, seconds(8));
     assert_eq!(bond.is_used(), [false, true]);
-    // It comes back after 30 s, brings nothing, and leaves.
-    let [left, _] = bond.run(&pair, seconds(40));
-    assert!((38_000..40_000).contains(&left), "{left} ms");
+    // It comes back after 8 s and 32 s, brings nothing, and leaves.
+    let [left, _] = bond.run(&pair, seconds(60));
+    assert!((58_500..59_000).contains(&left), "{left} ms");
     assert_eq!(bond.is_used(), [false, true]);
 }
 
 /// Half of 253 and 78 are less than 253, while 139 and 110 are about as much.
 #[test]
 fn a_radio_that_takes_more_than_it_carries_leaves_the_air() {
-    for (mbit, sigma, used) in [
-        ([253.0, 78.0], [0.5, 0.0], [true, false]),
-        ([253.0, 110.0], [0.45, 0.0], [true, true]),
-    ] {
+    for (mbit, sigma, used) in
+        [([253.0, 78.0], [0.5, 0.0], [true, false]), ([253.0, 110.0], [0.45, 0.0], [true, true])]
+    {
         let pair = Pair { mbit, sigma };
         let mut bond = Bond::new(&pair);
-        bond.run(&pair, seconds(5));
+        bond.run(&pair, seconds(8));
         assert_eq!(bond.is_used(), used, "{mbit:?}");
     }
 }
@@ -135,7 +147,7 @@ fn radios_that_lose_less_than_they_bring_stay() {
     let pair = Pair { mbit: [229.0, 261.0], sigma: [0.3534, 0.0177] };
     let mut bond = Bond::new(&pair);
     let left = bond.run(&pair, seconds(60));
-    assert!(left.iter().sum::<u64>() <= 500, "{left:?}");
+    assert!(left.iter().sum::<u64>() <= 900, "{left:?}");
 }
 
 #[test]
@@ -145,9 +157,9 @@ fn coupling_that_begins_is_found_and_one_that_ends_is_forgotten() {
     let mut bond = Bond::new(&apart);
     bond.run(&apart, seconds(20));
     assert_eq!(bond.is_used(), [true, true]);
-    bond.run(&coupled, seconds(3));
+    bond.run(&coupled, seconds(8));
     assert_eq!(bond.is_used(), [false, true]);
-    bond.run(&apart, seconds(32));
+    bond.run(&apart, seconds(10));
     assert_eq!(bond.is_used(), [true, true]);
 }
 

@@ -205,6 +205,10 @@ pub trait Controller: core::fmt::Debug + Send {
     /// The path gives no answer any more: all that was on its way is taken to be lost.
     fn on_silence(&mut self, _now: Instant) {}
 
+    /// There is reason to think that the path carries more from now on. A controller that always
+    /// asks for more need not do anything.
+    fn on_relief(&mut self, _now: Instant) {}
+
     /// Takes back the answer to the latest episode.
     fn on_spurious(&mut self, spurious: &Spurious);
 

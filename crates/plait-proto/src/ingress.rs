@@ -127,7 +127,12 @@ impl Ingress {
         self.refresh_view();
         let (queued_bytes, load) = (self.queue.bytes(), self.queue.bulk_load());
         let packet = PacketInfo { bytes, class, queued_bytes, load };
-        self.picker.pick(now, &self.paths, room, &packet, &mut self.redundancy)
+        let pick = self.picker.pick(now, &self.paths, room, &packet, &mut self.redundancy);
+        let relieved = self.picker.take_relieved();
+        if !relieved.is_empty() {
+            self.paths.look_for_more(now, relieved);
+        }
+        pick
     }
 
     /// Numbers a packet and sends it where it was picked to go.

@@ -312,6 +312,7 @@ impl SendPath {
             min_rtt: self.rtt.min(),
             in_flight_bytes: self.sent.in_flight_bytes(),
             delivery_rate: self.sent.delivery_rate(),
+            delivered_bytes: self.sent.delivered_bytes(),
             sent_packets: self.sent_packets,
             rtt_variation: self.rtt.variation(),
             window_bytes: congestion.map(PathCongestion::window),

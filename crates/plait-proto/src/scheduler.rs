@@ -69,6 +69,8 @@ pub struct PathView {
     /// Highest recent delivery rate at the IP layer, as the peer's acknowledgements show it; zero
     /// when unknown.
     pub delivery_rate: Rate,
+    /// Bytes at the IP layer that the peer acknowledged since the bond began.
+    pub delivered_bytes: u64,
     /// Data packets handed to the path since the bond began.
     pub sent_packets: u64,
     /// Mean deviation of the round-trip time (RFC 6298); `None` before the first sample.
@@ -157,6 +159,11 @@ pub enum FlowClass {
 pub struct PathSet([u64; 4]);
 
 impl PathSet {
+    /// Whether it has no member.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
     /// Adds a path.
     pub fn insert(&mut self, path: PathId) {
         self.0[usize::from(path.0 >> 6)] |= 1 << (path.0 & 63);
@@ -223,6 +230,12 @@ pub trait Scheduler: core::fmt::Debug + Send {
     /// A further packet of `bytes` of the same contiguous run was sent on `path` without asking:
     /// accounts for it.
     fn on_run(&mut self, view: &View<'_>, path: PathId, bytes: u64);
+
+    /// Paths that may carry more than they did, since another one has just fallen silent whose
+    /// signal they may have waited for: their controllers are to look. Each is named once.
+    fn take_relieved(&mut self) -> PathSet {
+        PathSet::default()
+    }
 
     /// A loss report arrived, with a line for each path it knows of.
     fn on_report(&mut self, _view: &View<'_>, _reports: &[PathReport]) {}

@@ -95,6 +95,8 @@ pub(super) fn metric(name: &str) -> String {
     let words = match kind {
         "of_best_alone" => "rate over the best link's alone".to_owned(),
         "of_sum_alone" => "rate over the sum of the links alone".to_owned(),
+        "of_at_once" => "rate over that of all links at once, bare".to_owned(),
+        "of_better" => "rate over the better of best link and all at once".to_owned(),
         "transfer_mbit" => "transfer rate".to_owned(),
         "transfer_s" => "transfer time".to_owned(),
         kind => without_unit(kind).replace('_', " ").replace("acks", "ACKs"),

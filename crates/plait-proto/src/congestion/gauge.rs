@@ -212,16 +212,19 @@ impl Gauge {
         }
         let is_due = now.since(self.probed_at) >= self.model.probe_interval(now, self.probes)
             && self.model.may_ask_for_more();
-        if is_due || is_asked_for {
-            self.probes += 1;
-            self.probed_at = now;
-            if is_due {
-                self.model.bandwidth.advance();
-            }
-            let is_small =
-                self.model.bdp_bytes() <= 2 * model::window_min(self.start.segment_bytes);
-            self.state = State::Up(ProbeUp::new(self.model.rate(), is_small));
+        if is_due {
+            self.model.bandwidth.advance();
         }
+        if is_due || is_asked_for {
+            self.probe_up(now);
+        }
+    }
+
+    fn probe_up(&mut self, now: Instant) {
+        self.probes += 1;
+        self.probed_at = now;
+        let is_small = self.model.bdp_bytes() <= 2 * model::window_min(self.start.segment_bytes);
+        self.state = State::Up(ProbeUp::new(self.model.rate(), is_small));
     }
 
     fn enter_probe_rtt(&mut self) {
@@ -311,6 +314,14 @@ impl Controller for Gauge {
 
     fn on_silence(&mut self, now: Instant) {
         self.end_suspicion(now);
+    }
+
+    /// Probes at once, unless it does so already or knows a policer's rate.
+    fn on_relief(&mut self, now: Instant) {
+        let may_probe = matches!(self.state, State::Cruise { .. } | State::Down { .. });
+        if may_probe && self.model.policer.bound().is_none() {
+            self.probe_up(now);
+        }
     }
 
     fn on_spurious(&mut self, _spurious: &Spurious) {

@@ -12,7 +12,7 @@ use crate::path::congestion::PathCongestion;
 use crate::path::control::MARK_DELAY;
 use crate::path::kept::KeptPacket;
 use crate::path::map::PathMap;
-use crate::scheduler::PathView;
+use crate::scheduler::{PathSet, PathView};
 use crate::seq::PathId;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
@@ -192,6 +192,16 @@ impl Paths {
             }
         }
         Some((path, numbered))
+    }
+
+    /// Another path fell silent whose signal these may have waited for.
+    pub(super) fn look_for_more(&mut self, now: Instant, relieved: PathSet) {
+        for path in self.map.values_mut().filter(|path| relieved.contains(path.id)) {
+            if let Some(congestion) = &mut path.congestion {
+                congestion.look_for_more(now);
+            }
+        }
+        self.view_is_stale = true;
     }
 
     /// All that may leave now has left; `waits` says for which paths there is more.

@@ -142,6 +142,11 @@ impl Picker {
         self.run = Some(Run { path, class: first.class, bytes_left });
     }
 
+    /// Paths whose controllers are to look for more.
+    pub(super) fn take_relieved(&mut self) -> PathSet {
+        self.scheduler.take_relieved()
+    }
+
     /// A path is gone.
     pub(super) fn on_path_gone(&mut self, path: PathId) {
         self.scheduler.on_path_gone(path);

@@ -12,7 +12,8 @@ use crate::wire::sealed::{DataPrefix, SendTimestamp};
 
 /// Bytes of packets kept per bond, in case they have to be sent again.
 const KEPT_BYTES_MAX: u64 = 8 << 20;
-/// A datagram is overdue after twice the shortest round trip of its path and this.
+/// A datagram is overdue after twice the shortest round trip of its path and this, and not before
+/// its probe timeout.
 const OVERDUE_MARGIN: Duration = Duration::from_millis(25);
 
 impl Ingress {
@@ -81,7 +82,8 @@ impl Ingress {
             let Some(min_rtt) = path.rtt.min().filter(|_| path.sent.in_flight_bytes() > 0) else {
                 continue;
             };
-            let patience = min_rtt * 2 + OVERDUE_MARGIN;
+            // Where round trips vary, as on radios, most late ones are no worse than usual.
+            let patience = (min_rtt * 2 + OVERDUE_MARGIN).max(path.rtt.probe_timeout());
             self.overdue_at = earlier(self.overdue_at, Some(now + patience / 4));
             let limit = now.saturating_sub(patience);
             let packets = path.sent.take_overdue(limit, self.redundancy.spare_bytes());

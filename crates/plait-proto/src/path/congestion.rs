@@ -79,6 +79,11 @@ impl PathCongestion {
         })
     }
 
+    /// The path may carry more than it did a moment ago.
+    pub fn look_for_more(&mut self, now: Instant) {
+        self.controller.on_relief(now);
+    }
+
     /// All that may leave now has left. `waits` when there is more; only time for which the window
     /// has room is the pacer's.
     pub fn note_rest(&mut self, now: Instant, in_flight_bytes: u64, waits: bool) {

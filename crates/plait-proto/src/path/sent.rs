@@ -563,6 +563,11 @@ impl SentDatagrams {
         self.in_flight_bytes
     }
 
+    /// Bytes known to have arrived, since the start.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
     /// Highest delivery rate of the last second; zero before the first sample.
     pub fn delivery_rate(&self) -> Rate {
         self.rate.get()

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use air::{Air, Airtime};
 use growth::Joined;
 use health::{Health, Standing};
 use members::{Demand, Members};
@@ -21,6 +22,7 @@ use overflow::Overflow;
 use spread::{Spread, Turns};
 use trial::Trial;
 
+mod air;
 mod growth;
 mod health;
 mod members;
@@ -37,6 +39,8 @@ const DETOUR_BACKLOG: Duration = Duration::from_millis(1);
 /// the set its trial may fill it with copies, and a member's trial may end in slow start.
 const NEAR_TIMES: u32 = 3;
 const NEAR_MORE: Duration = Duration::from_millis(20);
+/// Packets of this length at least fill a path; what is shorter acknowledges them.
+const FULL_BYTES_MIN: u64 = 500;
 /// An interactive packet waits only if it arrives so much earlier.
 const WORTH_WAITING: Duration = Duration::from_millis(1);
 
@@ -68,6 +72,7 @@ struct PathMemory {
     /// It does not for carrying next to nothing.
     is_negligible: bool,
     joined: Joined,
+    air: Airtime,
     /// Whether it gets bulk packets although nothing waits.
     turns: Turns,
 }
@@ -82,6 +87,7 @@ pub struct EarliestDelivery {
     members: Members,
     overflow: Overflow,
     spread: Spread,
+    air: Air,
 }
 
 impl EarliestDelivery {
@@ -94,6 +100,7 @@ impl EarliestDelivery {
             members: Members::new(config.delay_cost),
             overflow: Overflow::default(),
             spread: Spread::default(),
+            air: Air::default(),
         }
     }
 
@@ -110,6 +117,11 @@ impl EarliestDelivery {
             let state = self.paths.touch(path.id);
             let is_near = is_near(base_rtt(path), quickest);
             changed |= state.trial.follow(path, view.now, state.is_member, is_near);
+        }
+        // Acknowledgements alone fill no path, and interactive packets tell nothing.
+        if packet.class == FlowClass::Bulk {
+            let is_full = self.overflow.is_on(view.now) && packet.bytes >= FULL_BYTES_MIN;
+            changed |= self.air.follow(view, &mut self.paths, is_full);
         }
         if self.spread.is_silent(view.now) {
             // Flows that begin now have the windows of the quick path.
@@ -273,6 +285,7 @@ impl EarliestDelivery {
             let is_tried = is_near && state.trial.is_on() && !state.health.is_out();
             path.id != best.id
                 && !state.is_member
+                && !state.air.is_off()
                 && (path.price <= best.price || overflows)
                 && (few || is_tried)
                 && path.has_room(view.now, packet.bytes)
@@ -395,6 +408,10 @@ impl Scheduler for EarliestDelivery {
         self.count(view, path, self.spread.run_bytes);
     }
 
+    fn take_relieved(&mut self) -> PathSet {
+        self.air.take_relieved()
+    }
+
     fn part(&self, view: &View<'_>, path: PathId) -> Option<Part> {
         let path = view.paths.iter().find(|candidate| candidate.id == path)?;
         let state = self.paths.get(path.id).filter(|_| self.members.were_chosen())?;
@@ -402,6 +419,7 @@ impl Scheduler for EarliestDelivery {
             Health::Out => Part::Bad,
             _ if self.stalls.is_stalled(path, view.now) => Part::Stalled,
             Health::Recovering { .. } => Part::Recovering,
+            _ if state.air.is_off() && !state.is_member => Part::TakesAir,
             _ if state.trial.is_on() => Part::Tried,
             _ if state.is_member => Part::Carries,
             _ => members::left_out_for(path, state),
@@ -409,6 +427,7 @@ impl Scheduler for EarliestDelivery {
     }
 
     fn on_path_gone(&mut self, path: PathId) {
+        self.air.forget(path);
         self.paths.forget(path);
         self.stalls.forget(path);
     }

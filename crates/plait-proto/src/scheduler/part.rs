@@ -25,6 +25,8 @@ pub enum Part {
         /// What the path would add.
         rate: Rate,
     },
+    /// The others carry more while it is silent.
+    TakesAir,
     /// It is late, or loses much, beside the others.
     Bad,
     /// It was bad, and carries more with each round trip.
@@ -46,6 +48,9 @@ impl fmt::Display for Part {
             Self::TooLittle { rate } => write!(
                 f,
                 "carries no bulk traffic, since {rate} more are next to nothing beside the others"
+            ),
+            Self::TakesAir => f.write_str(
+                "carries no bulk traffic, since the others carry more while it is silent",
             ),
             Self::Bad => {
                 f.write_str("carries copies only, since it is late or loses much beside the others")

@@ -46,6 +46,7 @@ fn any_path() -> impl Strategy<Value = PathView> {
             min_rtt,
             in_flight_bytes,
             delivery_rate: Rate::from_mbit(mbit),
+            delivered_bytes: 0,
             sent_packets: 0,
             rtt_variation,
             window_bytes: Some(window_bytes),

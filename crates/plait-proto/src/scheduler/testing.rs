@@ -21,6 +21,7 @@ pub(crate) fn path(id: u8) -> PathBuilder {
         min_rtt: None,
         in_flight_bytes: 0,
         delivery_rate: Rate::ZERO,
+        delivered_bytes: 0,
         sent_packets: 0,
         rtt_variation: None,
         window_bytes: None,

@@ -192,6 +192,7 @@ impl Attachment {
             min_rtt: rtt.min(),
             in_flight_bytes: 0,
             delivery_rate: Rate::ZERO,
+            delivered_bytes: 0,
             sent_packets: self.packets,
             rtt_variation: rtt.variation(),
             window_bytes: None,

@@ -108,6 +108,32 @@ fn what_a_link_loses_is_sent_again() {
     assert!(repaired >= 150, "{repaired} of about 250 lost packets");
 }
 
+/// On a radio link a round trip is often three times the shortest one. What is late there is no
+/// worse off than usual, and a tenth of all was sent twice.
+#[test]
+fn regression_where_round_trips_vary_late_packets_are_not_sent_again() {
+    let mut pair = Pair::connected(setup(Algorithm::RoundRobin, congestion::Algorithm::Fixed));
+    let rescued = |pair: &mut Pair| -> u64 {
+        let status = pair.sides[CUSTOMER].status(pair.now);
+        status.peers[0].paths.iter().map(|path| path.rescued_packets).sum()
+    };
+    for n in 0..3000 {
+        // 5 to 45 ms each way, up and down within an eighth of a second.
+        let step = u64::from(n % 120);
+        pair.links[0].delay = Duration::from_millis(5 + step.min(120 - step) * 40 / 60);
+        pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        pair.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(rescued(&mut pair), 0);
+    // A path that answers no more is another matter.
+    pair.links[0].up = false;
+    for n in 3000..3600 {
+        pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
+        pair.run_for(Duration::from_millis(1));
+    }
+    assert!(rescued(&mut pair) > 0);
+}
+
 /// A repair takes longer over such links than a gap is kept open for the spread of delays; it came
 /// late and was dropped.
 #[test]

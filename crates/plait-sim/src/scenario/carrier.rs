@@ -1,5 +1,5 @@
-//! `carriers`: the same load over the bond, over each of its links alone, bare, over the kernel's
-//! MPTCP, or steered; and the bond compared with the others.
+//! `carriers`: the same load over the bond, over each of its links alone, bare, over all of them
+//! bare at once, over the kernel's MPTCP, or steered; and the bond compared with the others.
 //!
 //! `carriers` becomes an axis of the sweep called `carrier`, the slowest to change. A cell is the
 //! scenario with that carrier, without the bond, steering node and links that it does not use.
@@ -20,18 +20,22 @@ pub const AXIS: &str = "carrier";
 pub(super) const LIST: &str = "carriers";
 
 /// Words that name one carrier.
-const SINGLE: [&str; 3] = ["bond", "mptcp", "steer"];
+const SINGLE: [&str; 4] = ["bond", "mptcp", "steer", AT_ONCE];
+/// The load bare on each link, on all of them at the same time.
+const AT_ONCE: &str = "at-once";
 /// Words that name one carrier per link: alone through plait, and bare.
 const EACH: [&str; 2] = ["alone", "bare"];
 
 /// Metrics of a run with the bond that compare its goodput with the other carriers'. Each link's
 /// goodput is its median over the seeds.
-pub const COMPARISONS: [&str; 7] = [
+pub const COMPARISONS: [&str; 9] = [
     "of_best_alone",
     "of_sum_alone",
     "benefit_alone",
     "of_best_bare",
     "of_sum_bare",
+    "of_at_once",
+    "of_better",
     "of_mptcp",
     "excess_of_mptcp",
 ];
@@ -120,6 +124,12 @@ pub(super) fn apply(root: &mut Table, problems: &Problems) -> Option<()> {
     let place = entry.node.place.clone();
     let carrier = text(&entry.node).unwrap_or_default();
     let links = links_of(root);
+    if carrier == AT_ONCE {
+        root.remove("bond");
+        root.remove("steer");
+        copy_apps(root, &links);
+        return Some(());
+    }
     let via = |root: &mut Table, name: &str| {
         if let Some(Value::List(apps)) = root.get_mut("app").map(|apps| &mut apps.node.value) {
             let apps = apps.iter_mut().filter_map(|app| match &mut app.value {
@@ -170,6 +180,32 @@ pub(super) fn apply(root: &mut Table, problems: &Problems) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Puts in place of each application that has no way of its own one on each link, which is called
+/// `APP-LINK`.
+fn copy_apps(root: &mut Table, links: &[String]) {
+    let Some(Value::List(apps)) = root.get_mut("app").map(|apps| &mut apps.node.value) else {
+        return;
+    };
+    let copies = |app: &Node| -> Vec<Node> {
+        let Value::Table(table) = &app.value else { return vec![app.clone()] };
+        let name = table.get("name").and_then(|name| text(&name.node));
+        let Some(name) = name.filter(|_| !table.contains_key("via")) else {
+            return vec![app.clone()];
+        };
+        let copy = |link: &String| {
+            let mut table = table.clone();
+            multipath::OPTIONS.iter().for_each(|option| drop(table.remove(*option)));
+            for (key, text) in [("name", format!("{name}-{link}")), ("via", link.clone())] {
+                let node = Node { place: app.place.clone(), value: Value::Text(text) };
+                table.insert(key.into(), Entry { key_place: app.place.clone(), node });
+            }
+            Node { place: app.place.clone(), value: Value::Table(table) }
+        };
+        links.iter().map(copy).collect()
+    };
+    *apps = apps.iter().flat_map(copies).collect();
 }
 
 /// Leaves out the links that a cell does not use.
@@ -228,7 +264,7 @@ pub(super) fn compare(results: &mut [CellResult]) {
             let value = value.filter(|value| value.is_finite());
             result.metrics.extend(value.map(|value| (name.to_owned(), value)));
         };
-        let [alone, bare, mptcp] = ["alone:", "bare:", "mptcp"].map(each);
+        let [alone, bare, mptcp, at_once] = ["alone:", "bare:", "mptcp", AT_ONCE].map(each);
         let best = |all: &[f64]| all.iter().copied().reduce(f64::max);
         let sum = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>());
         put("of_best_alone", best(&alone).map(|best| mbit / best));
@@ -236,6 +272,13 @@ pub(super) fn compare(results: &mut [CellResult]) {
         put("benefit_alone", benefit(mbit, &alone));
         put("of_best_bare", best(&bare).map(|best| mbit / best));
         put("of_sum_bare", sum(&bare).map(|sum| mbit / sum));
+        let of_at_once = best(&at_once).map(|at_once| mbit / at_once);
+        put("of_at_once", of_at_once);
+        // What the framing costs the best link, it costs all of them.
+        let framing = best(&bare).zip(best(&alone)).map(|(bare, alone)| bare / alone);
+        let of_at_once = of_at_once.zip(framing).map(|(share, framing)| share * framing);
+        let of_alone = best(&alone).map(|best| mbit / best);
+        put("of_better", of_at_once.zip(of_alone).map(|(one, other)| one.min(other)));
         put("of_mptcp", best(&mptcp).map(|mptcp| mbit / mptcp));
         let excess = excess_ms.zip(of_mptcp);
         put("excess_of_mptcp", excess.map(|(own, its)| own / its.max(EXCESS_MS_MIN)));

@@ -85,6 +85,11 @@ pub enum CheckKind {
     },
     /// `spread`: the largest value of the cells over the smallest.
     Spread,
+    /// `share`: the share of the cells whose value is at least this.
+    Share {
+        /// The least accepted value of a cell.
+        at_least: f64,
+    },
     /// `best-fit`: splits the cells by some axes and finds the combination with the smallest rms
     /// ln-error against the paper, which is the figure. The check fails when another combination
     /// than the expected one fits best.
@@ -196,12 +201,13 @@ enum Kind {
     Best,
     Lead,
     Spread,
+    Share,
     BestFit,
     HoldOut,
     FitEnd,
 }
 
-const KINDS: [(&str, Kind); 12] = [
+const KINDS: [(&str, Kind); 13] = [
     ("band", Kind::Band),
     ("worst", Kind::Worst),
     ("rms-ln-error", Kind::RmsLnError),
@@ -211,6 +217,7 @@ const KINDS: [(&str, Kind); 12] = [
     ("best", Kind::Best),
     ("lead", Kind::Lead),
     ("spread", Kind::Spread),
+    ("share", Kind::Share),
     ("best-fit", Kind::BestFit),
     ("hold-out", Kind::HoldOut),
     ("fit-end", Kind::FitEnd),
@@ -227,6 +234,7 @@ const OF_KIND: &[(&[Kind], &[&str], &str)] = &[
     (&[Kind::BestFit], &["expected"], "kind = \"best-fit\""),
     (&[Kind::HoldOut], &["left_out"], "kind = \"hold-out\""),
     (&[Kind::FitEnd], &["within", "end"], "kind = \"fit-end\""),
+    (&[Kind::Share], &["at_least"], "kind = \"share\""),
 ];
 
 fn read_kind(
@@ -249,6 +257,12 @@ fn read_kind(
         Kind::Worst => CheckKind::Worst,
         Kind::RmsLnError => CheckKind::RmsLnError,
         Kind::Spread => CheckKind::Spread,
+        Kind::Share => {
+            if !section.holds_any(&["at_least"]) {
+                section.missing("at_least", "at_least = 0.98");
+            }
+            CheckKind::Share { at_least: section.number("at_least", ANY)? }
+        }
         Kind::Ordering => read_ordering(section, around.axes)?,
         Kind::Larger => {
             if !section.holds_any(&["than"]) {

@@ -42,6 +42,8 @@ pub const METRICS: &[(&str, Of)] = &[
     ("benefit_alone", Of::Run),
     ("of_best_bare", Of::Run),
     ("of_sum_bare", Of::Run),
+    ("of_at_once", Of::Run),
+    ("of_better", Of::Run),
     ("of_mptcp", Of::Run),
     ("excess_of_mptcp", Of::Run),
     ("probe_rtt_ms", Of::Run),

@@ -110,12 +110,21 @@ impl Members {
         stalls: &Stalls,
         demand: Demand,
     ) {
+        let is_sound = |path: &PathView, states: &mut ByPath<PathMemory>| {
+            !states.touch(path.id).health.is_out() && !stalls.is_stalled(path, view.now)
+        };
+        // Others carry more without it, if there are any.
+        let are_others = view
+            .paths
+            .iter()
+            .any(|path| is_sound(path, states) && !states.touch(path.id).air.is_off());
         let mut chosen = Pipe::default();
         let (mut quickest, mut quickest_empty) = (Duration::MAX, Duration::MAX);
         for class in price_classes(view) {
             for path in class {
+                let is_sound = is_sound(path, states);
                 let state = states.touch(path.id);
-                state.may_join = !state.health.is_out() && !stalls.is_stalled(path, view.now);
+                state.may_join = is_sound && !(are_others && state.air.is_off());
             }
             let may_join = |path: &&PathView| states.get(path.id).is_some_and(|it| it.may_join);
             let mut candidates: Vec<&PathView> = class.iter().filter(may_join).collect();

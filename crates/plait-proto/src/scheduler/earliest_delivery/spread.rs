@@ -54,7 +54,8 @@ impl Turns {
         self.highest[0] = self.highest[0].max(capacity);
     }
 
-    fn remembered(&self) -> u64 {
+    /// The highest capacity of the last fifteen to thirty seconds, in bit/s.
+    pub(super) fn remembered(&self) -> u64 {
         self.highest[0].max(self.highest[1]).bits_per_second()
     }
 

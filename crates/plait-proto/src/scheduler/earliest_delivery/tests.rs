@@ -6,6 +6,7 @@ use super::super::testing::{
 use super::*;
 use crate::units::Rate;
 
+mod air;
 mod spread;
 
 const PLENTY: u64 = 1 << 20;

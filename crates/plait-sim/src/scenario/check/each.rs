@@ -85,6 +85,7 @@ fn within(check: &Check, axis: &Axis, value: &toml::Value) -> Check {
         | CheckKind::RmsLnError
         | CheckKind::Ordering { .. }
         | CheckKind::Spread
+        | CheckKind::Share { .. }
         | CheckKind::BestFit { .. }
         | CheckKind::HoldOut { .. }
         | CheckKind::FitEnd { .. } => {}

@@ -126,6 +126,7 @@ impl Check {
                 self.lead(&points, to, &self.points(results, &self.metric, to))
             }
             CheckKind::Spread => self.spread(&points),
+            CheckKind::Share { at_least } => self.share(&points, *at_least),
             CheckKind::BestFit { by, expected } => {
                 best_fit(&points, &self.metric, by, expected, paper)
             }
@@ -168,6 +169,7 @@ impl Check {
             CheckKind::Band
             | CheckKind::Worst
             | CheckKind::RmsLnError
+            | CheckKind::Share { .. }
             | CheckKind::BestFit { .. }
             | CheckKind::HoldOut { .. }
             | CheckKind::FitEnd { .. } => {
@@ -323,6 +325,21 @@ impl Check {
         let (low, high) = (figure(smallest.value, unit), figure(largest.value, unit));
         let words = format!("{} from {low} to {high} over {} cells", self.metric, points.len());
         Finding::new(quotient(largest.value, smallest.value), words)
+    }
+
+    fn share(&self, points: &[Point<'_>], at_least: f64) -> Option<Finding> {
+        let lowest = points.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
+        let reached = points.iter().filter(|point| point.value >= at_least).count();
+        let unit = unit_of(&self.metric);
+        let words = format!(
+            "{} is at least {} in {reached} of {} cells; lowest {} at {}",
+            self.metric,
+            figure(at_least, unit),
+            points.len(),
+            figure(lowest.value, unit),
+            name(lowest.settings),
+        );
+        Finding::new(reached as f64 / points.len() as f64, words)
     }
 }
 

@@ -500,6 +500,15 @@ fn a_bond_stands_beside_the_medians_of_the_others() {
     assert_eq!(of("benefit_alone"), Some(9.0 / 11.0));
     assert_eq!((of("of_mptcp"), of("of_best_bare")), (Some(0.9), None));
     assert!(results[1..].iter().all(|result| result.metrics.len() == 1));
+    results.extend([
+        result("bare:dsl", 1, 11.0),
+        result("bare:lte", 1, 20.0),
+        result("at-once", 1, 30.0),
+    ]);
+    carrier::compare(&mut results);
+    // Framing takes a tenth: of 30 at once 27 are left.
+    let of = |name: &str| results[0].metrics.get(name).copied();
+    assert_eq!((of("of_at_once"), of("of_better")), (Some(0.9), Some(1.0)));
     let mut excess = |own: f64, mptcp: f64| {
         for (at, excess_ms) in [(0, own), (5, mptcp)] {
             results[at].metrics.insert("probe_excess_ms".into(), excess_ms);
@@ -509,4 +518,32 @@ fn a_bond_stands_beside_the_medians_of_the_others() {
     };
     assert_eq!(excess(30.0, 40.0), 0.75);
     assert_eq!(excess(5.0, 2.0), 0.5, "5 ms are always good");
+}
+
+#[test]
+fn at_once_an_application_runs_on_each_link() {
+    let text = r#"name = "x"
+duration_s = 30
+carriers = ["at-once"]
+[links.dsl]
+rate_mbit = 16
+rtt_ms = 20
+[links.lte]
+rate_mbit = 30
+rtt_ms = 50
+[[app]]
+name = "flow"
+kind = "tcp"
+[[app]]
+name = "call"
+kind = "udp"
+via = "dsl"
+rate = { mbit = 0.1, layer = "offered" }
+"#;
+    let Experiment { cells, .. } = sound(text, &[]);
+    let apps = cells[0].scenario.apps.iter();
+    let ways: Vec<_> = apps.map(|app| (app.name.as_str(), app.via.clone())).collect();
+    let on = |link: &str| Via::Link(link.to_owned());
+    let all = [("flow-dsl", on("dsl")), ("flow-lte", on("lte")), ("call", on("dsl"))];
+    assert_eq!(ways, all);
 }

@@ -24,6 +24,7 @@ fn path(at: usize, subflow: &SubflowView) -> PathView {
         min_rtt: None,
         in_flight_bytes: subflow.in_flight_bytes + subflow.unsent_bytes,
         delivery_rate: Rate::ZERO,
+        delivered_bytes: 0,
         sent_packets: 0,
         rtt_variation: subflow.rtt_variation,
         window_bytes: Some(subflow.window_bytes),

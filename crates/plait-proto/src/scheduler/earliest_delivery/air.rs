@@ -20,8 +20,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// Traffic has to have filled the members for so many windows in a row; what all carry is the mean
 /// of these.
 const FULL_WINDOWS: usize = 10;
-/// Over longer round trips, without queues, a rest would cost more than it is likely to bring: flows
-/// see their queue grow, and slow down.
+/// Over longer round trips, without queues, a rest would cost more than it is likely to bring:
+/// flows see their queue grow, and slow down.
 const RTT_MAX: Duration = Duration::from_millis(30);
 /// Queues count as round trips of this at most.
 const QUEUED_RTT_MAX: Duration = Duration::from_millis(50);
@@ -51,8 +51,8 @@ const NEXT_PATH_AFTER: Duration = Duration::from_millis(500);
 const AGAIN_AFTER: Duration = Duration::from_secs(20);
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
 /// A path that comes back is measured for so many windows after the first two. It goes when all
-/// then carry less than this share of what they did without it, in per cent: right after a rest, and
-/// after a long time, when it has to bring something.
+/// then carry less than this share of what they did without it, in per cent: right after a rest,
+/// and after a long time, when it has to bring something.
 const RETURN_WINDOWS: u32 = 4;
 const PROOF_PERCENT: u64 = 90;
 const RETURN_PERCENT: u64 = 103;

@@ -523,8 +523,11 @@ fn a_bond_stands_beside_the_medians_of_the_others() {
 #[test]
 fn at_once_an_application_runs_on_each_link() {
     let text = r#"name = "x"
+title = "t"
+source = "s"
 duration_s = 30
 carriers = ["at-once"]
+[bond]
 [links.dsl]
 rate_mbit = 16
 rtt_ms = 20

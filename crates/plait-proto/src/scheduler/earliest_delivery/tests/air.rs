@@ -81,7 +81,7 @@ impl Bond {
         while self.now < until {
             self.now += STEP;
             let used = self.is_used();
-            if self.now.since(Instant::ZERO).as_millis() % 100 == 0 {
+            if self.now.since(Instant::ZERO).as_millis().is_multiple_of(100) {
                 chance = [0, 1].map(|_| (self.rng.u64() % 1000) as f64 / 1000.0);
             }
             let carried = pair.carried(used, chance);

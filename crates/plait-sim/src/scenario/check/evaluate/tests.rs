@@ -143,10 +143,13 @@ fn rows_and_cells_are_compared_as_a_whole() {
     );
     let spread = check(CheckKind::Spread, cells("k", 1), None, Some(3.0));
     assert_eq!(verdict(&spread, &table(), &[]).0, 4.0);
-    let share = check(CheckKind::Share { at_least: 2.0 }, cells("k", 1), Some(0.5), None);
+    let share = check(CheckKind::Share { at_least: 0.5 }, cells("k", 1), Some(0.6), None);
     let (value, ok, words) = verdict(&share, &table(), &[]);
-    assert!(ok && (0.5..1.0).contains(&value), "{value}: {words}");
-    assert!(words.ends_with("lowest 1.000 % at k=1,t_dwd_ms=50"), "{words}");
+    assert_eq!((value, ok), (2.0 / 3.0, true));
+    assert_eq!(
+        words,
+        "loss_percent is at least 0.500 % in 2 of 3 cells; lowest 0.250 % at k=1,t_dwd_ms=250"
+    );
     let to = CheckKind::Ratio { to_metric: "loss_percent".into(), to: cells("k", 1) };
     let ratio = check(to, cells("k", 0.1), Some(9.0), Some(11.0));
     let (value, ok, _) = verdict(&ratio, &table(), &[]);

@@ -13,7 +13,7 @@ use crate::wire::sealed::{DataPrefix, SendTimestamp};
 /// Bytes of packets kept per bond, in case they have to be sent again.
 const KEPT_BYTES_MAX: u64 = 8 << 20;
 /// A datagram is overdue after twice the shortest round trip of its path and this, and not before
-/// its probe timeout.
+/// its probe timeout, which counts up to twice that: on a link that fell the queue makes it long.
 const OVERDUE_MARGIN: Duration = Duration::from_millis(25);
 
 impl Ingress {
@@ -83,7 +83,8 @@ impl Ingress {
                 continue;
             };
             // Where round trips vary, as on radios, most late ones are no worse than usual.
-            let patience = (min_rtt * 2 + OVERDUE_MARGIN).max(path.rtt.probe_timeout());
+            let least = min_rtt * 2 + OVERDUE_MARGIN;
+            let patience = path.rtt.probe_timeout().clamp(least, least * 2);
             self.overdue_at = earlier(self.overdue_at, Some(now + patience / 4));
             let limit = now.saturating_sub(patience);
             let packets = path.sent.take_overdue(limit, self.redundancy.spare_bytes());

@@ -118,9 +118,9 @@ fn regression_where_round_trips_vary_late_packets_are_not_sent_again() {
         status.peers[0].paths.iter().map(|path| path.rescued_packets).sum()
     };
     for n in 0..3000 {
-        // 5 to 45 ms each way, up and down within an eighth of a second.
+        // 5 to 35 ms each way, up and down within an eighth of a second.
         let step = u64::from(n % 120);
-        pair.links[0].delay = Duration::from_millis(5 + step.min(120 - step) * 40 / 60);
+        pair.links[0].delay = Duration::from_millis(5 + step.min(120 - step) * 30 / 60);
         pair.send(CUSTOMER, &[packet(CUSTOMER, 1, n)]);
         pair.run_for(Duration::from_millis(1));
     }

@@ -23,6 +23,7 @@ pub mod e_model;
 mod multipath;
 mod shape;
 mod tally;
+pub mod viewer_score;
 mod voip;
 mod web;
 

@@ -12,6 +12,7 @@ pub mod entry;
 pub mod icmp;
 pub mod machine;
 pub mod memory;
+pub mod mptcp;
 pub mod netlink;
 pub mod netns;
 pub mod rights;

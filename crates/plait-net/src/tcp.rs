@@ -24,6 +24,10 @@ pub struct TcpInfo {
     pub reordering: u32,
     /// Segments retransmitted.
     pub total_retrans: u32,
+    /// Payload bytes that the other end acknowledged.
+    pub bytes_acked: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
     /// Segments with data sent, retransmissions included.
     pub data_segs_out: u32,
     /// Payload bytes sent, retransmissions included; Linux 4.19.
@@ -40,7 +44,7 @@ pub struct TcpInfo {
 
 impl TcpInfo {
     /// Reads the struct's bytes, as many as the kernel knows.
-    fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let u32_at =
             |at: usize| bytes.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
         let low_high = |at: usize| u32_at(at).zip(u32_at(at + 4));
@@ -57,6 +61,8 @@ impl TcpInfo {
             snd_cwnd: u32_at(80).unwrap_or_default(),
             reordering: u32_at(88).unwrap_or_default(),
             total_retrans: u32_at(100).unwrap_or_default(),
+            bytes_acked: u64_at(120).unwrap_or_default(),
+            bytes_received: u64_at(128).unwrap_or_default(),
             data_segs_out: u32_at(156).unwrap_or_default(),
             bytes_sent: u64_at(200).unwrap_or_default(),
             dsack_dups: u32_at(216).unwrap_or_default(),
@@ -75,6 +81,32 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut bytes = [0; sys::socket::TCP_INFO_BYTES_MAX];
     let length = sys::socket::tcp_info(socket.as_fd(), &mut bytes)?;
     Ok(TcpInfo::parse(&bytes[..length]))
+}
+
+/// Lets the connections of a listening socket carry data in their first packet (RFC 7413); at most
+/// `pending_max` of them at a time before their handshake is done.
+///
+/// # Errors
+/// The kernel cannot.
+pub fn accept_fast_open(listener: impl AsFd, pending_max: u16) -> io::Result<()> {
+    sys::socket::accept_fast_open(listener.as_fd(), pending_max.into())
+}
+
+/// Makes a socket's `connect` wait for the first data, which then travels with the first packet
+/// where the server allows it (RFC 7413).
+///
+/// # Errors
+/// The kernel cannot.
+pub fn connect_fast_open(socket: impl AsFd) -> io::Result<()> {
+    sys::socket::connect_fast_open(socket.as_fd())
+}
+
+/// Whether the next byte to be read is the urgent one (RFC 6093).
+///
+/// # Errors
+/// Not a TCP socket.
+pub fn at_urgent_mark(socket: impl AsFd) -> io::Result<bool> {
+    sys::socket::at_urgent_mark(socket.as_fd())
 }
 
 /// Sets a socket's receive and send buffers regardless of net.core.rmem_max and wmem_max; needs
@@ -179,6 +211,7 @@ mod tests {
         receiver.read_exact(&mut [0; 5000]).unwrap();
         let info = info(&sender).unwrap();
         assert_eq!((info.bytes_sent, info.total_retrans), (5000, 0));
+        assert_eq!(super::info(&receiver).unwrap().bytes_received, 5000);
         assert!(info.snd_cwnd >= 2 && info.data_segs_out >= 1, "{info:?}");
         // The least timeout of Linux is 200 ms, the greatest 120 s.
         assert!((200_000..=120_000_000).contains(&info.rto_us), "{info:?}");

@@ -75,6 +75,58 @@ pub(crate) fn tcp_info(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
 }
 
+/// The level of MPTCP's own options (linux/socket.h).
+const SOL_MPTCP: c_int = 284;
+/// TCP_INFO of each subflow (linux/mptcp.h).
+pub(crate) const MPTCP_TCPINFO: c_int = 2;
+/// Addresses of each subflow.
+pub(crate) const MPTCP_SUBFLOW_ADDRS: c_int = 3;
+
+/// Reads an option of MPTCP that lists subflows, and returns its length. `bytes` begin with what the
+/// kernel wants to know of them (`struct mptcp_subflow_data`).
+pub(crate) fn mptcp_list(
+    socket: BorrowedFd<'_>,
+    option: c_int,
+    bytes: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = bytes.len() as libc::socklen_t;
+    // SAFETY: `getsockopt` reads and writes at most `length` bytes, the size of `bytes`, and the
+    // length; both live until the call returns.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            SOL_MPTCP,
+            option,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
+}
+
+/// Lets connections of a listening socket carry data in their first packet (RFC 7413), so many at a
+/// time.
+pub(crate) fn accept_fast_open(socket: BorrowedFd<'_>, pending_max: c_int) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, pending_max)
+}
+
+/// Makes `connect` wait for the first data and send it along (RFC 7413), where the server is known
+/// to allow it.
+pub(crate) fn connect_fast_open(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1)
+}
+
+/// Asks whether the next byte to be read is the urgent one (asm-generic/sockios.h).
+const SIOCATMARK: libc::Ioctl = 0x8905;
+
+/// Whether the next byte to be read is the urgent one.
+pub(crate) fn at_urgent_mark(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut is_there: c_int = 0;
+    // SAFETY: this `ioctl` writes one int, which lives until the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCATMARK, &raw mut is_there) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(is_there != 0) }
+}
+
 fn set_int(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: `setsockopt` reads one int of the given size, which lives until the call returns.
     let result = unsafe {

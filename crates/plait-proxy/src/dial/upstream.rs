@@ -1,0 +1,144 @@
+//! Connects to the next proxy and tells it where to go.
+
+use std::net::SocketAddr;
+
+use fast_socks5::client::{Config as SocksConfig, Socks5Stream};
+use fast_socks5::util::target_addr::TargetAddr;
+use fast_socks5::{AuthenticationMethod, Socks5Command, SocksError};
+use http_body_util::Empty;
+use hyper::body::Bytes;
+use hyper::header::PROXY_AUTHORIZATION;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::config::{Upstream, WayOut};
+use crate::convert::{self, Answer, HEADER_BYTES};
+use crate::refusal::Refusal;
+use crate::server::Shared;
+use crate::sockets::connect;
+use crate::target::{Host, Target};
+use crate::users::basic;
+
+/// A connection to `target` by way of `upstream`.
+pub(super) async fn dial(
+    shared: &Shared,
+    upstream: &Upstream,
+    target: &Target,
+) -> Result<TcpStream, Refusal> {
+    match upstream.way {
+        WayOut::Convert => by_convert(shared, upstream, target).await,
+        WayOut::Http => by_http(stream_to(upstream, false).await?, upstream, target).await,
+        WayOut::Socks => by_socks(stream_to(upstream, false).await?, upstream, target).await,
+    }
+}
+
+async fn stream_to(upstream: &Upstream, fast_open: bool) -> Result<TcpStream, Refusal> {
+    connect(upstream.address, true, fast_open).await.map_err(|error| {
+        log::debug!("the next proxy, {}: {error}", upstream.address);
+        Refusal::UpstreamFailed
+    })
+}
+
+/// Convert knows addresses only (RFC 8803, section 6.2.5): names are looked up here.
+async fn by_convert(
+    shared: &Shared,
+    upstream: &Upstream,
+    target: &Target,
+) -> Result<TcpStream, Refusal> {
+    let mut failure = Refusal::NameUnknown;
+    for server in shared.addresses_of(target).await? {
+        match convert_to(upstream, server).await {
+            Ok(stream) => return Ok(stream),
+            Err(refusal) => failure = refusal,
+        }
+    }
+    Err(failure)
+}
+
+async fn convert_to(upstream: &Upstream, server: SocketAddr) -> Result<TcpStream, Refusal> {
+    let mut stream = stream_to(upstream, true).await?;
+    let request = convert::encode(&convert::request_for(server))
+        .expect("a request for one server is shorter than a message may be");
+    let exchange = async {
+        stream.write_all(&request).await?;
+        let mut header = [0; HEADER_BYTES];
+        stream.read_exact(&mut header).await?;
+        let length = match convert::length_of(header) {
+            Ok(length) => length,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut body = vec![0; length - HEADER_BYTES];
+        stream.read_exact(&mut body).await?;
+        std::io::Result::Ok(convert::decode(&body))
+    };
+    match exchange.await.map(|read| read.map(|message| Answer::of(&message))) {
+        Ok(Ok(Answer::Connected)) => Ok(stream),
+        Ok(Ok(Answer::Failed(code))) => Err(Refusal::from_convert(code)),
+        Ok(Err(error)) => {
+            log::debug!("the next proxy, {}: {error}", upstream.address);
+            Err(Refusal::UpstreamFailed)
+        }
+        Err(error) => {
+            log::debug!("the next proxy, {}: {error}", upstream.address);
+            Err(Refusal::UpstreamFailed)
+        }
+    }
+}
+
+async fn by_http(
+    stream: TcpStream,
+    upstream: &Upstream,
+    target: &Target,
+) -> Result<TcpStream, Refusal> {
+    let failed = |error: hyper::Error| {
+        log::debug!("the next proxy, {}: {error}", upstream.address);
+        Refusal::UpstreamFailed
+    };
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+    let connection = tokio::spawn(connection.with_upgrades());
+    let mut request = Request::builder().method(Method::CONNECT).uri(target.to_string());
+    if let Some((name, password)) = &upstream.user {
+        request = request.header(PROXY_AUTHORIZATION, basic(name, password));
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|_| Refusal::Malformed)?;
+    let response = sender.send_request(request).await.map_err(failed)?;
+    let status = response.status();
+    if !status.is_success() {
+        connection.abort();
+        return Err(Refusal::from_http(status));
+    }
+    let upgraded = hyper::upgrade::on(response).await.map_err(failed)?;
+    let parts = upgraded.downcast::<TokioIo<TcpStream>>().map_err(|_| Refusal::UpstreamFailed)?;
+    // A server that speaks first may do so only after its client's first bytes: the proxy's answer
+    // and the server's greeting rarely share a segment, and then the relay would lose it.
+    if parts.read_buf.is_empty() { Ok(parts.io.into_inner()) } else { Err(Refusal::UpstreamFailed) }
+}
+
+async fn by_socks(
+    stream: TcpStream,
+    upstream: &Upstream,
+    target: &Target,
+) -> Result<TcpStream, Refusal> {
+    let user = upstream.user.clone();
+    let method =
+        user.map(|(username, password)| AuthenticationMethod::Password { username, password });
+    let address = match &target.host {
+        Host::Address(address) => TargetAddr::Ip(SocketAddr::new(*address, target.port)),
+        Host::Name(name) => TargetAddr::Domain(name.clone(), target.port),
+    };
+    let asked = async {
+        let mut socks = Socks5Stream::use_stream(stream, method, SocksConfig::default()).await?;
+        socks.request(Socks5Command::TCPConnect, address).await?;
+        Ok(socks.get_socket())
+    };
+    asked.await.map_err(|error: SocksError| match error {
+        SocksError::ReplyError(reply) => Refusal::from_socks(&reply),
+        error => {
+            log::debug!("the next proxy, {}: {error}", upstream.address);
+            Refusal::UpstreamFailed
+        }
+    })
+}

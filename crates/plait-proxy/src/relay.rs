@@ -1,0 +1,95 @@
+//! Carries bytes between a client and its server until both are done, or one is gone.
+//!
+//! Bytes go from one socket into a pipe and from there into the other (splice(2)), and never through
+//! this program's memory. What an end can say to the other besides bytes is carried, too: that it
+//! will send no more (half-close), that it is gone (reset), that a byte is urgent, and, by not
+//! reading, that it should send more slowly.
+
+mod direction;
+mod pipes;
+
+use std::io;
+use std::time::Duration;
+
+use plait_net::tcp::reset_on_close;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::registry::Connection;
+
+pub(crate) use direction::carry;
+pub(crate) use pipes::Pipes;
+
+/// How a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// Both ends had said that they will send no more.
+    Complete,
+    /// One end was gone: the other was told so by a reset.
+    Reset,
+    /// Nothing was sent for so long that it was given up.
+    Idle,
+}
+
+/// Carries all there is between the two ends. Both are closed afterwards.
+pub(crate) async fn relay(
+    connection: &Connection,
+    client: &TcpStream,
+    server: &TcpStream,
+    pipes: &Pipes,
+    idle_timeout: Duration,
+) -> End {
+    // Once both ends are done, MPTCP no longer tells what its subflows carried.
+    let look = || connection.look();
+    let up = carry(client, server, pipes, |bytes| connection.count_up(bytes), look);
+    let down = carry(server, client, pipes, |bytes| connection.count_down(bytes), look);
+    let end = tokio::select! {
+        both = async { tokio::try_join!(up, down) } => match both {
+            Ok(((), ())) => End::Complete,
+            Err(error) => reset(&error),
+        },
+        error = failure_of(client) => reset(&error),
+        error = failure_of(server) => reset(&error),
+        () = idle(connection, idle_timeout) => End::Idle,
+    };
+    if end != End::Complete {
+        // An end that waits for the rest must learn that there is none: a mere close would look like
+        // the end of the stream. One that is gone cannot be told, which is no error.
+        for stream in [client, server] {
+            let _ = reset_on_close(stream);
+        }
+    }
+    end
+}
+
+fn reset(error: &io::Error) -> End {
+    log::debug!("an end is gone: {error}");
+    End::Reset
+}
+
+/// Waits until a connection has failed. Reading would tell as well, but a direction does not read
+/// while it waits for the other end.
+async fn failure_of(stream: &TcpStream) -> io::Error {
+    loop {
+        if let Err(error) = stream.ready(Interest::ERROR).await {
+            return error;
+        }
+        let failed = stream.try_io(Interest::ERROR, || match stream.take_error()? {
+            Some(error) => Ok(error),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        });
+        match failed {
+            Ok(error) => return error,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Waits until nothing was sent for so long.
+pub(crate) async fn idle(connection: &Connection, timeout: Duration) {
+    while let Some(rest) = timeout.checked_sub(connection.quiet_for()).filter(|r| !r.is_zero()) {
+        sleep(rest).await;
+    }
+}

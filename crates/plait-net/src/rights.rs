@@ -41,6 +41,14 @@ pub fn keep_memory_private() -> io::Result<()> {
     sys::forbid_cores()
 }
 
+/// Raises the number of files that this process may have open as far as it may, and returns it.
+///
+/// # Errors
+/// The kernel's.
+pub fn raise_open_files() -> io::Result<u64> {
+    sys::raise_open_files()
+}
+
 /// The rights that are left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kept {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::registry::{Connection, subflows};
 use crate::server::Shared;
@@ -19,7 +19,7 @@ pub use metrics::metrics;
 pub struct Observer(Arc<Shared>);
 
 /// A proxy at one moment. Counts are since its start.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Seconds since its start.
     pub uptime_s: f64,
@@ -38,9 +38,9 @@ pub struct Snapshot {
     /// Bytes to clients.
     pub down_bytes: u64,
     /// How relayed connections ended.
-    pub ended: BTreeMap<&'static str, u64>,
+    pub ended: BTreeMap<String, u64>,
     /// Why connections were refused.
-    pub refused: BTreeMap<&'static str, u64>,
+    pub refused: BTreeMap<String, u64>,
     /// What each access carried.
     pub accesses: Vec<AccessView>,
     /// The open connections, the oldest first; at most as many as were asked for.
@@ -48,18 +48,18 @@ pub struct Snapshot {
 }
 
 /// Where clients come in.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ListenerView {
     /// Address and port.
     pub address: SocketAddr,
     /// How they say where they want to go.
-    pub way: &'static str,
+    pub way: String,
     /// Whether it accepts MPTCP.
     pub multipath: bool,
 }
 
 /// What an access carried.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AccessView {
     /// Its name.
     pub name: String,
@@ -72,14 +72,14 @@ pub struct AccessView {
 }
 
 /// An open connection.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConnectionView {
     /// A number that no other connection of this run has.
     pub id: u64,
     /// The client.
     pub client: SocketAddr,
     /// How it came in.
-    pub way: &'static str,
+    pub way: String,
     /// Where it wanted to go, once that is known.
     pub target: Option<String>,
     /// Seconds since it was accepted.
@@ -93,10 +93,10 @@ pub struct ConnectionView {
 }
 
 /// A subflow of an open connection.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SubflowView {
     /// `client` or `server`: which of the two it leads to.
-    pub side: &'static str,
+    pub side: String,
     /// The access that it uses, if it is one with a name.
     pub access: Option<String>,
     /// This end.
@@ -113,6 +113,10 @@ pub struct SubflowView {
     pub sent_bytes: u64,
 }
 
+fn named(counts: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
 impl Observer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
@@ -125,7 +129,7 @@ impl Observer {
         let listeners =
             config.listeners.iter().zip(multipath).map(|(listener, multipath)| ListenerView {
                 address: listener.address,
-                way: listener.way.name(),
+                way: listener.way.name().into(),
                 multipath: *multipath,
             });
         let upstream = config.upstream.as_ref();
@@ -139,8 +143,8 @@ impl Observer {
             dropped: totals.dropped.load(Ordering::Relaxed),
             up_bytes: totals.up(),
             down_bytes: totals.down(),
-            ended: totals.ends().into_iter().collect(),
-            refused: registry.refusals.given().collect(),
+            ended: named(totals.ends()),
+            refused: named(registry.refusals.given()),
             accesses: self.accesses(),
             connections: connections
                 .iter()
@@ -172,7 +176,7 @@ impl Observer {
             let (local, remote) = (subflow.local.ip(), subflow.remote.ip());
             let access = self.0.config.accesses.iter().find(|one| one.carries(local, remote));
             SubflowView {
-                side,
+                side: side.into(),
                 access: access.map(|access| access.name.clone()),
                 local: subflow.local,
                 remote: subflow.remote,
@@ -185,7 +189,7 @@ impl Observer {
         ConnectionView {
             id: connection.id,
             client: connection.client,
-            way: connection.way.name(),
+            way: connection.way.name().into(),
             target: connection.target.get().map(ToString::to_string),
             age_s: connection.opened.elapsed().as_secs_f64(),
             up_bytes: connection.up(),

@@ -9,7 +9,7 @@
 //! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
-//! - [`gateway`], [`node`]: the options of these files; [`tuning`], [`dida`]: sections shared by
+//! - [`gateway`], [`node`], [`proxy`]: the options of these files; [`tuning`], [`dida`]: sections shared by
 //!   several kinds of file; [`common`]: options shared by several sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
@@ -27,6 +27,7 @@ pub mod node;
 pub mod option;
 pub mod place;
 pub mod problem;
+pub mod proxy;
 pub mod section;
 #[cfg(test)]
 pub mod testing;

@@ -5,6 +5,7 @@ mod control;
 mod format;
 mod keygen;
 mod measure;
+mod proxy;
 mod pubkey;
 mod reload;
 mod status;
@@ -43,6 +44,7 @@ Examples:
   plait measure                             what each link gives, and the bond of them
   plait steer node.toml                     run a steering node, for clients without plait
   plait steer --client-rules node.toml      what such clients need
+  plait proxy run proxy.toml                run a proxy between MPTCP and TCP
 
 Exit codes:
   0  done, or the answer is yes
@@ -71,6 +73,7 @@ enum Command {
     Watch(watch::Args),
     Measure(measure::Args),
     Steer(steer::Args),
+    Proxy(proxy::Args),
 }
 
 /// Runs the program.
@@ -89,6 +92,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Watch(args) => watch::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Steer(args) => steer::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

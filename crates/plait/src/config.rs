@@ -28,7 +28,7 @@ pub(crate) use error::{Unreadable, Unresolved};
 #[cfg(test)]
 pub(crate) use gateway::Quota;
 pub(crate) use gateway::{Gateway, PathConfig};
-pub(crate) use key::parse as parse_key;
+pub(crate) use key::{check_secrecy, parse as parse_key};
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
@@ -86,13 +86,7 @@ impl Config {
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
         let document = read(file)?;
-        if Kind::of(&document) == Some(Kind::Node) {
-            let problem = Problem::new(
-                "this describes a steering node, not a gateway",
-                format!("run it with `plait steer {}`", file.display()),
-            );
-            return Err(ConfigError::new(Place::File(file.into()), "", problem).into());
-        }
+        Kind::Gateway.expect(file, &document)?;
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
         problems.finish(config)
@@ -155,15 +149,48 @@ pub(crate) enum Kind {
     Gateway,
     /// A steering node.
     Node,
+    /// A proxy.
+    Proxy,
 }
 
 impl Kind {
-    /// Determined by the section that only one of them has; `None` when it has neither, or both.
+    /// Determined by the section that only one of them has; `None` when it has none of these, or
+    /// several.
     pub(crate) fn of(document: &Table) -> Option<Self> {
-        match ["gateway", "node"].map(|name| document.contains_key(name)) {
-            [true, false] => Some(Self::Gateway),
-            [false, true] => Some(Self::Node),
+        match ["gateway", "node", "proxy"].map(|name| document.contains_key(name)) {
+            [true, false, false] => Some(Self::Gateway),
+            [false, true, false] => Some(Self::Node),
+            [false, false, true] => Some(Self::Proxy),
             _ => None,
+        }
+    }
+
+    /// # Errors
+    /// The file is for another program than this.
+    pub(crate) fn expect(self, file: &Path, document: &Table) -> Result<(), ConfigErrors> {
+        let Some(other) = Self::of(document).filter(|kind| *kind != self) else { return Ok(()) };
+        let problem = Problem::new(
+            format!("this describes {}, not {}", other.told(), self.told()),
+            format!("run it with `plait {} {}`", other.command(), file.display()),
+        );
+        Err(ConfigError::new(Place::File(file.into()), "", problem).into())
+    }
+
+    /// What it is, in words.
+    fn told(self) -> &'static str {
+        match self {
+            Self::Gateway => "a gateway",
+            Self::Node => "a steering node",
+            Self::Proxy => "a proxy",
+        }
+    }
+
+    /// The command that runs it.
+    fn command(self) -> &'static str {
+        match self {
+            Self::Gateway => "up",
+            Self::Node => "steer",
+            Self::Proxy => "proxy run",
         }
     }
 }
@@ -179,7 +206,7 @@ pub(crate) fn read(file: &Path) -> Result<Table, ConfigErrors> {
     Ok(plait_toml::tree::parse(file, &text)?)
 }
 
-fn top<'a>(problems: &'a Problems, file: &Path, document: &'a Table) -> Section<'a> {
+pub(crate) fn top<'a>(problems: &'a Problems, file: &Path, document: &'a Table) -> Section<'a> {
     Section::top(problems, Place::Line(file.into(), 1), document)
 }
 

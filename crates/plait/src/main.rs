@@ -6,7 +6,8 @@
 //! - [`measure`]: shared by `plait measure` and the gateway that serves it
 //! - [`daemon`]: the body of `plait up`
 //! - [`steer`]: the body of `plait steer`
-//! - [`control`]: how the outside reaches either while it runs
+//! - [`proxy`]: the body of `plait proxy`
+//! - [`control`]: how the outside reaches these while they run
 //! - [`output`], [`advice`]: output for people, errors with a remedy
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod daemon;
 mod machine;
 mod measure;
 mod output;
+mod proxy;
 mod steer;
 
 use std::process::ExitCode;

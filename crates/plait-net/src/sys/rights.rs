@@ -96,3 +96,14 @@ pub(crate) fn may_write(path: &CStr) -> bool {
     // SAFETY: the path ends in a zero byte and lives until the call returns.
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, flags) == 0 }
 }
+
+/// Raises the number of files that may be open as far as it goes, and returns it.
+pub(crate) fn raise_open_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `getrlimit` writes one rlimit, which lives until the call returns.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `setrlimit` reads one rlimit, which lives until the call returns.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into())?;
+    Ok(limit.rlim_cur)
+}

@@ -78,8 +78,8 @@ mod tests {
             dropped: 1,
             up_bytes: 10,
             down_bytes: 20,
-            ended: [("complete", 6)].into(),
-            refused: [("loop", 1)].into(),
+            ended: [("complete".into(), 6)].into(),
+            refused: [("loop".into(), 1)].into(),
             accesses: vec![AccessView {
                 name: "a \"b\"".into(),
                 received_bytes: 3,

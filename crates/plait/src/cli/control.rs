@@ -16,6 +16,8 @@ use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
 use crate::measure::Command;
+use crate::proxy::Report as ProxyReport;
+use crate::proxy::config::ProxyConfig;
 use crate::steer::Report;
 use crate::steer::config::SteerConfig;
 
@@ -45,6 +47,7 @@ impl Target {
             let document = config::read(file)?;
             return Ok(match Kind::of(&document) {
                 Some(Kind::Node) => SteerConfig::control_socket_of(file, &document)?,
+                Some(Kind::Proxy) => ProxyConfig::control_socket_of(file, &document)?,
                 _ => Config::control_socket_of(file)?,
             });
         }
@@ -85,6 +88,10 @@ impl StatusAnswer {
             let message = format!("a steering node answers behind {}", socket.display());
             return Err(Advised::new(message, "`plait status` shows it; choose a gateway here"));
         }
+        if ProxyReport::is_in(text) {
+            let message = format!("a proxy answers behind {}", socket.display());
+            return Err(Advised::new(message, "`plait status` shows it; choose a gateway here"));
+        }
         understand(text, socket)
     }
 
@@ -97,6 +104,11 @@ impl StatusAnswer {
     pub(super) fn all_up(&self) -> bool {
         self.endpoint.peers.iter().all(|peer| peer.state == "up")
     }
+}
+
+/// Parses the answer of the proxy behind `socket`.
+pub(super) fn proxy_report(text: &str, socket: &Path) -> Result<ProxyReport, Advised> {
+    understand(text, socket)
 }
 
 /// Parses the answer of the steering node behind `socket`.
@@ -131,6 +143,11 @@ fn only_socket(folder: &Path) -> Result<PathBuf, Advised> {
             ))
         }
     }
+}
+
+/// Asks a proxy for something.
+pub(super) fn ask_for(socket: &Path, request: &str) -> io::Result<String> {
+    exchange(socket, request)
 }
 
 /// Asks for the gateway's status.

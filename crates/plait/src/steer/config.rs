@@ -11,12 +11,12 @@ mod node;
 use std::path::{Path, PathBuf};
 
 use plait_proto::steer::{AttachmentConfig, ClientConfig, NodeConfig};
-use plait_toml::{Place, Problem, Problems, Section, Table};
+use plait_toml::{Place, Problems, Section, Table};
 
 pub(crate) use client::{Attachment, Client};
 pub(crate) use node::NodeSection;
 
-use crate::config::{self, ConfigError, ConfigErrors, Kind};
+use crate::config::{self, ConfigErrors, Kind};
 
 /// Clients that one node may have: each costs two policy routing rules, which the kernel tests for
 /// every packet.
@@ -43,13 +43,7 @@ impl SteerConfig {
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
         let document = config::read(file)?;
-        if Kind::of(&document) == Some(Kind::Gateway) {
-            let problem = Problem::new(
-                "this describes a gateway, not a steering node",
-                format!("run it with `plait up {}`", file.display()),
-            );
-            return Err(ConfigError::new(Place::File(file.into()), "", problem).into());
-        }
+        Kind::Node.expect(file, &document)?;
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
         problems.finish(config)

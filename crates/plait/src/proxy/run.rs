@@ -1,0 +1,148 @@
+//! Runs a proxy: the body of `plait proxy run`.
+
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
+
+use anyhow::Context as _;
+use plait_net::rights::{keep_only, raise_open_files};
+use plait_net::terminal::Terminal;
+use plait_proxy::status::{Observer, Snapshot, metrics};
+use plait_proxy::{Proxy, Stop};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::config::ProxyConfig;
+use crate::advice::Advised;
+use crate::config::user_of;
+use crate::control::{ControlSocket, end_with, read_request};
+use crate::daemon::{CANNOT_BECOME_HELP, hand_over};
+
+/// Marks the answer of a proxy.
+const KIND: &str = "proxy";
+/// Open connections that an answer lists; all are counted.
+const LISTED_MAX: usize = 1000;
+/// A connection has two sockets, and a pipe of two while bytes are on the way; and there are the
+/// listeners, the log and the like.
+const FILES_PER_CONNECTION: u64 = 4;
+const OTHER_FILES: u64 = 200;
+
+/// The proxy's answer.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// [`KIND`].
+    kind: String,
+    /// Its name.
+    pub(crate) name: String,
+    #[serde(flatten)]
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Report {
+    /// Whether an answer is a proxy's.
+    pub(crate) fn is_in(text: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Kind {
+            kind: String,
+        }
+        serde_json::from_str::<Kind>(text).is_ok_and(|answer| answer.kind == KIND)
+    }
+}
+
+/// Runs it until a signal ends it.
+///
+/// # Errors
+/// Whatever cannot be set up, with its remedy; nothing is left behind then.
+pub(crate) fn run(config: ProxyConfig) -> anyhow::Result<()> {
+    let ProxyConfig { name, control_socket, user, config, .. } = config;
+    let user = user_of(user.as_ref())?;
+    check_open_files(config.limits.connections_max);
+    let proxy =
+        Proxy::open(config).map_err(|error| Advised::new(error.to_string(), error.help()))?;
+    let control = ControlSocket::open(&control_socket, "[proxy]", user)?;
+    if let Some(user) = user {
+        hand_over(&control_socket, user);
+    }
+    keep_only(&[], user).map_err(|cause| {
+        Advised::new("cannot give up the rights that are not needed", CANNOT_BECOME_HELP)
+            .caused_by(cause)
+    })?;
+    watch_signals(proxy.stop())?;
+    let observer = proxy.observer();
+    let told = name.clone();
+    let control = control.answer_with(move |client| answer(&client, &told, &observer))?;
+    for (listener, address) in proxy.addresses() {
+        log::info!("{name} listens on {address} ({})", listener.way.name());
+    }
+    let result = proxy.run().context("the proxy's runtime failed");
+    drop(control);
+    log::info!("{name} is down");
+    result
+}
+
+/// Raises the limit of open files, and says so when it is below what the configuration promises.
+fn check_open_files(connections_max: usize) {
+    let wanted = connections_max as u64 * FILES_PER_CONNECTION + OTHER_FILES;
+    match raise_open_files() {
+        Ok(limit) if limit < wanted => log::warn!(
+            "{limit} files may be open, which is enough for {} connections and not for \
+             {connections_max} (raise it with `ulimit -n {wanted}`, or LimitNOFILE= of a service)",
+            limit.saturating_sub(OTHER_FILES) / FILES_PER_CONNECTION
+        ),
+        Ok(_) => {}
+        Err(error) => log::warn!("the limit of open files stays as it is: {error}"),
+    }
+}
+
+/// Lets the first signal drain the proxy, and the second one end it at once.
+fn watch_signals(stop: Stop) -> anyhow::Result<()> {
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
+    let has_terminal = terminal.is_some();
+    if let Some(terminal) = terminal {
+        let stop = stop.clone();
+        end_with(terminal, move || stop.drain())?;
+    }
+    let watch = move || {
+        let mut is_told = false;
+        for signal in signals.forever() {
+            if signal == SIGHUP && !has_terminal {
+                log::warn!("a proxy reads its configuration at its start: restart it");
+            } else if is_told {
+                log::warn!("told to end twice: open connections are cut off");
+                std::process::exit(0);
+            } else {
+                is_told = true;
+                stop.drain();
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".into()).spawn(watch);
+    thread.context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Answers a client of the control socket.
+fn answer(mut client: &UnixStream, name: &str, observer: &Observer) -> io::Result<()> {
+    match read_request(client)?.as_str() {
+        "status\n" => {
+            let snapshot = observer.snapshot(LISTED_MAX);
+            let report = Report { kind: KIND.into(), name: name.into(), snapshot };
+            let text = serde_json::to_string(&report).map_err(io::Error::other)?;
+            writeln!(client, "{text}")
+        }
+        "metrics\n" => client.write_all(metrics(&observer.snapshot(0)).as_bytes()),
+        "reload\n" => {
+            let error = "a proxy reads its configuration at its start: restart it";
+            writeln!(client, "{}", serde_json::json!({ "error": error }))
+        }
+        other => {
+            let error = format!(
+                "unknown request {:?}: a proxy knows `status` and `metrics`",
+                other.trim_end()
+            );
+            writeln!(client, "{}", serde_json::json!({ "error": error }))
+        }
+    }
+}

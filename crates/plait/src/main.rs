@@ -6,6 +6,7 @@
 //! - [`measure`]: shared by `plait measure` and the gateway that serves it
 //! - [`daemon`]: the body of `plait up`
 //! - [`steer`]: the body of `plait steer`
+//! - [`proxy`]: what a proxy for MPTCP changes on its host
 //! - [`control`]: how the outside reaches either while it runs
 //! - [`output`], [`advice`]: output for people, errors with a remedy
 
@@ -19,6 +20,8 @@ mod daemon;
 mod machine;
 mod measure;
 mod output;
+#[cfg_attr(not(test), expect(dead_code, reason = "its commands come with the proxy itself"))]
+mod proxy;
 mod steer;
 
 use std::process::ExitCode;

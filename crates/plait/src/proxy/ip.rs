@@ -36,13 +36,18 @@ impl IpError {
         matches!(self, Self::Refused { said, .. } if gone.iter().any(|word| said.contains(word)))
     }
 
+    /// Whether a right is missing.
+    pub(super) fn is_denied(&self) -> bool {
+        matches!(self, Self::Refused { said, .. } if said.contains("not permitted"))
+    }
+
     fn help(&self) -> &'static str {
         match self {
             Self::Missing | Self::Answer { .. } => {
                 "install iproute2 5.18 or later (Debian and Ubuntu: package iproute2)"
             }
             Self::Run(_) => "look at the program ip",
-            Self::Refused { said, .. } if said.contains("not permitted") => {
+            Self::Refused { .. } if self.is_denied() => {
                 "run it as root, or with the right CAP_NET_ADMIN"
             }
             Self::Refused { .. } => "run the command by hand to see more",
@@ -111,6 +116,7 @@ mod tests {
             assert!(refused(gone).is_gone_already(), "{gone}");
         }
         let denied = refused("RTNETLINK answers: Operation not permitted");
+        assert!(denied.is_denied());
         assert!(!denied.is_gone_already() && !denied.is_there_already());
         assert!(Advised::from(denied).help().contains("root"));
     }

@@ -149,16 +149,18 @@ impl Drop for Applied {
 
 /// The table goes first: without it nothing is marked.
 fn undo(kept: &mut Kept<State>) -> Result<(), Advised> {
+    let State { nft_table, tproxy } = kept.value.clone();
     // Somebody else may have written the file: only a table of ours is removed.
-    if let Some(table) = kept.value.nft_table.take().filter(|table| script::is_ours(table)) {
+    if let Some(table) = nft_table.filter(|table| script::is_ours(table)) {
         nft(&[], &script::removal(&table)).map_err(advised)?;
     }
-    for command in kept.value.tproxy.take().iter().flat_map(|one| script::routing(one, "delete")) {
+    for command in tproxy.iter().flat_map(|marked| script::routing(marked, "delete")) {
         match ip::run(&command) {
             Err(error) if !error.is_gone_already() => return Err(error.into()),
             _ => {}
         }
     }
+    kept.value = State::default();
     kept.save();
     Ok(())
 }

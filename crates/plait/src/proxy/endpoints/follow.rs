@@ -15,6 +15,7 @@ use super::plan::plan;
 use super::wanted::Wanted;
 use super::{EndpointsConfig, State, links, open_netlink};
 use crate::advice::Advised;
+use crate::proxy::ip::{IpError, shell};
 use crate::proxy::kept::Kept;
 
 const MONITOR: Token = Token(0);
@@ -72,11 +73,7 @@ impl Follower {
         loop {
             // The look that follows covers changes until now.
             self.monitor.drain().map_err(failed)?;
-            let (is_complete, refused) = self.look()?;
-            if let Some(error) = refused.filter(|_| is_first) {
-                // Most likely a right is missing, which waiting does not bring.
-                return Err(error);
-            }
+            let is_complete = self.look()?;
             if std::mem::take(&mut is_first) {
                 log::info!("MPTCP follows {} links", self.config.links.len());
             }
@@ -97,8 +94,12 @@ impl Follower {
     }
 
     /// Reads, plans, writes down what is to be undone, and makes the changes. Says whether all
-    /// links have what they need, and what the kernel refused first.
-    fn look(&mut self) -> Result<(bool, Option<Advised>), Advised> {
+    /// links have what they need.
+    ///
+    /// # Errors
+    /// A program or a right is missing. What the kernel refuses for another reason is told, and
+    /// tried again.
+    fn look(&mut self) -> Result<bool, Advised> {
         let Self { config, netlink, kept, .. } = self;
         let found = Found::read(netlink, config.table)?;
         let links = links::now(&config.links, netlink, &found, &kept.value.owned)?;
@@ -113,7 +114,10 @@ impl Follower {
             log::warn!("{note}");
         }
         self.told = notes;
-        Ok((refused.is_none() && !links.incomplete, refused))
+        match refused {
+            Some(error) if error.is_denied() => Err(error.into()),
+            refused => Ok(refused.is_none() && !links.incomplete),
+        }
     }
 }
 
@@ -126,17 +130,17 @@ impl Drop for Follower {
 }
 
 /// Makes the changes; gives the first that was refused. An endpoint that was refused is not ours.
-fn make(changes: &[Change], kept: &mut Kept<State>, notes: &mut Vec<String>) -> Option<Advised> {
+fn make(changes: &[Change], kept: &mut Kept<State>, notes: &mut Vec<String>) -> Option<IpError> {
     let mut refused = None;
     for change in changes {
         match change.apply() {
-            Ok(()) => log::info!("{}", crate::proxy::ip::shell(&change.arguments())),
+            Ok(()) => log::info!("{}", shell(&change.arguments())),
             Err(error) => {
                 if let Change::AddEndpoint(endpoint) = change {
                     kept.value.owned.forget(endpoint.address);
                 }
                 notes.push(error.to_string());
-                refused.get_or_insert(error.into());
+                refused.get_or_insert(error);
             }
         }
     }
@@ -152,7 +156,7 @@ pub(super) fn undo(netlink: &mut Netlink, kept: &mut Kept<State>) -> Result<(), 
         log::warn!("{note}");
     }
     if let Some(error) = make(&plan.changes, kept, &mut Vec::new()) {
-        return Err(error);
+        return Err(error.into());
     }
     kept.value = State::default();
     kept.save();

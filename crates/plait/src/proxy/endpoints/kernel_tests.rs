@@ -57,6 +57,12 @@ fn a_role() {
             let _ = env_logger::builder().filter_level(log::LevelFilter::Info).try_init();
             run(config(&words[1..]), &stop).unwrap();
         }
+        ["run-server"] => {
+            let (stop, stopper) = UnixStream::pair().unwrap();
+            signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, stopper).unwrap();
+            let role = Role::Server { signal: true };
+            run(EndpointsConfig { role, ..config(&["wifi", "lte"]) }, &stop).unwrap();
+        }
         ["dry", ..] => print!("{}", dry_run(&config(&words[1..])).unwrap()),
         ["undo"] => undo_leftovers("client.json".as_ref()).unwrap(),
         _ => panic!("no role {words:?}"),
@@ -144,6 +150,8 @@ fn what_was_there_is_there_again_after_a_stop_and_after_a_crash() {
         at client ip mptcp endpoint add 10.1.0.2 dev wifi id 9 signal
         at client ip mptcp limits set subflows 1 add_addr_accepted 3
         everything > before.txt
+        at client unshare --user env PROXY_ROLE="run wifi lte" $SELF --exact $MODULE::a_role 2>&1 |
+            grep -o 'run it as root'; rm client.json*
         role client $MODULE dry wifi lte | said
         everything | diff before.txt - && echo "dry: nothing changed"
         start; at client ip mptcp limits show
@@ -178,10 +186,31 @@ mptcp endpoint add 10.2.0.2 dev lte subflow backup
 ";
     let dry: String = dry.lines().map(|line| format!("ip {line}\n")).collect();
     let expected = format!(
-        "ip mptcp endpoint delete id 9\n{dry}dry: nothing changed\n\
+        "run it as root\nip mptcp endpoint delete id 9\n{dry}dry: nothing changed\n\
          add_addr_accepted 3 subflows 2 \nstopped: as before\ncrashed: 3\nundone: as before\n\
          taken over\n2c2\n< add_addr_accepted 3 subflows 1 \n---\n\
          > add_addr_accepted 5 subflows 2 \n"
     );
     assert_eq!(text, expected);
+}
+
+#[test]
+fn a_server_tells_its_addresses_and_a_client_uses_them() {
+    let script = r#"
+        at client ip mptcp limits set subflows 2 add_addr_accepted 2
+        at server ip mptcp limits set subflows 2 add_addr_accepted 0
+        role server $MODULE run-server >server.log 2>&1 &
+        until_true eval '[ "$(at server ip mptcp endpoint show | grep -c signal)" = 3 ]'
+        at server ip mptcp limits show
+        # On all addresses: the kernel opens no socket for those it tells.
+        role server $MODULE serve 0.0.0.0:81 >/dev/null 2>&1 &
+        until_true at server sh -c "ss -ltnH | grep -q :81"
+        role client $MODULE talk 192.0.2.1:81 3 | said > talk.txt & talk=$!
+        # The first, and one to each address that was told, of those by a single default route.
+        until_true eval 'at client ss -tnH state established | grep -q 10.2.0.1:81'
+        at client ss -tnH state established | grep -o '10.2.0.1:81'
+        wait $talk; cat talk.txt
+    "#;
+    let Some(text) = told(script) else { return };
+    assert_eq!(text, "add_addr_accepted 8 subflows 8 \n10.2.0.1:81\ntalked\n");
 }

@@ -153,11 +153,11 @@ fn why_absent(link: &EndpointLink, interfaces: &[Interface]) -> String {
     }
 }
 
-fn best_default<'a>(
+fn best_default(
     family: Family,
-    routes: &'a [RouteInfo],
+    routes: &[RouteInfo],
     fits: impl Fn(u32) -> bool,
-) -> Option<&'a RouteInfo> {
+) -> Option<&RouteInfo> {
     let defaults = routes.iter().filter(|route| {
         route.prefix == 0
             && Family::of(route.destination) == family

@@ -22,10 +22,12 @@ mod plan_tests;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use plait_net::entry::open_file;
 use plait_net::netlink::Netlink;
 use serde::{Deserialize, Serialize};
 
@@ -167,14 +169,19 @@ fn lock(state_file: &Path) -> Result<fs::File, Advised> {
     let mut path = state_file.as_os_str().to_owned();
     path.push(".lock");
     let path = PathBuf::from(path);
-    let failed = |error: std::io::Error| {
+    let failed = |error: io::Error| {
         let help = "choose a `state_file` in a folder that this user may write";
         Advised::new(format!("cannot write {}", path.display()), help).caused_by(error)
     };
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    // The folder may belong to a user with fewer rights: no link there is followed.
+    let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    let file = match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_file(&path),
+        made => made,
+    };
     let file = file.map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),

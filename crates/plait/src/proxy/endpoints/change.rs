@@ -32,7 +32,13 @@ pub(super) struct Endpoint {
     /// The kernel made it for a connection; whoever adds the address replaces it.
     #[serde(default)]
     pub(super) implicit: bool,
+    /// Flags that this version of `ip` has no name for, as a hexadecimal number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rawflags: Option<String>,
 }
+
+/// The flag of an implicit endpoint (linux/mptcp.h), which iproute2 6.1 has no name for.
+const IMPLICIT: u32 = 1 << 4;
 
 impl Endpoint {
     /// An endpoint without flags.
@@ -47,7 +53,20 @@ impl Endpoint {
             backup: false,
             fullmesh: false,
             implicit: false,
+            rawflags: None,
         }
+    }
+
+    /// With the flags named that `ip` did not name.
+    pub(super) fn named(mut self) -> Self {
+        let raw = self.rawflags.as_deref().map(|raw| u32::from_str_radix(raw, 16));
+        if let Some(Ok(raw)) = raw
+            && raw & IMPLICIT != 0
+        {
+            self.implicit = true;
+            self.rawflags = Some(format!("{:x}", raw & !IMPLICIT)).filter(|rest| rest != "0");
+        }
+        self
     }
 
     /// Whether both are the same but for the number.

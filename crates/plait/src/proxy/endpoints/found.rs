@@ -35,8 +35,9 @@ impl Found {
             command: "ip mptcp limits show".into(),
             problem: limits.trim().to_owned(),
         })?;
+        let endpoints: Vec<Endpoint> = ip::json("-j mptcp endpoint show")?;
         Ok(Self {
-            endpoints: ip::json("-j mptcp endpoint show")?,
+            endpoints: endpoints.into_iter().map(Endpoint::named).collect(),
             limits,
             rules: rules(table)?,
             routes: routes(netlink, table)?,
@@ -135,6 +136,10 @@ mod tests {
         let [one, two] = serde_json::from_str::<Vec<Endpoint>>(said).unwrap().try_into().unwrap();
         assert!(one.subflow && !one.backup && one.dev.as_deref() == Some("la"));
         assert!(two.signal && two.backup && two.implicit && two.port == Some(80));
+        // As iproute2 6.1 tells of an implicit endpoint.
+        let said = r#"{"address":"10.2.0.2","id":1,"rawflags":"30"}"#;
+        let raw = serde_json::from_str::<Endpoint>(said).unwrap().named();
+        assert!(raw.implicit && raw.rawflags.as_deref() == Some("20"));
     }
 
     #[test]

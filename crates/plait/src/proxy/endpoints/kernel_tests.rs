@@ -16,7 +16,8 @@ MODULE=proxy::endpoints::kernel_tests
 host client; host server
 cable client wifi 10.1.0.2/24 server wifi 10.1.0.1/24
 cable client lte 10.2.0.2/24 server lte 10.2.0.1/24
-at client ip address add fd01::2/64 dev wifi nodad; at server ip address add fd01::1/64 dev wifi nodad
+at client ip address add fd01::2/64 dev wifi nodad
+at server ip address add fd01::1/64 dev wifi nodad
 at client ip route add default via 10.1.0.1 dev wifi metric 10
 at client ip route add default via 10.2.0.1 dev lte metric 20
 at client ip -6 route add default via fd01::1 dev wifi metric 20
@@ -33,7 +34,9 @@ everything() {
 ours() { at client ip -j mptcp endpoint show | tr '{' '\n' | grep -c "\"subflow\":true"; }
 endpoints() { [ "$(ours)" = $1 ]; }
 start() {
-    role client $MODULE run wifi lte >client.log 2>&1 &
+    # Here and not beside it: what an earlier run said must not count.
+    : > client.log
+    role client $MODULE run wifi lte >>client.log 2>&1 &
     until_true grep -q 'follows' client.log; endpoints 3 || cat client.log
 }
 # Ends the role, not the shell that waits for it.

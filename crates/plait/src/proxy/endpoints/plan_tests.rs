@@ -268,7 +268,8 @@ fn ways_come_before_endpoints_and_go_after_them() {
         commands(&undone),
         [
             "mptcp endpoint delete id 1",
-            "-4 rule delete priority 5300 from all lookup main suppress_prefixlength 0 protocol 112",
+            "-4 rule delete priority 5300 from all lookup main suppress_prefixlength 0 protocol \
+             112",
             "-4 rule delete priority 5301 from 10.2.0.2 lookup 5301 protocol 112",
             "-4 route delete default via 10.2.0.1 dev lte onlink table 5301 protocol 112",
             "mptcp limits set subflows 0 add_addr_accepted 0",

@@ -38,6 +38,9 @@ struct Bans {
 struct Banned {
     #[serde(rename = "crate")]
     name: String,
+    /// Packages that may depend on it all the same.
+    #[serde(default)]
+    wrappers: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -117,8 +120,17 @@ fn findings(deny: &Deny, metadata: &Metadata, used: &BTreeSet<String>) -> Vec<St
     let is_used = |package: &&Package| used.contains(&package.name_and_version());
     for package in metadata.packages.iter().filter(is_used) {
         let Package { name, version, .. } = package;
-        if deny.bans.deny.iter().any(|banned| banned.name == *name) {
+        let of_package = |banned: &&Banned| banned.name == *name && banned.wrappers.is_empty();
+        if deny.bans.deny.iter().any(|banned| of_package(&banned)) {
             found.push(format!("{name} {version} is banned"));
+        }
+        for Dependency { name: needed, .. } in &package.dependencies {
+            let is_limited = |banned: &&Banned| banned.name == *needed;
+            let limited = deny.bans.deny.iter().find(is_limited).map(|banned| &banned.wrappers);
+            let is_there = used.iter().any(|used| used.starts_with(&format!("{needed} v")));
+            if is_there && limited.is_some_and(|few| !few.is_empty() && !few.contains(name)) {
+                found.push(format!("{name} {version} may not depend on {needed}"));
+            }
         }
         if metadata.workspace_members.contains(&package.id) {
             let loose =
@@ -203,22 +215,25 @@ fn each_kind_of_fault_is_found() {
     let packages = [
         package("sound", "MIT", CRATES_IO),
         package("tokio", "MIT", CRATES_IO),
+        package("ring", "MIT", CRATES_IO),
         package("free", "GPL-3.0-only", CRATES_IO),
         package("near", "MIT", "git+https://example.org/near"),
         r#"{"id":"own","name":"own","version":"1.0.0","license":null,"source":null,
-            "dependencies":[{"name":"sound","req":"*","path":null}]}"#
+            "dependencies":[{"name":"sound","req":"*","path":null},
+            {"name":"tokio","req":"1","path":null}]}"#
             .into(),
         package("openssl", "MIT", CRATES_IO),
     ];
-    let used = ["sound", "tokio", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
+    let used = ["sound", "tokio", "ring", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
     let text = format!(r#"{{"packages":[{}],"workspace_members":["own"]}}"#, packages.join(","));
     let metadata: Metadata = serde_json::from_str(&text).unwrap();
     assert_eq!(
         findings(&deny(), &metadata, &used.into()),
         [
-            "tokio 1.0.0 is banned",
+            "ring 1.0.0 is banned",
             "free 1.0.0 has the licence Some(\"GPL-3.0-only\")",
             "near 1.0.0 comes from git+https://example.org/near",
+            "own 1.0.0 may not depend on tokio",
             "own takes any version of sound",
         ]
     );

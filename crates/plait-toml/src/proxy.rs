@@ -1,5 +1,6 @@
-//! Reads and writes a proxy's file: its sections `[proxy]`, `[[listen]]`, `[upstream]` and
-//! `[[access]]`. `[[path]]` is the gateway's ([`crate::gateway::PATH`]).
+//! Reads and writes a proxy's file: its sections `[proxy]`, `[[listen]]`, `[upstream]`,
+//! `[[access]]`, `[endpoints]` and `[rules]`. `[[path]]` is the gateway's
+//! ([`crate::gateway::PATH`]).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crate::common;
 use crate::form::{Flag, List, Maybe, Parsed, Time, Whole, Words, text};
 use crate::gateway::{PATH, Path};
-use crate::option::{self, Field, Options};
+use crate::option::{self, Field, Only, Options};
 use crate::problem::Problem;
 use crate::value::{Cidr, names};
 
@@ -365,6 +366,120 @@ pub const ACCESS: Options<Access> = &[
     ),
 ];
 
+/// What this host is to MPTCP connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// It opens them.
+    #[default]
+    Client,
+    /// Others open them.
+    Server,
+    /// Others open them, and are told of its links.
+    Announcer,
+}
+
+/// `[endpoints]`: what the kernel's MPTCP makes of the links.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Endpoints {
+    /// What this host is to MPTCP connections.
+    pub role: Role,
+    /// First of the routing tables and priorities.
+    pub table: u32,
+    /// File with what is to be undone after a crash.
+    pub state_file: Option<String>,
+}
+
+/// The first routing table of `[endpoints]` unless the section says otherwise: clear of those of
+/// steering nodes (5200 to 5209) and of their clients (5210 to 5213).
+pub const ENDPOINTS_TABLE: u32 = 5300;
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        Self { role: Role::default(), table: ENDPOINTS_TABLE, state_file: None }
+    }
+}
+
+/// The options of `[endpoints]`.
+pub const ENDPOINTS: Options<Endpoints> = &[
+    &Field::new(
+        "role",
+        "`client` opens connections, and a subflow over each link; to `server` they are opened;          `announcer` tells clients of its links, too",
+        Words(&[
+            ("client", Role::Client),
+            ("server", Role::Server),
+            ("announcer", Role::Announcer),
+        ]),
+        |endpoints: &mut Endpoints| &mut endpoints.role,
+    ),
+    &Field::new(
+        "table",
+        "first of the routing tables, of which each link has one, and of the rules' priorities",
+        Whole::new(256, 32_000, ""),
+        |endpoints: &mut Endpoints| &mut endpoints.table,
+    ),
+    &common::state_file("what is to be undone after a crash", |endpoints: &mut Endpoints| {
+        &mut endpoints.state_file
+    })
+    .absent("`/var/lib/plait/NAME-endpoints.json`"),
+];
+
+/// `[rules]`: which connections the kernel leads to the listeners `redirect` and `tproxy`.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rules {
+    /// Where clients' packets come in.
+    pub interfaces: Vec<String>,
+    /// Ports of servers.
+    pub ports: Vec<Ports>,
+    /// Servers that are reached without the proxy.
+    pub exempt: Vec<Cidr>,
+    /// Whether this host's own programs are led in as well.
+    pub own_programs: bool,
+    /// The mark of programs that are not.
+    pub own_mark: Option<u32>,
+}
+
+/// The options of `[rules]`.
+pub const RULES: Options<Rules> = &[
+    &Field::new(
+        "interfaces",
+        "interfaces that clients' packets come in by",
+        List { told: "text or list", read: names::interface },
+        |rules: &mut Rules| &mut rules.interfaces,
+    )
+    .absent("all"),
+    &Field::new(
+        "ports",
+        "ports of servers, as in [\"80\", \"443\", \"8000-8100\"]",
+        List { told: "text or list", read: Ports::parse },
+        |rules: &mut Rules| &mut rules.ports,
+    )
+    .absent("all"),
+    &Field::new(
+        "exempt",
+        "servers that are reached without the proxy",
+        NETWORKS,
+        |rules: &mut Rules| &mut rules.exempt,
+    ),
+    &Field::new(
+        "own_programs",
+        "lead this host's own programs to `redirect`, too, but for the proxy itself: it is told by \
+         its `user`, or by `own_mark`",
+        Flag,
+        |rules: &mut Rules| &mut rules.own_programs,
+    ),
+    &Field::new(
+        "own_mark",
+        "mark of sockets (SO_MARK) that `own_programs` leaves alone, for a proxy without a `user`",
+        Maybe(Whole::new(1, 0xffff_ffff, "")),
+        |rules: &mut Rules| &mut rules.own_mark,
+    )
+    .only(Only {
+        decided_by: "own_programs",
+        against: |rules| (!rules.own_programs).then(|| "`own_programs = false`".to_owned()),
+        belongs_to: "rules for own programs",
+    }),
+];
+
 /// A port, or a range of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ports(pub RangeInclusive<u16>);
@@ -413,6 +528,8 @@ mod tests {
             round_trip(seed, LISTEN, Listen::default());
             round_trip(seed, UPSTREAM, Upstream::default());
             round_trip(seed, ACCESS, Access::default());
+            round_trip(seed, ENDPOINTS, Endpoints::default());
+            round_trip(seed, RULES, Rules::default());
         }
     }
 

@@ -32,13 +32,13 @@ impl Random {
     /// The parsed value of a random text that the option of this name may have.
     pub fn text_of<T>(&mut self, name: &str, read: fn(&str) -> Result<T, crate::Problem>) -> T {
         let texts: &[&'static str] = match name {
-            "tun" | "interface" => &["plait0", "a-b.c_d", "wan@if2"],
+            "tun" | "interface" | "interfaces" => &["plait0", "a-b.c_d", "wan@if2"],
             "user" => &["plait", "a.b-c_d"],
             "address" if read("192.0.2.1:1").is_ok() => &["192.0.2.1:1", "[::]:3128"],
             "address" => &["10.99.0.2/24", "192.168.7.1/32", "10.1.0.1", "fd99::2", "fd99::2/64"],
             "address6" => &["fd99::2", "2001:db8::1"],
-            "ports_to" => &["443", "8000-8100"],
-            "allow" | "deny_to" | "allow_to" | "networks" => &["10.0.0.0/8", "::/0"],
+            "ports_to" | "ports" => &["443", "8000-8100"],
+            "allow" | "deny_to" | "allow_to" | "networks" | "exempt" => &["10.0.0.0/8", "::/0"],
             "allowed_ips" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
             "endpoint" => &["192.0.2.1:7788", "[2001:db8::1]:1", "gw.example.net:7788"],
             "repairs" => &["ssthresh", "delay", "rtt-max"],

@@ -42,7 +42,7 @@ use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
 pub(crate) use nat::{
-    FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, undo,
+    FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, nft, undo,
 };
 use operations::Operations;
 pub(crate) use ports::{SocketStatus, TunStatus};
@@ -54,7 +54,7 @@ pub(crate) use reload::log_errors;
 use requests::Requests;
 use routes::Routes;
 pub(crate) use sandbox::{Files, enter_sandbox};
-pub(crate) use state::StateFile;
+pub(crate) use state::{StateFile, read_json, write_json};
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
 const TIMER_SLACK_NANOS: u64 = 50_000;

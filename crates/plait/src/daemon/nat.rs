@@ -71,7 +71,10 @@ fn nft_command() -> Command {
 }
 
 /// Gives commands to nft, which applies all or none; with the option `--check` none.
-fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
+///
+/// # Errors
+/// nft is missing, does not run, or refuses.
+pub(crate) fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     let spawned = nft_command()
         .args(options)
         .args(["-f", "-"])

@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use plait_net::entry::open_file;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::control::folder_problem;
@@ -96,7 +97,7 @@ impl StateFile {
         if self.saved.as_ref() == Some(&self.state) {
             return;
         }
-        match write(&self.path, &self.state) {
+        match write_json(&self.path, &self.state) {
             Ok(()) => {
                 self.saved = Some(self.state.clone());
                 self.failed = false;
@@ -115,6 +116,21 @@ impl StateFile {
 }
 
 fn read(path: &Path) -> io::Result<Option<State>> {
+    let state: Option<State> = read_json(path)?;
+    match state {
+        Some(State { version, .. }) if version != VERSION => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("version {version} instead of {VERSION}"),
+        )),
+        state => Ok(state),
+    }
+}
+
+/// Reads a file that [`write_json`] wrote; `None` when there is none.
+///
+/// # Errors
+/// It cannot be read, or is not such a file.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     // The folder may belong to a user with fewer rights: no link there is followed.
     let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -124,25 +140,24 @@ fn read(path: &Path) -> io::Result<Option<State>> {
     if file.metadata()?.len() > FILE_BYTES_MAX {
         return wrong("not a file of plait's".into());
     }
-    let state: State = match serde_json::from_reader(io::BufReader::new(file)) {
-        Ok(state) => state,
-        Err(error) => return wrong(format!("damaged: {error}")),
-    };
-    if state.version != VERSION {
-        return wrong(format!("version {} instead of {VERSION}", state.version));
+    match serde_json::from_reader(io::BufReader::new(file)) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => wrong(format!("damaged: {error}")),
     }
-    Ok(Some(state))
 }
 
 /// Writes atomically: a new file replaces the old one.
-fn write(path: &Path, state: &State) -> io::Result<()> {
+///
+/// # Errors
+/// The file or its folder cannot be written.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     }
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     let new = PathBuf::from(new);
-    let text = serde_json::to_vec_pretty(state).map_err(io::Error::other)?;
+    let text = serde_json::to_vec_pretty(value).map_err(io::Error::other)?;
     // A crash's leftover, or a planted link, is removed instead of being written through.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,6 +1,8 @@
 //! The configuration of a proxy: read from a TOML file, checked, ready to use. Its options are
 //! described in `docs/guide/proxy.md`.
 
+pub(crate) mod host;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

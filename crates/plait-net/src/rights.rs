@@ -41,12 +41,13 @@ pub fn keep_memory_private() -> io::Result<()> {
     sys::forbid_cores()
 }
 
-/// Raises the number of files that this process may have open as far as it may, and returns it.
+/// Raises the number of files that this process may have open to `wanted`, or as far as it may, and
+/// returns how many that are.
 ///
 /// # Errors
 /// The kernel's.
-pub fn raise_open_files() -> io::Result<u64> {
-    sys::raise_open_files()
+pub fn raise_open_files(wanted: u64) -> io::Result<u64> {
+    sys::raise_open_files(wanted)
 }
 
 /// The rights that are left.

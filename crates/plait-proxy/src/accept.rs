@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::config::Listener;
+use crate::dial::Ahead;
 use crate::registry::Admission;
-use crate::relay::relay;
+use crate::relay::{End, relay};
 use crate::server::Shared;
 use crate::sockets::prepare;
 use crate::ways;
@@ -87,7 +88,33 @@ impl Session {
             self.admission.count_up(early.len());
         }
         let limit = self.shared.config.limits.idle_timeout;
-        let end = relay(&self.admission, &client, &server, &self.shared.pipes, limit).await;
+        let ready = std::future::ready(Ok(()));
+        let ends = [&*client, &*server];
+        let end = relay(&self.admission, ends, &self.shared.pipes, limit, ready).await;
+        self.end(end);
+    }
+
+    /// The same where the next proxy may still say that there is no server: what the client says
+    /// goes ahead, and the answer is read before the server's bytes.
+    pub(crate) async fn tunnel_ahead(self, client: TcpStream, ahead: Ahead) {
+        if ahead.is_answered {
+            return self.tunnel(client, ahead.stream, &[]).await;
+        }
+        let (client, server) = (Arc::new(client), Arc::new(ahead.stream));
+        self.admission.relays(&client, &server);
+        let answered = async {
+            self.shared.answer(&server).await.map_err(|refusal| {
+                self.refused(refusal);
+                io::Error::other(refusal)
+            })
+        };
+        let limit = self.shared.config.limits.idle_timeout;
+        let ends = [&*client, &*server];
+        let end = relay(&self.admission, ends, &self.shared.pipes, limit, answered).await;
+        self.end(end);
+    }
+
+    fn end(&self, end: End) {
         self.admission.ended(end);
         log::debug!(
             "{} to {}: {} bytes up, {} down: {end:?}",

@@ -21,6 +21,8 @@ pub struct Config {
     pub upstream: Option<Upstream>,
     /// Whether connections to servers offer MPTCP; one that does not speak it gets TCP.
     pub multipath_out: bool,
+    /// Congestion control of what the proxy sends, by the kernel's name; `None` takes the system's.
+    pub congestion: Option<String>,
     /// Names for the accesses that clients' subflows come over.
     pub accesses: Vec<Access>,
     /// Times and bounds.

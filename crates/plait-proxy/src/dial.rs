@@ -8,14 +8,23 @@ use std::net::SocketAddr;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
+use crate::config::WayOut;
 use crate::policy::leads_back;
 use crate::refusal::Refusal;
 use crate::server::Shared;
-use crate::sockets::connect;
+use crate::sockets::{Manner, connect};
 use crate::target::{Host, Target};
 
 /// Addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;
+
+/// A connection that may not lead to the server yet.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    pub(crate) stream: TcpStream,
+    /// Whether the next proxy has answered, or there is none that would.
+    pub(crate) is_answered: bool,
+}
 
 impl Shared {
     /// A connection to the server, or why there is none.
@@ -25,15 +34,41 @@ impl Shared {
         dialled.await.unwrap_or(Err(Refusal::ConnectTimeout))
     }
 
+    /// A connection for a client that cannot be told why there is none. It need not wait for the
+    /// next proxy's answer: what the client says goes along with the question.
+    pub(crate) async fn dial_ahead(&self, target: &Target) -> Result<Ahead, Refusal> {
+        let upstream = self.config.upstream.as_ref();
+        let convert = upstream.filter(|upstream| upstream.way == WayOut::Convert);
+        let Some((upstream, Host::Address(address))) = convert.zip(Some(&target.host)) else {
+            return Ok(Ahead { stream: self.dial(target).await?, is_answered: true });
+        };
+        let server = SocketAddr::new(*address, target.port);
+        self.permit(server)?;
+        let asked = upstream::ask_by_convert(self, upstream, server);
+        let asked = timeout(self.config.limits.connect_timeout, asked).await;
+        let stream = asked.unwrap_or(Err(Refusal::ConnectTimeout))?;
+        Ok(Ahead { stream, is_answered: false })
+    }
+
+    /// Waits for the next proxy's answer, if it is still to come.
+    pub(crate) async fn answer(&self, stream: &TcpStream) -> Result<(), Refusal> {
+        let answered = timeout(self.config.limits.connect_timeout, upstream::read_answer(stream));
+        answered.await.unwrap_or(Err(Refusal::ConnectTimeout))
+    }
+
     async fn dial_whole(&self, target: &Target) -> Result<TcpStream, Refusal> {
         let Some(upstream) = &self.config.upstream else {
             let addresses = self.addresses_of(target).await?;
-            let multipath = self.config.multipath_out;
-            return race::first_of(addresses, move |address| connect(address, multipath, false))
+            let manner = self.manner(self.config.multipath_out, false);
+            return race::first_of(addresses, move |address| connect(address, manner.clone()))
                 .await
                 .map_err(|error| Refusal::from_connect(&error));
         };
         upstream::dial(self, upstream, target).await
+    }
+
+    fn manner(&self, multipath: bool, fast_open: bool) -> Manner {
+        Manner { multipath, fast_open, congestion: self.config.congestion.clone() }
     }
 
     /// The addresses of a target that may be connected to; at least one.

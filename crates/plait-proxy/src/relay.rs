@@ -8,6 +8,7 @@
 mod direction;
 mod pipes;
 
+use std::future::Future;
 use std::io;
 use std::time::Duration;
 
@@ -32,18 +33,22 @@ pub(crate) enum End {
     Idle,
 }
 
-/// Carries all there is between the two ends. Both are closed afterwards.
+/// Carries all there is between the two ends, client and server; the server's bytes once it is
+/// `ready`. Both are closed afterwards.
 pub(crate) async fn relay(
     connection: &Connection,
-    client: &TcpStream,
-    server: &TcpStream,
+    [client, server]: [&TcpStream; 2],
     pipes: &Pipes,
     idle_timeout: Duration,
+    ready: impl Future<Output = io::Result<()>>,
 ) -> End {
     // Once both ends are done, MPTCP no longer tells what its subflows carried.
     let look = || connection.look();
     let up = carry(client, server, pipes, |bytes| connection.count_up(bytes), look);
-    let down = carry(server, client, pipes, |bytes| connection.count_down(bytes), look);
+    let down = async {
+        ready.await?;
+        carry(server, client, pipes, |bytes| connection.count_down(bytes), look).await
+    };
     let end = tokio::select! {
         both = async { tokio::try_join!(up, down) } => match both {
             Ok(((), ())) => End::Complete,

@@ -17,7 +17,7 @@ use crate::config::{Config, Listener, WayIn};
 use crate::policy::leads_back;
 use crate::registry::Registry;
 use crate::relay::Pipes;
-use crate::sockets::listen;
+use crate::sockets::{listen, try_congestion};
 use crate::status::Observer;
 
 /// What every connection needs.
@@ -50,6 +50,14 @@ pub enum StartError {
     /// The next proxy speaks a protocol without passwords, and one is given.
     #[error("a next proxy by convert takes no name and password")]
     UpstreamTakesNoUser,
+    /// The kernel has no such congestion control, or not for this process.
+    #[error("cannot send by the congestion control {name}: {cause}")]
+    Congestion {
+        /// Its name.
+        name: String,
+        /// The kernel's reason.
+        cause: io::Error,
+    },
     /// A listening socket cannot be had.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
@@ -77,6 +85,11 @@ impl StartError {
             Self::UpstreamTakesNoUser => {
                 "remove `user` and `password_file` under [upstream]; the other proxy's `allow` says \
                  who may use it"
+                    .into()
+            }
+            Self::Congestion { .. } => {
+                "take one of those in /proc/sys/net/ipv4/tcp_available_congestion_control; others \
+                 than those in tcp_allowed_congestion_control need root"
                     .into()
             }
             Self::Listen { cause, address } => match cause.kind() {
@@ -127,8 +140,8 @@ impl Proxy {
         let mut multipath = Vec::new();
         for listener in &config.listeners {
             let address = listener.address;
-            let (socket, is_multipath) =
-                listen(listener).map_err(|cause| StartError::Listen { address, cause })?;
+            let (socket, is_multipath) = listen(listener, config.congestion.as_deref())
+                .map_err(|cause| StartError::Listen { address, cause })?;
             sockets.push(socket);
             multipath.push(is_multipath);
         }
@@ -238,6 +251,10 @@ fn check(config: &Config) -> Result<(), StartError> {
         && let Some(way) = ways.find(|way| cannot_ask(*way))
     {
         return Err(StartError::UsersCannotBeAsked(way.name()));
+    }
+    if let Some(name) = &config.congestion {
+        try_congestion(name)
+            .map_err(|cause| StartError::Congestion { name: name.clone(), cause })?;
     }
     if let Some(upstream) = &config.upstream {
         if leads_back(&config.listeners, upstream.address) {

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use plait_net::mptcp;
-use plait_net::tcp::{accept_fast_open, connect_fast_open};
-use socket2::{Domain, SockRef, Socket};
+use plait_net::tcp::{accept_fast_open, connect_fast_open, set_congestion};
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::config::{Listener, WayIn};
@@ -16,7 +16,10 @@ const BACKLOG: i32 = 4096;
 const FAST_OPEN_PENDING_MAX: u16 = 256;
 
 /// A listening socket, and whether it accepts MPTCP: a kernel without it gives plain TCP.
-pub(crate) fn listen(listener: &Listener) -> io::Result<(std::net::TcpListener, bool)> {
+pub(crate) fn listen(
+    listener: &Listener,
+    congestion: Option<&str>,
+) -> io::Result<(std::net::TcpListener, bool)> {
     let domain = Domain::for_address(listener.address);
     let (socket, multipath) = match mptcp::stream_socket(domain, listener.multipath) {
         Err(error) if listener.multipath && mptcp::is_missing(&error) => {
@@ -28,6 +31,10 @@ pub(crate) fn listen(listener: &Listener) -> io::Result<(std::net::TcpListener, 
     socket.set_reuse_address(true)?;
     if listener.way == WayIn::Tproxy {
         be_transparent(&socket, domain)?;
+    }
+    if let Some(name) = congestion {
+        // Connections take it from their listener.
+        set_congestion(&socket, name)?;
     }
     socket.bind(&listener.address.into())?;
     if listener.way == WayIn::Convert
@@ -50,12 +57,22 @@ fn be_transparent(socket: &Socket, domain: Domain) -> io::Result<()> {
     socket.set_ip_transparent_v4(true)
 }
 
-/// Connects to `address`, by MPTCP if asked and there is any. With `fast_open` the first data may
-/// travel with the first packet, and only writing it tells whether there is a connection.
+/// How to connect.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// By MPTCP, where there is any.
+    pub(crate) multipath: bool,
+    /// The first data may travel with the first packet, and only writing it tells whether there is
+    /// a connection.
+    pub(crate) fast_open: bool,
+    /// Congestion control, if not the system's.
+    pub(crate) congestion: Option<String>,
+}
+
+/// Connects to `address`.
 pub(crate) async fn connect(
     address: SocketAddr,
-    multipath: bool,
-    fast_open: bool,
+    Manner { multipath, fast_open, congestion }: Manner,
 ) -> io::Result<TcpStream> {
     let domain = Domain::for_address(address);
     let socket = match mptcp::stream_socket(domain, multipath) {
@@ -64,6 +81,9 @@ pub(crate) async fn connect(
         }
         socket => socket?,
     };
+    if let Some(name) = congestion {
+        set_congestion(&socket, &name)?;
+    }
     if fast_open && let Err(error) = connect_fast_open(&socket) {
         log::debug!("no data in the first packet: {error}");
     }
@@ -79,4 +99,9 @@ pub(crate) fn prepare(stream: &TcpStream) {
     // A connection that is already gone has no options; reading it will tell.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(stream).set_out_of_band_inline(true);
+}
+
+/// Whether the kernel has a congestion control of this name for this process.
+pub(crate) fn try_congestion(name: &str) -> io::Result<()> {
+    set_congestion(&Socket::new(Domain::IPV4, Type::STREAM, None)?, name)
 }

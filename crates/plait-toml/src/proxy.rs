@@ -67,6 +67,8 @@ pub struct Proxy {
     pub ports_to: Vec<Ports>,
     /// Whether connections to servers offer MPTCP.
     pub mptcp: bool,
+    /// Congestion control of what the proxy sends.
+    pub congestion: Option<String>,
     /// Connections of all clients.
     pub connections_max: u32,
     /// Connections of one client.
@@ -99,6 +101,7 @@ impl Default for Proxy {
             allow_to: Vec::new(),
             ports_to: Vec::new(),
             mptcp: true,
+            congestion: None,
             connections_max: 20_000,
             connections_per_client_max: 2_000,
             request_timeout: Duration::from_secs(10),
@@ -171,6 +174,14 @@ pub const PROXY: Options<Proxy> = &[
         Flag,
         |proxy: &mut Proxy| &mut proxy.mptcp,
     ),
+    &Field::new(
+        "congestion",
+        "congestion control of what the proxy sends, by the kernel's name: `cubic`, `bbr`, …; `bbr` \
+         gets far less out of unequal links than `cubic`",
+        Maybe(text("name")),
+        |proxy: &mut Proxy| &mut proxy.congestion,
+    )
+    .absent("the system's"),
     &Field::new(
         "connections_max",
         "open connections of all clients together",

@@ -97,13 +97,25 @@ pub(crate) fn may_write(path: &CStr) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, flags) == 0 }
 }
 
-/// Raises the number of files that may be open as far as it goes, and returns it.
-pub(crate) fn raise_open_files() -> io::Result<u64> {
+/// Raises the number of files that may be open to `wanted`, or as far as it goes, and returns it.
+pub(crate) fn raise_open_files(wanted: u64) -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `getrlimit` writes one rlimit, which lives until the call returns.
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
-    limit.rlim_cur = limit.rlim_max;
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    let beyond = libc::rlimit { rlim_cur: wanted, rlim_max: wanted.max(limit.rlim_max) };
+    let most = libc::rlimit { rlim_cur: limit.rlim_max.min(wanted), ..limit };
+    // Only who may raise limits goes beyond the most that is set.
+    if set_open_files(&beyond).is_ok() {
+        return Ok(wanted);
+    }
+    set_open_files(&most)?;
+    Ok(most.rlim_cur)
+}
+
+fn set_open_files(limit: &libc::rlimit) -> io::Result<()> {
     // SAFETY: `setrlimit` reads one rlimit, which lives until the call returns.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into())?;
-    Ok(limit.rlim_cur)
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) }.into())
 }

@@ -1,5 +1,6 @@
 //! Connects to the next proxy and tells it where to go.
 
+use std::io;
 use std::net::SocketAddr;
 
 use fast_socks5::client::{Config as SocksConfig, Socks5Stream};
@@ -10,7 +11,7 @@ use hyper::body::Bytes;
 use hyper::header::PROXY_AUTHORIZATION;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::config::{Upstream, WayOut};
@@ -29,13 +30,19 @@ pub(super) async fn dial(
 ) -> Result<TcpStream, Refusal> {
     match upstream.way {
         WayOut::Convert => by_convert(shared, upstream, target).await,
-        WayOut::Http => by_http(stream_to(upstream, false).await?, upstream, target).await,
-        WayOut::Socks => by_socks(stream_to(upstream, false).await?, upstream, target).await,
+        WayOut::Http => by_http(stream_to(shared, upstream, false).await?, upstream, target).await,
+        WayOut::Socks => {
+            by_socks(stream_to(shared, upstream, false).await?, upstream, target).await
+        }
     }
 }
 
-async fn stream_to(upstream: &Upstream, fast_open: bool) -> Result<TcpStream, Refusal> {
-    connect(upstream.address, true, fast_open).await.map_err(|error| {
+async fn stream_to(
+    shared: &Shared,
+    upstream: &Upstream,
+    fast_open: bool,
+) -> Result<TcpStream, Refusal> {
+    connect(upstream.address, shared.manner(true, fast_open)).await.map_err(|error| {
         log::debug!("the next proxy, {}: {error}", upstream.address);
         Refusal::UpstreamFailed
     })
@@ -49,7 +56,7 @@ async fn by_convert(
 ) -> Result<TcpStream, Refusal> {
     let mut failure = Refusal::NameUnknown;
     for server in shared.addresses_of(target).await? {
-        match convert_to(upstream, server).await {
+        match convert_to(shared, upstream, server).await {
             Ok(stream) => return Ok(stream),
             Err(refusal) => failure = refusal,
         }
@@ -57,34 +64,61 @@ async fn by_convert(
     Err(failure)
 }
 
-async fn convert_to(upstream: &Upstream, server: SocketAddr) -> Result<TcpStream, Refusal> {
-    let mut stream = stream_to(upstream, true).await?;
+async fn convert_to(
+    shared: &Shared,
+    upstream: &Upstream,
+    server: SocketAddr,
+) -> Result<TcpStream, Refusal> {
+    let stream = ask_by_convert(shared, upstream, server).await?;
+    read_answer(&stream).await?;
+    Ok(stream)
+}
+
+/// A connection to the next proxy that was told where to go, and has not answered yet. What is sent
+/// over it now goes to the server, if there is a connection (RFC 8803, section 4.1).
+pub(super) async fn ask_by_convert(
+    shared: &Shared,
+    upstream: &Upstream,
+    server: SocketAddr,
+) -> Result<TcpStream, Refusal> {
+    let mut stream = stream_to(shared, upstream, true).await?;
     let request = convert::encode(&convert::request_for(server))
         .expect("a request for one server is shorter than a message may be");
-    let exchange = async {
-        stream.write_all(&request).await?;
-        let mut header = [0; HEADER_BYTES];
-        stream.read_exact(&mut header).await?;
-        let length = match convert::length_of(header) {
-            Ok(length) => length,
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut body = vec![0; length - HEADER_BYTES];
-        stream.read_exact(&mut body).await?;
-        std::io::Result::Ok(convert::decode(&body))
-    };
-    match exchange.await.map(|read| read.map(|message| Answer::of(&message))) {
-        Ok(Ok(Answer::Connected)) => Ok(stream),
-        Ok(Ok(Answer::Failed(code))) => Err(Refusal::from_convert(code)),
-        Ok(Err(error)) => {
-            log::debug!("the next proxy, {}: {error}", upstream.address);
-            Err(Refusal::UpstreamFailed)
-        }
-        Err(error) => {
-            log::debug!("the next proxy, {}: {error}", upstream.address);
-            Err(Refusal::UpstreamFailed)
+    stream.write_all(&request).await.map_err(|error| failed(&error))?;
+    Ok(stream)
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Refusal {
+    log::debug!("the next proxy: {error}");
+    Refusal::UpstreamFailed
+}
+
+/// Reads a converter's answer, and not a byte more.
+pub(crate) async fn read_answer(stream: &TcpStream) -> Result<(), Refusal> {
+    let mut header = [0; HEADER_BYTES];
+    read_exact(stream, &mut header).await.map_err(|error| failed(&error))?;
+    let length = convert::length_of(header).map_err(|error| failed(&error))?;
+    let mut body = vec![0; length - HEADER_BYTES];
+    read_exact(stream, &mut body).await.map_err(|error| failed(&error))?;
+    let message = convert::decode(&body).map_err(|error| failed(&error))?;
+    match Answer::of(&message) {
+        Answer::Connected => Ok(()),
+        Answer::Failed(code) => Err(Refusal::from_convert(code)),
+    }
+}
+
+/// Reads from a stream that is shared.
+async fn read_exact(stream: &TcpStream, mut bytes: &mut [u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.readable().await?;
+        match stream.try_read(bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => bytes = &mut bytes[read..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
     }
+    Ok(())
 }
 
 async fn by_http(

@@ -13,8 +13,8 @@ use crate::target::Target;
 
 pub(super) async fn serve(session: Session, stream: TcpStream) {
     let target = destination(&stream, session.listener.way).map(Target::from);
-    match session.connect(target).await {
-        Ok(server) => session.tunnel(stream, server, &[]).await,
+    match session.connect_ahead(target).await {
+        Ok(ahead) => session.tunnel_ahead(stream, ahead).await,
         Err(_) => {
             let _ = reset_on_close(&stream);
         }

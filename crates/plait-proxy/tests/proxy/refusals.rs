@@ -225,6 +225,8 @@ fn what_contradicts_itself_does_not_start() {
         error.to_string()
     };
     assert!(refused(&|config| config.listeners.clear()).contains("[[listen]]"));
+    let strange = |config: &mut Config| config.congestion = Some("no such thing".into());
+    assert!(refused(&strange).contains("no such thing"));
     assert!(refused(&|config| config.clients = Clients::default()).contains("`allow`"));
     let address: SocketAddr = "127.0.0.1:3128".parse().unwrap();
     let with_users = |config: &mut Config, way| {

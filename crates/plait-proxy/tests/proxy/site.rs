@@ -24,6 +24,7 @@ pub(crate) fn config(way: WayIn) -> Config {
         reach: Reach { deny: vec![], allow: networks.to_vec(), ports: vec![] },
         upstream: None,
         multipath_out: true,
+        congestion: None,
         accesses: vec![],
         limits: Limits { drain: Duration::from_secs(5), ..Limits::default() },
     }

@@ -105,6 +105,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<ProxyC
         },
         upstream: upstream.flatten(),
         multipath_out: said.mptcp,
+        congestion: said.congestion.clone(),
         accesses,
         limits: limits(&said),
     };

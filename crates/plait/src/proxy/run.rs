@@ -83,7 +83,7 @@ pub(crate) fn run(config: ProxyConfig) -> anyhow::Result<()> {
 /// Raises the limit of open files, and says so when it is below what the configuration promises.
 fn check_open_files(connections_max: usize) {
     let wanted = connections_max as u64 * FILES_PER_CONNECTION + OTHER_FILES;
-    match raise_open_files() {
+    match raise_open_files(wanted) {
         Ok(limit) if limit < wanted => log::warn!(
             "{limit} files may be open, which is enough for {} connections and not for \
              {connections_max} (raise it with `ulimit -n {wanted}`, or LimitNOFILE= of a service)",

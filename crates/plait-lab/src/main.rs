@@ -20,6 +20,7 @@ mod measure;
 mod output;
 mod policy;
 mod process;
+mod proxy;
 mod quic;
 mod record;
 mod report;

@@ -24,7 +24,7 @@ mod tcp_counters;
 pub(crate) use aggregation::{aggregation_benefit, aggregation_ratio, median};
 pub(crate) use curl::{WebServer, download};
 pub(crate) use deliveries::Deliveries;
-pub(crate) use fetch::{FETCH_CONGESTION, Fetched, FileServer, SenderView};
+pub(crate) use fetch::{FETCH_CONGESTION, Fetched, FileServer, SenderView, random_bytes};
 pub(crate) use flood::{Flood, FloodFigures};
 pub(crate) use hostile::{HostileSender, Hostility, unread_datagrams};
 pub(crate) use iperf::{IperfServer, tcp, tcp_at, tcp_over_time, udp};

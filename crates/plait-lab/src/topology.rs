@@ -28,7 +28,7 @@ mod veth;
 pub(crate) use crate::addresses::*;
 pub(crate) use interface::Interface;
 pub(crate) use ip::{ip_batch, ip_output, mtu_of};
-pub(crate) use multipath::enable_mptcp;
+pub(crate) use multipath::{allow_mptcp, enable_mptcp};
 pub(crate) use veth::{PLAIN_V4, VETH_LINKS, VethChain, VethTopology};
 
 /// Default MTU of an emulated link's devices, in bytes: room for a full packet and a tunnel's

@@ -26,6 +26,7 @@ mod simulated;
 mod survive;
 mod table;
 pub(crate) mod trust;
+mod video;
 
 /// How thoroughly a promise is checked; the later stands for the earlier, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -106,6 +107,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("trust.3", trust::hostile_work::check),
     ("trust.4", trust::faults::check),
     ("trust.5", trust::set_ups::check_all),
+    ("video.1", video::proxy::check),
+    ("video.2", video::relays::check),
     ("wifi.1", back_ends::check_mptcp_model),
 ];
 

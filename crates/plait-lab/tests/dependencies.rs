@@ -224,7 +224,8 @@ fn each_kind_of_fault_is_found() {
             .into(),
         package("openssl", "MIT", CRATES_IO),
     ];
-    let used = ["sound", "tokio", "ring", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
+    let used =
+        ["sound", "tokio", "ring", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
     let text = format!(r#"{{"packages":[{}],"workspace_members":["own"]}}"#, packages.join(","));
     let metadata: Metadata = serde_json::from_str(&text).unwrap();
     assert_eq!(

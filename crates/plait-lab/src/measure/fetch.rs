@@ -167,7 +167,7 @@ fn receive(socket: &mut TcpStream, expected: &[u8]) -> (usize, bool) {
 }
 
 /// Incompressible, and the same in every run.
-fn random_bytes(length: usize) -> Arc<[u8]> {
+pub(crate) fn random_bytes(length: usize) -> Arc<[u8]> {
     let mut prng = Prng::new(length as u64);
     let words = (0..length.div_ceil(8)).flat_map(|_| prng.next_u64().to_le_bytes());
     words.take(length).collect()

@@ -32,7 +32,7 @@ pub(crate) enum Transport {
 
 impl Transport {
     /// A socket of this kind in a namespace.
-    pub(super) fn open(self, netns: &NetNs) -> Result<Socket> {
+    pub(crate) fn open(self, netns: &NetNs) -> Result<Socket> {
         let protocol = match self {
             Self::Tcp => Protocol::TCP,
             Self::Mptcp => Protocol::MPTCP,

@@ -38,7 +38,8 @@ pub(crate) fn enable_mptcp(
     ip_batch(customer, "", &endpoints.collect::<Vec<_>>())
 }
 
-fn allow_mptcp(netns: &NetNs) -> Result<()> {
+/// Lets a namespace's connections have as many subflows as any topology has links.
+pub(crate) fn allow_mptcp(netns: &NetNs) -> Result<()> {
     netns.set_sysctl("net.mptcp.enabled", "1").context(
         "the kernel has no MPTCP, beside which plait is to be measured; use one that was built \
          with CONFIG_MPTCP (Linux 5.16 or later)",

@@ -1,0 +1,9 @@
+//! Real proxies, and clients that come to a server by way of them.
+
+mod client;
+mod process;
+mod web;
+
+pub(crate) use client::Route;
+pub(crate) use process::{ProxyProcess, hold_rules};
+pub(crate) use web::{ByteServer, sum_of};

@@ -5,5 +5,5 @@ mod process;
 mod web;
 
 pub(crate) use client::Route;
-pub(crate) use process::{ProxyProcess, hold_rules};
+pub(crate) use process::{HeldRules, ProxyProcess, hold_rules};
 pub(crate) use web::{ByteServer, sum_of};

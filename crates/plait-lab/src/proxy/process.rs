@@ -62,9 +62,20 @@ impl ProxyProcess {
     }
 }
 
-/// Leads clients' connections to a transparent proxy's listeners for as long as the returned program
-/// runs; `name` is the proxy's, in the same folder.
-pub(crate) fn hold_rules(netns: &NetNs, folder: &Path, name: &str) -> Result<Service> {
+/// Rules in force; they are undone when it is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldRules(Service);
+
+impl Drop for HeldRules {
+    fn drop(&mut self) {
+        // Only a program that ends by itself undoes what it did.
+        let _ = self.0.stop(LIMIT);
+    }
+}
+
+/// Leads clients' connections to a transparent proxy's listeners; `name` is the proxy's, in the same
+/// folder.
+pub(crate) fn hold_rules(netns: &NetNs, folder: &Path, name: &str) -> Result<HeldRules> {
     let mut command = netns.command(plait_program()?);
     command.args(["proxy", "rules", "--apply"]).arg(folder.join(format!("{name}.toml")));
     let log = folder.join(format!("{name}-rules.log"));
@@ -74,5 +85,5 @@ pub(crate) fn hold_rules(netns: &NetNs, folder: &Path, name: &str) -> Result<Ser
         anyhow::ensure!(service.runs(), "plait proxy rules ended: {said}");
         Ok(said.contains("connections are led").then_some(()))
     })?;
-    Ok(service)
+    Ok(HeldRules(service))
 }

@@ -10,8 +10,7 @@ use plait_toml::proxy::{ProxyFile, Upstream, WayIn};
 
 use super::proxy_file;
 use crate::measure::Transport;
-use crate::process::Service;
-use crate::proxy::{ByteServer, ProxyProcess, Route, hold_rules};
+use crate::proxy::{ByteServer, HeldRules, ProxyProcess, Route, hold_rules};
 use crate::scratch::Scratch;
 use crate::topology::{
     LinkSpec, PROVIDER_V4, SERVER_BARE_V4, Topology, allow_mptcp, ip_batch, new_netns,
@@ -83,7 +82,7 @@ impl Site {
     }
 
     /// The household's own proxy, and what leads the host's connections to it.
-    pub(super) fn start_near(&self, way: WayIn) -> Result<(ProxyProcess, Service)> {
+    pub(super) fn start_near(&self, way: WayIn) -> Result<(ProxyProcess, HeldRules)> {
         let port = if way == WayIn::Redirect { REDIRECT_PORT } else { TPROXY_PORT };
         let listener = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let upstream =

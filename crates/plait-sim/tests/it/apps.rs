@@ -124,15 +124,15 @@ fn a_clip_of_several_qualities_takes_what_the_link_has() {
         let many = format!("kbit = [1000, 2000, 4000, 8000, 16000]\nabr = \"{abr}\"\n");
         let clip = CLIP.replace("kbit = 10000\n", &many).replace("clip_s = 8", "clip_s = 40");
         run_written(
-            &format!("{LINK}down = {{ rate_mbit = 5 }}\n{clip}").replace("n_s = 20", "n_s = 60"),
+            &format!("{LINK}down = {{ rate_mbit = 6 }}\n{clip}").replace("n_s = 20", "n_s = 60"),
         )
     };
     for abr in ["throughput", "buffer"] {
         let result = clip(abr);
         assert_in(&result, "stalls.clip", 0.0..=0.0);
         assert_in(&result, "finished.clip", 1.0..=1.0);
-        assert_in(&result, "quality_mbit.clip", 2.5..=4.8);
+        assert_in(&result, "quality_mbit.clip", 2.5..=5.5);
     }
-    // Downloads say 4.7 Mbit/s: 4 is at most 0.85 of that, and stays.
+    // Downloads say 5.5 Mbit/s: 4 is at most 0.85 of that, and stays.
     assert_in(&clip("throughput"), "switches.clip", 1.0..=3.0);
 }

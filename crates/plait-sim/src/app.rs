@@ -20,9 +20,11 @@ mod cbr;
 mod connection;
 mod delays;
 pub mod e_model;
+mod exchange;
 mod multipath;
 mod shape;
 mod tally;
+mod video;
 pub mod viewer_score;
 mod voip;
 mod web;
@@ -31,6 +33,7 @@ pub use delays::Delays;
 pub(crate) use multipath::subflow_of;
 pub use multipath::{MultipathView, SubflowView};
 pub use tally::{Span, Tally};
+pub use video::VideoView;
 
 /// Packets on their way out of an application.
 pub type Outbox = Vec<Packet>;
@@ -56,6 +59,8 @@ pub struct Observation {
     pub mos: Option<f64>,
     /// Load times in seconds of the pages that were finished within the measured span.
     pub page_loads_s: Vec<f64>,
+    /// What a viewer of a video met.
+    pub video: Option<VideoView>,
 }
 
 /// How loss recovery went, all TCP senders together.
@@ -138,8 +143,9 @@ pub fn build(
         Traffic::OnOff(on_off) => Box::new(cbr::Cbr::on_off(place, on_off, seed)),
         Traffic::Voip(voip) => Box::new(voip::Voip::new(place, *voip)),
         Traffic::Web(web) => Box::new(web::Web::new(place, web, seed)?),
+        Traffic::Video(video) => Box::new(video::Video::new(place, video, seed)?),
         Traffic::Tcp(tcp) => match &tcp.mptcp {
-            Some(mptcp) => Box::new(multipath::Multipath::new(place, tcp, mptcp, scenario)?),
+            Some(mptcp) => Box::new(multipath::Multipath::new(place, tcp, mptcp)?),
             None => Box::new(bulk::Bulk::new(place, tcp)?),
         },
     })

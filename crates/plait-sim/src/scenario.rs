@@ -37,6 +37,7 @@ mod span;
 pub mod steer;
 pub mod sweep;
 pub mod trace;
+pub mod video;
 
 #[cfg(test)]
 mod tests;

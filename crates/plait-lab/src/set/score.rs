@@ -111,6 +111,7 @@ fn load(scenario: &Scenario) -> String {
         Traffic::OnOff(_) => format!("on-off {}", app.name),
         Traffic::Voip(_) => format!("call {}", app.name),
         Traffic::Web(_) => format!("web {}", app.name),
+        Traffic::Video(_) => format!("video {}", app.name),
     };
     let loads = scenario.apps.iter().filter(|app| !app.probe).map(of);
     loads.collect::<Vec<_>>().join(", ")

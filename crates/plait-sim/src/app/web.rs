@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use plait_proto::time::Instant;
 
-use super::connection::{Connection, Ends, ends, is_tallied};
+use super::connection::{Ends, ends, is_tallied};
+use super::exchange::Exchange;
 use super::tally::Tally;
 use super::{App, Observation, Outbox, Place};
 use crate::error::WorldError;
@@ -16,25 +17,12 @@ use crate::tcp::{Segment, Source};
 
 const REQUEST_BYTES: u64 = WebSpec::REQUEST_BYTES as u64;
 
-/// A client and a server, as two connections of the model: requests and responses.
-#[derive(Debug)]
-struct Fetcher {
-    requests: Connection,
-    responses: Connection,
-    /// The requested object.
-    object_bytes: u64,
-    /// Bytes of the request that the server does not have yet.
-    request_left: u64,
-    /// Bytes of the object that the client does not have yet; zero when it waits for none.
-    object_left: u64,
-}
-
 #[derive(Debug)]
 struct Page {
     started_at: Instant,
     objects: VecDeque<u64>,
-    /// By the first of their four streams.
-    fetchers: BTreeMap<u32, Fetcher>,
+    /// By the first of their streams.
+    fetchers: BTreeMap<u32, Exchange>,
 }
 
 /// A reader of pages, and their server.
@@ -49,8 +37,6 @@ pub(super) struct Web {
     next_stream: u32,
     counted: Observation,
     tally: Tally,
-    /// Counts of requests, which are not goodput.
-    requests_tally: Tally,
 }
 
 impl Web {
@@ -64,7 +50,6 @@ impl Web {
             next_stream: 0,
             counted: Observation::default(),
             tally: Tally::new(place.span),
-            requests_tally: Tally::new(place.span),
             place,
         })
     }
@@ -73,22 +58,14 @@ impl Web {
         let objects =
             (0..self.spec.objects).map(|_| self.spec.draw_object(&mut self.prng)).collect();
         let mut page = Page { started_at: now, objects, fetchers: BTreeMap::new() };
-        let (app, data_to) = (self.place.app, self.place.data_to);
         for _ in 0..self.spec.connections {
             let Some(object_bytes) = page.objects.pop_front() else { break };
             let stream = self.next_stream;
             // Streams of pages long finished are reused.
-            self.next_stream = (stream + 4) % Packet::STREAMS_MAX;
-            let mut fetcher = Fetcher {
-                requests: Connection::new(app, stream, data_to.other(), self.ends),
-                responses: Connection::new(app, stream + 2, data_to, self.ends),
-                object_bytes: 0,
-                request_left: 0,
-                object_left: 0,
-            };
-            fetcher.ask(object_bytes);
-            fetcher.requests.drain(now, &mut self.requests_tally, out);
-            fetcher.responses.drain(now, &mut self.tally, out);
+            self.next_stream = (stream + Exchange::TCP_STREAMS) % Packet::STREAMS_MAX;
+            let mut fetcher = Exchange::tcp(&self.place, stream, self.ends);
+            fetcher.ask(now, REQUEST_BYTES, object_bytes);
+            fetcher.drain(now, &mut self.tally, out);
             page.fetchers.insert(stream, fetcher);
         }
         self.page = Some(page);
@@ -97,23 +74,14 @@ impl Web {
     fn drain(&mut self, now: Instant, stream: u32, out: &mut Outbox) {
         let Some(page) = &mut self.page else { return };
         let Some(fetcher) = page.fetchers.get_mut(&stream) else { return };
-        let asked = fetcher.requests.drain(now, &mut self.requests_tally, out);
-        if fetcher.request_left > 0 {
-            fetcher.request_left -= asked;
-            if fetcher.request_left == 0 {
-                fetcher.responses.write(fetcher.object_bytes);
-            }
-        }
-        let bytes = fetcher.responses.drain(now, &mut self.tally, out);
-        self.tally.on_goodput(now, bytes);
-        fetcher.object_left -= bytes;
-        if fetcher.object_left > 0 {
+        fetcher.drain(now, &mut self.tally, out);
+        if fetcher.is_waiting() {
             return;
         }
         if let Some(object_bytes) = page.objects.pop_front() {
-            fetcher.ask(object_bytes);
-            fetcher.requests.drain(now, &mut self.requests_tally, out);
-        } else if page.fetchers.values().all(|fetcher| fetcher.object_left == 0) {
+            fetcher.ask(now, REQUEST_BYTES, object_bytes);
+            fetcher.drain(now, &mut self.tally, out);
+        } else if !page.fetchers.values().any(Exchange::is_waiting) {
             self.finish_page(now);
         }
     }
@@ -130,44 +98,27 @@ impl Web {
     }
 }
 
-impl Fetcher {
-    fn ask(&mut self, object_bytes: u64) {
-        self.object_bytes = object_bytes;
-        self.object_left = object_bytes;
-        self.request_left = REQUEST_BYTES;
-        self.requests.write(REQUEST_BYTES);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        let timers = [self.requests.poll_timeout(), self.responses.poll_timeout()];
-        timers.into_iter().flatten().min()
-    }
-
-    fn count(&self, observation: &mut Observation) {
-        let counters = self.responses.sender().counters();
-        observation.segments += counters.segments_sent;
-        observation.retransmits += counters.retransmits;
-        observation.timeouts += counters.rtos;
-    }
+/// The first stream of a stream's exchange.
+fn first_of(stream: u32) -> u32 {
+    stream / Exchange::TCP_STREAMS * Exchange::TCP_STREAMS
 }
 
 impl App for Web {
     fn poll_timeout(&self) -> Option<Instant> {
         let timer = match &self.page {
             None => Some(self.next_page_at),
-            Some(page) => page.fetchers.values().filter_map(Fetcher::poll_timeout).min(),
+            Some(page) => page.fetchers.values().filter_map(Exchange::poll_timeout).min(),
         };
         timer.filter(|at| *at < self.place.stop)
     }
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
         let Some(page) = &mut self.page else { return self.start_page(now, out) };
-        let is_due = |fetcher: &Fetcher| fetcher.poll_timeout().is_some_and(|at| at <= now);
+        let is_due = |fetcher: &Exchange| fetcher.poll_timeout().is_some_and(|at| at <= now);
         let due = page.fetchers.iter_mut().filter(|(_, fetcher)| is_due(fetcher));
         let streams: Vec<u32> = due
             .map(|(stream, fetcher)| {
-                fetcher.requests.handle_timeout(now);
-                fetcher.responses.handle_timeout(now);
+                fetcher.handle_timeout(now);
                 *stream
             })
             .collect();
@@ -177,36 +128,25 @@ impl App for Web {
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
-        let is_response = packet.stream % 4 >= 2;
+        let stream = first_of(packet.stream);
+        let page = self.page.as_mut();
+        let fetcher = page.and_then(|page| page.fetchers.get_mut(&stream));
+        // A response's packet counts when its page is long finished, too.
+        let is_response = packet.stream >= stream + Exchange::TCP_STREAMS / 2;
         if is_response && is_tallied(packet) {
             self.tally.on_received(now, packet.sent_at);
         }
-        if now >= self.place.stop {
-            return;
-        }
-        let stream = packet.stream / 4 * 4;
-        let page = self.page.as_mut();
-        let Some(fetcher) = page.and_then(|page| page.fetchers.get_mut(&stream)) else { return };
-        if is_response {
-            fetcher.responses.handle_packet(now, packet);
-        } else {
-            fetcher.requests.handle_packet(now, packet);
-        }
+        let Some(fetcher) = fetcher.filter(|_| now < self.place.stop) else { return };
+        fetcher.handle_packet(now, packet);
         self.drain(now, stream, out);
     }
 
     fn segment(&self, packet: &Packet) -> Option<Segment> {
-        let fetcher = self.page.as_ref()?.fetchers.get(&(packet.stream / 4 * 4))?;
-        let is_response = packet.stream % 4 >= 2;
-        let connection = if is_response { &fetcher.responses } else { &fetcher.requests };
-        connection.segment(packet)
+        self.page.as_ref()?.fetchers.get(&first_of(packet.stream))?.segment(packet)
     }
 
     fn replace(&mut self, now: Instant, stream: u32, segment: Segment) -> Option<Packet> {
-        let fetcher = self.page.as_mut()?.fetchers.get_mut(&(stream / 4 * 4))?;
-        let is_response = stream % 4 >= 2;
-        let connection = if is_response { &mut fetcher.responses } else { &mut fetcher.requests };
-        Some(connection.replace(now, stream, segment))
+        self.page.as_mut()?.fetchers.get_mut(&first_of(stream))?.replace(now, stream, segment)
     }
 
     fn tally(&self) -> &Tally {
@@ -218,8 +158,7 @@ impl App for Web {
         let page = self.page.iter();
         let fetchers = || page.clone().flat_map(|page| page.fetchers.values());
         fetchers().for_each(|fetcher| fetcher.count(&mut observation));
-        let window = |fetcher: &Fetcher| fetcher.responses.sender().window_bytes();
-        let bytes: u64 = fetchers().map(window).sum();
+        let bytes: u64 = fetchers().map(Exchange::window_bytes).sum();
         observation.cwnd_segments = Some(bytes as f64 / self.ends.sender.segment_bytes as f64);
         observation
     }

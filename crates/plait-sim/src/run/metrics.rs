@@ -8,7 +8,7 @@ use plait_proto::resequencer::{ResequencerStats, WAITING_BUCKETS_MS};
 use plait_proto::stats::{PathStatus, PeerStatus};
 
 use super::{Testbed, mbit, own_time};
-use crate::app::{Observation, Tally, Transfer};
+use crate::app::{Observation, Tally, Transfer, VideoView};
 use crate::scenario::app::{Direction, Traffic, Via};
 use crate::scenario::metric;
 use crate::scenario::rate::TUNNEL_BYTES;
@@ -135,6 +135,27 @@ fn of_app(
     if let Some(load) = p95(&observation.page_loads_s) {
         put("page_load_p95_s", load);
     }
+    if let Some(video) = &observation.video {
+        of_video(metrics, name, video);
+    }
+}
+
+/// Of the whole run: a viewer does not leave the warm-up out.
+fn of_video(metrics: &mut Metrics, name: &str, video: &VideoView) {
+    let VideoView { viewing, buffered_s, quality_mbit, switches, is_finished } = video;
+    for (metric, value) in [
+        ("initial_load_s", Some(viewing.initial_load_s)),
+        ("stalls", Some(f64::from(viewing.stalls))),
+        ("stalled_s", Some(viewing.stalled_s)),
+        ("stall_mean_s", Some(viewing.mean_stall_s())),
+        ("viewer_score", Some(viewing.mos())),
+        ("buffered_s", *buffered_s),
+        ("quality_mbit", *quality_mbit),
+        ("switches", Some(f64::from(*switches))),
+        ("finished", Some(f64::from(u8::from(*is_finished)))),
+    ] {
+        metrics.extend(value.map(|value| (format!("{metric}.{name}"), value)));
+    }
 }
 
 /// The sum of the median delays of two probes, one in each direction.
@@ -184,7 +205,7 @@ fn of_run(metrics: &mut Metrics, scenario: &Scenario, testbed: &impl Testbed) {
     let tallies: Vec<_> = (0..scenario.apps.len()).map(|at| testbed.tally(at)).collect();
     let apps = || scenario.apps.iter().zip(&tallies);
     let sum = |count: fn(&Tally) -> u64| tallies.iter().map(|tally| count(tally)).sum::<u64>();
-    let is_tcp = |traffic: &Traffic| matches!(traffic, Traffic::Tcp(_) | Traffic::Web(_));
+    let is_tcp = |traffic: &Traffic| traffic.tcp().is_some();
     let goodput = |takes: &dyn Fn(&crate::scenario::AppSpec) -> bool| {
         let taken = apps().filter(|(spec, _)| takes(spec));
         mbit(taken.map(|(_, tally)| tally.measured_goodput_bytes).sum(), time)
@@ -345,10 +366,7 @@ fn of_aggregation(metrics: &mut Metrics, scenario: &Scenario, way: Way, testbed:
         if spec.via != Via::Bond || spec.direction != main {
             continue;
         }
-        let headers = match spec.traffic {
-            Traffic::Tcp(_) | Traffic::Web(_) => 52,
-            Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => 28,
-        };
+        let headers = if spec.traffic.tcp().is_some() { 52 } else { 28 };
         let tally = testbed.tally(at);
         let framing = tally.measured_sent_packets * (headers + u64::from(TUNNEL_BYTES));
         payload += tally.measured_offered_bytes;

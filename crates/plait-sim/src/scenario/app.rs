@@ -9,6 +9,7 @@ use plait_toml::{Bounds, Node, Problem, Section, Value};
 use super::error::no_such;
 use super::multipath::{self, MptcpSpec};
 use super::rate::{self, Framing, Layer, Shape, TUNNEL_BYTES, UDP_HEADER_BYTES};
+use super::video::{self, VideoSpec};
 use crate::prng::Prng;
 use crate::tcp::{ReceiverConfig, SenderConfig};
 
@@ -45,6 +46,7 @@ impl AppSpec {
     pub fn subflow_links(&self) -> impl Iterator<Item = &String> {
         let mptcp = match &self.traffic {
             Traffic::Tcp(tcp) => tcp.mptcp.as_ref(),
+            Traffic::Video(video) => video.mptcp.as_ref(),
             _ => None,
         };
         mptcp.into_iter().flat_map(|mptcp| &mptcp.subflows)
@@ -85,8 +87,22 @@ pub enum Traffic {
     Voip(VoipSpec),
     /// `web`: pages, one after another.
     Web(WebSpec),
+    /// `video`: a clip that is played.
+    Video(VideoSpec),
     /// `tcp`: a bulk transfer.
     Tcp(TcpSpec),
+}
+
+impl Traffic {
+    /// The TCP that carries it; `None` for datagrams.
+    pub fn tcp(&self) -> Option<&TcpKind> {
+        match self {
+            Self::Udp(_) | Self::OnOff(_) | Self::Voip(_) => None,
+            Self::Web(web) => Some(&web.tcp),
+            Self::Video(video) => Some(&video.tcp),
+            Self::Tcp(tcp) => Some(&tcp.tcp),
+        }
+    }
 }
 
 /// Packets of one size at a given load.
@@ -252,14 +268,16 @@ enum Kind {
     OnOff,
     Voip,
     Web,
+    Video,
     Tcp,
 }
 
-const KINDS: [(&str, Kind); 5] = [
+const KINDS: [(&str, Kind); 6] = [
     ("udp", Kind::Udp),
     ("on-off", Kind::OnOff),
     ("voip", Kind::Voip),
     ("web", Kind::Web),
+    ("video", Kind::Video),
     ("tcp", Kind::Tcp),
 ];
 
@@ -292,14 +310,14 @@ fn read(mut section: Section<'_>, around: Around<'_>) -> Option<AppSpec> {
     }
     // Without a kind nothing can be said about the options that belong to one.
     let traffic = read_traffic(kind?, &mut section, via.as_ref(), around);
-    if matches!(traffic, Some(Traffic::Tcp(_) | Traffic::Web(_))) {
+    if traffic.as_ref().is_some_and(|traffic| traffic.tcp().is_some()) {
         section.no_effect(&["dscp"], "TCP", "kind = \"udp\", \"on-off\" or \"voip\"");
     }
     let dscp = section.integer("dscp", (0, 63), "").unwrap_or(0);
     section.finish();
     let (name, mut via, traffic) = (name?, via?, traffic?);
-    if via == Via::Mptcp && !matches!(traffic, Traffic::Tcp(_)) {
-        // Other traffic than TCP takes the route of an ordinary program: the first link.
+    if via == Via::Mptcp && !matches!(traffic, Traffic::Tcp(_) | Traffic::Video(_)) {
+        // Other traffic takes the route of an ordinary program: the first link.
         via = Via::Link(around.links.first()?.0.to_owned());
     }
     Some(AppSpec {
@@ -395,12 +413,22 @@ fn read_traffic(
             flows: section.integer("flows", (1, 1000), "").unwrap_or(1),
             transfer_bytes: section.integer("transfer_bytes", (1, 1 << 40), "bytes"),
             tcp: read_tcp(section),
-            mptcp: {
-                let links: Vec<&str> = around.links.iter().map(|(name, _)| *name).collect();
-                multipath::read(section, via, &links)
-            },
+            mptcp: read_mptcp(section, via, around),
         }),
+        Kind::Video => {
+            let (tcp, mptcp) = (read_tcp(section), read_mptcp(section, via, around));
+            Traffic::Video(video::read(section, tcp, mptcp)?)
+        }
     })
+}
+
+fn read_mptcp(
+    section: &mut Section<'_>,
+    via: Option<&Via>,
+    around: Around<'_>,
+) -> Option<MptcpSpec> {
+    let links: Vec<&str> = around.links.iter().map(|(name, _)| *name).collect();
+    multipath::read(section, via, &links)
 }
 
 fn read_udp(section: &mut Section<'_>, via: Option<&Via>, around: Around<'_>) -> Option<UdpSpec> {

@@ -18,7 +18,7 @@ fn root() -> PathBuf {
 /// Every scenario file, by path below the root, without files of link conditions.
 fn scenario_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in ["000", "002", "003", "shared"] {
+    for folder in ["000", "002", "003", "004", "shared"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             files.push(entry.unwrap().path());
         }

@@ -8,7 +8,6 @@ use plait_proto::wire::tcp::{SackBlock, TcpFlags, TcpFlow, TcpPacket, TcpSegment
 
 use crate::packet::{End, Packet};
 use crate::scenario::Scenario;
-use crate::scenario::app::Traffic;
 use crate::tcp::{Flags, ReceiverConfig, SackOption, Segment, SeqRange};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -51,13 +50,8 @@ pub(super) struct Headers {
 impl Headers {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let head = |spec: &crate::scenario::AppSpec| {
-            let window = match &spec.traffic {
-                Traffic::Tcp(tcp) => tcp.tcp.window_bytes_max,
-                Traffic::Web(web) => web.tcp.window_bytes_max,
-                Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => {
-                    ReceiverConfig::WINDOW_BYTES_MAX
-                }
-            };
+            let tcp = spec.traffic.tcp();
+            let window = tcp.map_or(ReceiverConfig::WINDOW_BYTES_MAX, |tcp| tcp.window_bytes_max);
             let scale = (0..SCALE_MAX).find(|scale| window >> scale <= WINDOW_MAX);
             AppHead { client: spec.client, scale: scale.unwrap_or(SCALE_MAX) }
         };

@@ -68,3 +68,71 @@ fn a_page_of_one_small_object_takes_two_round_trips() {
     assert_in(&page(2, 1), "page_load_p50_s.pages", 0.120..=0.124);
     assert_in(&page(2, 2), "page_load_p50_s.pages", 0.080..=0.083);
 }
+
+/// A clip of 8 s in segments of 2 s at 10 Mbit/s.
+const CLIP: &str = "[[app]]\nname = \"clip\"\nkind = \"video\"\nvia = \"a\"\nclip_s = 8\n\
+    segment_s = 2\nkbit = 10000\n";
+
+#[test]
+fn a_clip_on_a_quick_link_waits_for_its_first_segment_alone() {
+    let result = run_written(&format!("{LINK}{CLIP}"));
+    // Four round trips (connection, manifest, start of the file, segment) and slow start; 2.5 MB at
+    // 19.3 Mbit/s of payload take 1.04 s.
+    assert_in(&result, "initial_load_s.clip", 1.2..=1.6);
+    assert_in(&result, "stalls.clip", 0.0..=0.0);
+    assert_in(&result, "finished.clip", 1.0..=1.0);
+    assert_in(&result, "quality_mbit.clip", 10.0..=10.0);
+    // All of it: 10 MB take 4.15 s.
+    assert_in(&result, "buffered_s.clip", 4.4..=5.0);
+    assert_in(&result, "viewer_score.clip", 3.24..=3.25);
+}
+
+#[test]
+fn a_clip_that_has_not_begun_and_one_that_stands_still_are_told_as_they_are() {
+    let dead = run_written(&format!("{LINK}outages_s = [[0, 20]]\n{CLIP}start_s = 6\n"));
+    assert_in(&dead, "initial_load_s.clip", 14.0..=14.0);
+    assert_in(&dead, "finished.clip", 0.0..=0.0);
+    assert!(!dead.metrics.contains_key("buffered_s.clip"), "{:?}", dead.metrics);
+    assert!(!dead.metrics.contains_key("quality_mbit.clip"), "{:?}", dead.metrics);
+    let cut = run_written(&format!("{LINK}outages_s = [[2, 20]]\n{CLIP}"));
+    // The first segment was there and no second one.
+    assert_in(&cut, "stalls.clip", 1.0..=1.0);
+    let waited = cut.metrics["initial_load_s.clip"] + cut.metrics["stalled_s.clip"];
+    assert!((waited - 18.0).abs() < 1e-6, "2 of 20 s were played: {:?}", cut.metrics);
+    assert_in(&cut, "finished.clip", 0.0..=0.0);
+}
+
+#[test]
+fn a_clip_over_mptcp_has_the_sum_of_both_links_and_says_what_each_brought() {
+    let result = run_written(&format!(
+        "duration_s = 30\n[links.a]\nrate_mbit = 12\nrtt_ms = 40\n[links.b]\nrate_mbit = 12\n\
+         rtt_ms = 20\n{}clip_s = 20\nkbit = 18000\nprimary = \"b\"\n",
+        CLIP.replace("via = \"a\"\nclip_s = 8\n", "via = \"mptcp\"\n")
+            .replace("kbit = 10000\n", "")
+    ));
+    // One link has two thirds of what it needs: it would stall.
+    assert_in(&result, "stalls.clip", 0.0..=0.0);
+    for link in ["a", "b"] {
+        // 360 Mbit in 30 s are 12 Mbit/s, half of it each.
+        assert_in(&result, &format!("subflow_throughput_mbit.clip:{link}"), 5.0..=7.5);
+    }
+}
+
+#[test]
+fn a_clip_of_several_qualities_takes_what_the_link_has() {
+    let clip = |abr: &str| {
+        let many = format!("kbit = [1000, 2000, 4000, 8000, 16000]\nabr = \"{abr}\"\n");
+        let clip = CLIP.replace("kbit = 10000\n", &many).replace("clip_s = 8", "clip_s = 40");
+        run_written(
+            &format!("{LINK}down = {{ rate_mbit = 6 }}\n{clip}").replace("n_s = 20", "n_s = 60"),
+        )
+    };
+    for abr in ["throughput", "buffer"] {
+        let result = clip(abr);
+        assert_in(&result, "stalls.clip", 0.0..=0.0);
+        assert_in(&result, "finished.clip", 1.0..=1.0);
+        assert_in(&result, "quality_mbit.clip", 2.5..=5.5);
+    }
+    // Downloads say 5.5 Mbit/s: 4 is at most 0.85 of that, and stays.
+    assert_in(&clip("throughput"), "switches.clip", 1.0..=3.0);
+}

@@ -71,9 +71,13 @@ fn integer_unit(metric: &str) -> (f64, &'static str) {
         "s" => (1000.0, "ms"),
         "packets" => (1.0, "packets"),
         "packets/min" => (1.0, "packets/min"),
-        _ if metric.starts_with("timeouts") || metric.starts_with("penalties") => (1.0, "times"),
+        _ if is_count(metric) => (1.0, "times"),
         _ => (1000.0, "0.001"),
     }
+}
+
+fn is_count(metric: &str) -> bool {
+    ["timeouts", "penalties", "stalls.", "switches"].iter().any(|name| metric.starts_with(name))
 }
 
 /// The lines that only one of the two has.
@@ -203,6 +207,22 @@ fn shared_bottleneck() {
 fn voip() {
     let metrics = ["mos.call", "loss_percent.call", "delay_p50_ms.call", "delay_p95_ms.call"];
     check("voip", &small("voip"), &metrics);
+}
+
+#[test]
+fn video() {
+    let metrics = [
+        "initial_load_s.clip",
+        "stalls.clip",
+        "stalled_s.clip",
+        "buffered_s.clip",
+        "quality_mbit.clip",
+        "switches.clip",
+        "viewer_score.clip",
+        "finished.clip",
+        "link_share_percent.a",
+    ];
+    check("video", &small("video"), &metrics);
 }
 
 #[test]

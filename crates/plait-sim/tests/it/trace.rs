@@ -43,6 +43,13 @@ kind = "web"
 object_bytes = [1000, 50000]
 think_s = 0.1
 [[app]]
+name = "clip"
+kind = "video"
+kbit = [300, 900]
+clip_s = 20
+segment_s = 1
+size_spread = 0.3
+[[app]]
 name = "bursts"
 kind = "on-off"
 on_s = 0.1
@@ -72,11 +79,11 @@ fn a_seed_repeats_to_the_last_event() {
 fn every_series_has_every_sample_and_nothing_arrives_twice() {
     let experiment = written(EVERYTHING);
     let result = run(&experiment.cells[0].scenario, 7).unwrap();
-    // links: 3 each of throughput, drops, queue; 2 each of weight and rtt; apps: 5 each of offered,
-    // goodput, delay; windows of 3; 2 of the run.
-    assert_eq!(result.series.len(), 9 + 4 + 15 + 3 + 2);
+    // links: 3 each of throughput, drops, queue; 2 each of weight and rtt; apps: 6 each of offered,
+    // goodput, delay; windows of 4; 2 of the run.
+    assert_eq!(result.series.len(), 9 + 4 + 18 + 4 + 2);
     assert!(result.series.values().all(|samples| samples.len() == 40));
-    for app in ["bulk", "beside", "call", "pages", "bursts"] {
+    for app in ["bulk", "beside", "call", "pages", "clip", "bursts"] {
         assert!(result.metrics[&format!("goodput_mbit.{app}")] > 0.0, "{app}");
         assert_eq!(result.counters[&format!("repeated_packets.{app}")], 0, "{app}");
         let sent = result.counters[&format!("sent_packets.{app}")];

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plait_net::netns::NetNs;
 use plait_proto::congestion::Algorithm;
-use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, WebSpec, controller};
+use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, controller};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
@@ -60,6 +60,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
             Traffic::Voip(_) => {}
+            Traffic::Video(_) => {
+                return Err(NetnsError::NotYet { what: "kind = \"video\"".to_owned() });
+            }
             Traffic::Tcp(tcp) if tcp.tcp.is_quic() => {
                 flows += tcp.flows;
                 check_quic(app, &tcp.tcp)?;
@@ -123,12 +126,8 @@ fn check_quic(app: &AppSpec, quic: &TcpKind) -> Result<(), NetnsError> {
 
 /// The applications that use the kernel's TCP.
 fn kernel_tcp(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &TcpKind)> {
-    scenario.apps.iter().filter_map(|app| match &app.traffic {
-        Traffic::Tcp(TcpSpec { tcp, .. }) | Traffic::Web(WebSpec { tcp, .. }) => {
-            (!tcp.is_quic()).then_some((app, tcp))
-        }
-        Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => None,
-    })
+    let of_kernel = |tcp: &&TcpKind| !tcp.is_quic();
+    scenario.apps.iter().filter_map(move |app| Some((app, app.traffic.tcp().filter(of_kernel)?)))
 }
 
 /// Whether the hosts' TCP uses SACK.

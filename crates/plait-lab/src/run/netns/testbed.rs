@@ -173,6 +173,7 @@ impl<'a> NetnsTestbed<'a> {
             }
             Traffic::Tcp(tcp) => kernel_tcp(Load::Bulk(tcp.clone()), &tcp.tcp),
             Traffic::Web(web) => kernel_tcp(Load::Pages { spec: web.clone(), seed }, &web.tcp),
+            Traffic::Video(_) => unreachable!("the plan refuses players"),
             Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => {
                 let app = app::build(self.scenario, at, self.zero, span, seed)?;
                 let to = match spec.direction {

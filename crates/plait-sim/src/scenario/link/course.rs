@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
-use plait_toml::Section;
+use plait_toml::{Bounds, Section};
 
 use super::Capacity;
-use crate::link::Trace;
+use crate::link::{RateSteps, Trace};
 use crate::prng::Prng;
 
 /// How long each rate holds.
@@ -23,10 +24,15 @@ enum Kind {
     Mobile,
     Satellite,
     Shared,
+    Fades,
 }
 
-const KINDS: [(&str, Kind); 3] =
-    [("mobile", Kind::Mobile), ("satellite", Kind::Satellite), ("shared", Kind::Shared)];
+const KINDS: [(&str, Kind); 4] = [
+    ("mobile", Kind::Mobile),
+    ("satellite", Kind::Satellite),
+    ("shared", Kind::Shared),
+    ("fades", Kind::Fades),
+];
 
 /// Reads `course = { kind, number }` for a link of this nominal rate. `None` without it, or when a
 /// problem was noted.
@@ -48,10 +54,12 @@ pub(super) fn read(section: &mut Section<'_>, nominal: Rate) -> Option<Capacity>
     }
     let kind = course.choice("kind", &KINDS);
     let number: Option<u32> = course.integer("number", (1, 1_000_000), "");
+    let fades = Fades::read(&mut course, kind == Some(Kind::Fades));
     course.finish();
     let (kind, number) = (kind?, number?);
     let steps = LENGTH_S * STEPS_PER_S;
     let permille = match kind {
+        Kind::Fades => return Some(fades.course(number, nominal)),
         Kind::Mobile => mobile(number, steps),
         Kind::Satellite => satellite(number, steps),
         Kind::Shared => shared(number, steps),
@@ -136,9 +144,75 @@ fn shared(number: u32, steps: u32) -> Vec<u32> {
     shares
 }
 
+/// The nominal rate, or a share of it while a fade lasts; both times are exponential.
+#[derive(Clone, Copy, Debug)]
+struct Fades {
+    /// Mean time between fades.
+    clear_s: f64,
+    /// Mean time of a fade.
+    fade_s: f64,
+    /// What is left of the rate in a fade.
+    left: f64,
+}
+
+impl Fades {
+    /// The time after which fades repeat: so long that seeds may begin at times of their own.
+    const LENGTH_S: f64 = 3600.0;
+
+    fn read(course: &mut Section<'_>, is_meant: bool) -> Self {
+        const TIME: Bounds = Bounds::new(0.1, 600.0, "seconds");
+        if !is_meant {
+            let belongs_to = "kind = \"fades\"";
+            course.no_effect(&["clear_s", "fade_s", "left"], "another kind", belongs_to);
+        }
+        Self {
+            clear_s: course.number("clear_s", TIME).unwrap_or(10.0),
+            fade_s: course.number("fade_s", TIME).unwrap_or(10.0),
+            left: course.number("left", Bounds::new(0.0, 1.0, "")).unwrap_or(0.0),
+        }
+    }
+
+    fn course(self, number: u32, nominal: Rate) -> Capacity {
+        let mut prng = Prng::new(0x4641_4400 + u64::from(number));
+        let mut draw = |mean_s: f64| {
+            // From (0, 1], on a grid of 2^53 steps; no shorter than the shortest time of a rate.
+            let uniform = ((prng.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+            (-uniform.ln() * mean_s).max(f64::from(STEP_MS) / 1000.0)
+        };
+        let left = nominal.bits_per_second() as f64 * self.left;
+        let (low, mut at_s) = (Rate::from_bits_per_second(left as u64), 0.0);
+        let mut steps = Vec::new();
+        while at_s < Self::LENGTH_S {
+            steps.push((Duration::from_secs_f64(at_s), nominal));
+            at_s += draw(self.clear_s);
+            steps.push((Duration::from_secs_f64(at_s), low));
+            at_s += draw(self.fade_s);
+        }
+        let period = Duration::from_secs_f64(at_s);
+        let steps = RateSteps::new(Instant::ZERO, nominal, steps, Some(period));
+        let steps = steps.expect("each step is later than the one before, and before the period");
+        let mean = steps.mean_over(period);
+        Capacity::Steps { steps: Arc::new(steps), mean }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fades_have_their_share_of_the_time() {
+        let fades = Fades { clear_s: 6.0, fade_s: 3.0, left: 0.25 };
+        let means = [1, 2].map(|number| {
+            let Capacity::Steps { mean, .. } = fades.course(number, Rate::from_mbit(12)) else {
+                panic!("fades are steps");
+            };
+            mean.bits_per_second() as f64 / 1e6
+        });
+        // 12 Mbit/s two thirds of the time, 3 in the rest: 9.
+        assert!(means.iter().all(|mean| (8.3..9.7).contains(mean)), "{means:?}");
+        assert!(means[0] != means[1]);
+    }
 
     fn mean(permille: &[u32]) -> f64 {
         permille.iter().map(|share| f64::from(*share)).sum::<f64>() / permille.len() as f64

@@ -527,6 +527,50 @@ const CASES: &[Case] = &[
              { at_s = 1, action = \"coupling\", link = \"lte\", from = \"dsl\", share = 2 }, \
              { at_s = 1, action = \"interferer\", interferer = \"i\" }]"],
     ),
+    ("a video without a rate", "", "[[app]]\nname = \"v\"\nkind = \"video\"\n", &[]),
+    ("a video without a quality", "", "[[app]]\nname = \"v\"\nkind = \"video\"\nkbit = []\n", &[]),
+    (
+        "qualities that fall",
+        "",
+        "[[app]]\nname = \"v\"\nkind = \"video\"\nkbit = [500, 2000, 1000]\n",
+        &[],
+    ),
+    (
+        "a choice of one, and a rate of nothing",
+        "",
+        "[[app]]\nname = \"v\"\nkind = \"video\"\nkbit = 500\nabr = \"buffer\"\n\
+         [[app]]\nname = \"w\"\nkind = \"video\"\nkbit = [0, 500]\nabr = \"bufer\"\n",
+        &[],
+    ),
+    (
+        "a clip of nothing, in segments longer than that",
+        "",
+        "[[app]]\nname = \"v\"\nkind = \"video\"\nkbit = 500\nclip_s = 0\n\
+         [[app]]\nname = \"w\"\nkind = \"video\"\nkbit = 500\nclip_s = 3\n\
+         [[app]]\nname = \"x\"\nkind = \"video\"\nkbit = 500\nsegment_s = 0\n",
+        &[],
+    ),
+    (
+        "a start that the buffer never reaches, and sizes of nothing",
+        "",
+        "[[app]]\nname = \"v\"\nkind = \"video\"\nkbit = 500\nbuffer_s_max = 5\n\
+         buffer_s_start = 6\nbuffer_s_resume = 5.5\nsize_spread = 1\ndscp = 3\n",
+        &[],
+    ),
+    (
+        "a video with options of MPTCP elsewhere",
+        "",
+        "[[app]]\nname = \"v\"\nkind = \"video\"\nkbit = 500\nvia = \"dsl\"\n\
+         scheduler = \"ecf\"\n",
+        &[],
+    ),
+    (
+        "fades that are none, and a fade of another kind",
+        "rtt_ms = 13",
+        "rtt_ms = 13\nup = { course = { kind = \"mobile\", number = 1, fade_s = 3 } }\n\
+         down = { course = { kind = \"fades\", number = 1, clear_s = 0, left = 2 } }",
+        &[],
+    ),
     ("many at once", "mbit = 50", "mbit = 0", &["duration_s=-1", "links.lte.mtu=9"]),
 ];
 

@@ -314,7 +314,10 @@ fn every_kind_of_application_is_read() {
            rate = { shape = \"steps\", steps = [[0, 1], [2, 0]], layer = \"goodput\" }\n\
            [[app]]\nname = \"b\"\nkind = \"voip\"\ncodec = \"g729\"\ndirection = \"up\"\n\
            [[app]]\nname = \"c\"\nkind = \"web\"\nobject_bytes = [10, 20]\n\
-           [[app]]\nname = \"d\"\nkind = \"tcp\"\nflows = 2\nrecovery = \"rfc6675\"\nstop_s = 5\n";
+           [[app]]\nname = \"d\"\nkind = \"tcp\"\nflows = 2\nrecovery = \"rfc6675\"\nstop_s = 5\n\
+           [[app]]\nname = \"e\"\nkind = \"video\"\nkbit = 6061\nbuffer_s_max = 1\n\
+           [[app]]\nname = \"f\"\nkind = \"video\"\nvia = \"mptcp\"\nprimary = \"lte\"\n\
+           kbit = [500, 2000]\nabr = \"buffer\"\nbuffer_s_start = 3\nclip_s = 20\n";
     let apps = sound(&text, &[]).scenario.apps;
     let Traffic::OnOff(on_off) = &apps[1].traffic else { panic!("{:?}", apps[1]) };
     assert!(on_off.exponential && apps[1].via == Via::Link("lte".into()));
@@ -325,6 +328,15 @@ fn every_kind_of_application_is_read() {
     assert_eq!((web.object_bytes, web.tcp.controller.as_str()), ((10, 20), "cubic-linux"));
     let Traffic::Tcp(tcp) = &apps[4].traffic else { panic!("{:?}", apps[4]) };
     assert_eq!((tcp.flows, tcp.tcp.recovery.as_str(), apps[4].stop), (2, "rfc6675", ms(5000)));
+    let Traffic::Video(video) = &apps[5].traffic else { panic!("{:?}", apps[5]) };
+    assert_eq!((video.clip, video.segment, video.mptcp.as_ref()), (ms(66_000), ms(4000), None));
+    // What is not said stays below the buffer's most.
+    assert_eq!((video.start, video.resume, video.buffer_max), (ms(1000), ms(1000), ms(1000)));
+    let Traffic::Video(video) = &apps[6].traffic else { panic!("{:?}", apps[6]) };
+    assert_eq!((video.start, video.resume, video.buffer_max), (ms(3000), ms(3000), ms(10_000)));
+    assert_eq!((video.qualities.len(), video.abr), (2, super::super::video::AbrName::Buffer));
+    let primary = video.mptcp.as_ref().map(|mptcp| mptcp.primary.as_str());
+    assert_eq!((primary, apps[6].subflow_links().count()), (Some("lte"), 2));
 }
 
 #[test]

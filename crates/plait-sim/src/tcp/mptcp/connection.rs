@@ -15,8 +15,8 @@ use super::scheduler::{LocalQueue, Scheduler, SchedulerName, SubflowView};
 use super::segment::{MptcpSegment, Toward};
 use super::send_buffer::SendBuffer;
 use super::subflow::{Stage, Subflow, SubflowStatus};
+use crate::tcp::Segment;
 use crate::tcp::segment::SeqRange;
-use crate::tcp::{Segment, Source};
 
 /// A connection's counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,8 +56,8 @@ pub struct MptcpConnection {
 }
 
 impl MptcpConnection {
-    /// A connection that opens when it is first polled. The sender's `source` is `Endless` or
-    /// `Bytes`.
+    /// A connection that opens when it is first polled. The sender's `source` is
+    /// `Endless`, `Bytes` or `Written`.
     ///
     /// # Panics
     ///
@@ -67,11 +67,6 @@ impl MptcpConnection {
         let count = config.subflows.len();
         assert!((1..256).contains(&count), "a connection has 1 to 255 subflows");
         assert!(config.primary < count, "the primary is one of the subflows");
-        let end = match config.sender.source {
-            Source::Endless => None,
-            Source::Bytes(bytes) => Some(bytes),
-            Source::Written | Source::Steady(_) => panic!("a connection sends bulk data"),
-        };
         let subflow = |(at, own)| Subflow::new(&config, own, at == config.primary);
         let subflows = config.subflows.iter().copied().enumerate().map(subflow).collect();
         let rule = match config.scheduler {
@@ -80,7 +75,7 @@ impl MptcpConnection {
         };
         Self {
             subflows,
-            data: DataSequence::new(config.sender.segment_bytes, end),
+            data: DataSequence::new(config.sender.segment_bytes, config.sender.source),
             send_buffer: SendBuffer::new(config.send_buffer_bytes),
             scheduler: config.scheduler.build(),
             reinjection: Reinjection::new(rule, count),
@@ -116,6 +111,12 @@ impl MptcpConnection {
         let segment_bytes = self.config.sender.segment_bytes;
         self.reinjection.handle_timeout(now, &mut self.subflows, place, segment_bytes);
         self.advance(now);
+        self.push(now);
+    }
+
+    /// The application has more to send, where the source is `Written`.
+    pub fn write(&mut self, now: Instant, bytes: u64) {
+        self.data.give(bytes);
         self.push(now);
     }
 

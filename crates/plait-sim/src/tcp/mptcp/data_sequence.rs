@@ -3,14 +3,17 @@
 
 use plait_proto::time::{Duration, Instant};
 
+use crate::tcp::Source;
 use crate::tcp::segment::SeqRange;
 
 /// Numbers of the connection's bytes, from 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataSequence {
     segment_bytes: u64,
-    /// Bytes that there will ever be; `None` without an end.
-    end: Option<u64>,
+    /// Bytes that the source has given so far.
+    given: u64,
+    /// Whether it will give no more.
+    is_whole: bool,
     /// Everything below is acknowledged.
     una: u64,
     /// The next byte to be sent for the first time.
@@ -25,10 +28,20 @@ pub(super) struct DataSequence {
 }
 
 impl DataSequence {
-    pub(super) fn new(segment_bytes: u64, end: Option<u64>) -> Self {
+    /// # Panics
+    ///
+    /// With a source that gives its data over time by itself.
+    pub(super) fn new(segment_bytes: u64, source: Source) -> Self {
+        let (given, is_whole) = match source {
+            Source::Endless => (u64::MAX, false),
+            Source::Bytes(bytes) => (bytes, true),
+            Source::Written => (0, false),
+            Source::Steady(_) => panic!("a connection over several subflows has no steady source"),
+        };
         Self {
             segment_bytes,
-            end,
+            given,
+            is_whole,
             una: 0,
             nxt: 0,
             written: 0,
@@ -66,19 +79,24 @@ impl DataSequence {
         self.right_edge - self.una
     }
 
-    /// Whether the application has written everything.
+    /// The source gives more.
+    pub(super) fn give(&mut self, bytes: u64) {
+        self.given += bytes;
+    }
+
+    /// Whether the application has written everything that it has so far.
     pub(super) fn is_all_written(&self) -> bool {
-        self.end == Some(self.written)
+        self.given == self.written
     }
 
     /// Whether everything that will ever exist is acknowledged.
     pub(super) fn is_finished(&self) -> bool {
-        self.end == Some(self.una)
+        self.is_whole && self.given == self.una
     }
 
     /// The application writes until the buffer holds `bytes`.
     pub(super) fn fill_to(&mut self, bytes: u64) {
-        let most = (self.una + bytes).min(self.end.unwrap_or(u64::MAX));
+        let most = (self.una + bytes).min(self.given);
         self.written = self.written.max(most);
     }
 
@@ -150,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_leaves_is_written_and_has_room() {
-        let mut data = DataSequence::new(1000, Some(4500));
+        let mut data = DataSequence::new(1000, Source::Bytes(4500));
         assert!(data.on_ack(0, 2400));
         assert_eq!(data.take(), None, "nothing is written");
         data.fill_to(1500);
@@ -171,5 +189,22 @@ mod tests {
         assert_eq!(data.take(), Some(SeqRange::new(4000, 500)));
         data.on_ack(4500, 6000);
         assert!(data.is_finished());
+    }
+
+    #[test]
+    fn what_is_given_later_leaves_later_and_never_ends() {
+        let mut data = DataSequence::new(1000, Source::Written);
+        data.on_ack(0, 10_000);
+        data.fill_to(9000);
+        assert_eq!((data.take(), data.is_finished()), (None, false));
+        data.give(1500);
+        data.fill_to(9000);
+        assert_eq!(data.take(), Some(SeqRange::new(0, 1000)));
+        assert_eq!(data.take(), Some(SeqRange::new(1000, 500)), "the end of what there is");
+        data.on_ack(1500, 10_000);
+        assert!(!data.is_finished());
+        data.give(100);
+        data.fill_to(9000);
+        assert_eq!(data.take(), Some(SeqRange::new(1500, 100)));
     }
 }

@@ -21,7 +21,7 @@ async function tests() {
     logLevel: "warning",
   });
   const files = names.map((name) => join(folder, name.replace(/\.ts$/, ".mjs")));
-  const { status } = spawnSync(process.execPath, ["--test", ...files], {
+  const { status } = spawnSync(process.execPath, ["--test", "--test-reporter=spec", ...files], {
     stdio: "inherit",
     cwd: here,
   });

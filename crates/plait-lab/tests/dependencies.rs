@@ -38,12 +38,39 @@ struct Bans {
 struct Banned {
     #[serde(rename = "crate")]
     name: String,
+    /// Those that may depend on it all the same.
+    #[serde(default)]
+    wrappers: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
     workspace_members: Vec<String>,
+    resolve: Resolve,
+}
+
+/// Who depends on whom, with the features that are on.
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    dependencies: Vec<String>,
+}
+
+impl Metadata {
+    /// The names of those that depend on a package.
+    fn dependents(&self, id: &str) -> BTreeSet<&str> {
+        let depends = |node: &&Node| node.dependencies.iter().any(|other| other == id);
+        let ids: BTreeSet<&str> =
+            self.resolve.nodes.iter().filter(depends).map(|node| node.id.as_str()).collect();
+        let is_one = |package: &&Package| ids.contains(package.id.as_str());
+        self.packages.iter().filter(is_one).map(|package| package.name.as_str()).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -117,8 +144,16 @@ fn findings(deny: &Deny, metadata: &Metadata, used: &BTreeSet<String>) -> Vec<St
     let is_used = |package: &&Package| used.contains(&package.name_and_version());
     for package in metadata.packages.iter().filter(is_used) {
         let Package { name, version, .. } = package;
-        if deny.bans.deny.iter().any(|banned| banned.name == *name) {
-            found.push(format!("{name} {version} is banned"));
+        match deny.bans.deny.iter().find(|banned| banned.name == *name) {
+            Some(banned) if banned.wrappers.is_empty() => {
+                found.push(format!("{name} {version} is banned"));
+            }
+            Some(banned) => {
+                let others = metadata.dependents(&package.id);
+                let others = others.into_iter().filter(|other| !banned.wrappers.contains(*other));
+                found.extend(others.map(|other| format!("{other} may not depend on {name}")));
+            }
+            None => {}
         }
         if metadata.workspace_members.contains(&package.id) {
             let loose =
@@ -202,6 +237,7 @@ fn each_kind_of_fault_is_found() {
     };
     let packages = [
         package("sound", "MIT", CRATES_IO),
+        package("ring", "MIT", CRATES_IO),
         package("tokio", "MIT", CRATES_IO),
         package("free", "GPL-3.0-only", CRATES_IO),
         package("near", "MIT", "git+https://example.org/near"),
@@ -210,13 +246,19 @@ fn each_kind_of_fault_is_found() {
             .into(),
         package("openssl", "MIT", CRATES_IO),
     ];
-    let used = ["sound", "tokio", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
-    let text = format!(r#"{{"packages":[{}],"workspace_members":["own"]}}"#, packages.join(","));
+    let used = ["sound", "ring", "tokio", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
+    let nodes = r#"{"id":"own","dependencies":["sound","tokio"]},
+        {"id":"plait-lab","dependencies":["tokio"]}"#;
+    let text = format!(
+        r#"{{"packages":[{}],"workspace_members":["own"],"resolve":{{"nodes":[{nodes}]}}}}"#,
+        packages.join(",")
+    );
     let metadata: Metadata = serde_json::from_str(&text).unwrap();
     assert_eq!(
         findings(&deny(), &metadata, &used.into()),
         [
-            "tokio 1.0.0 is banned",
+            "ring 1.0.0 is banned",
+            "own may not depend on tokio",
             "free 1.0.0 has the licence Some(\"GPL-3.0-only\")",
             "near 1.0.0 comes from git+https://example.org/near",
             "own takes any version of sound",

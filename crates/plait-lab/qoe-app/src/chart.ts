@@ -22,6 +22,8 @@ export interface Chart {
   stalls?: readonly Stall[];
   /** The axis of time reaches at least this far. */
   leastX?: number;
+  /** And that of values. */
+  leastY?: number;
 }
 
 const WIDTH = 560;
@@ -81,9 +83,10 @@ export function drawChart(chart: Chart): HTMLElement {
 
 function drawing(chart: Chart): SVGElement {
   const mostX = Math.max(chart.leastX ?? 10, ...chart.lines.map((line) => line.x.at(-1) ?? 0));
-  const mostY = Math.max(...chart.lines.map((line) => line.y.reduce((a, b) => Math.max(a, b), 0)));
+  const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0);
+  const mostY = Math.max(chart.leastY ?? 1, ...chart.lines.map((line) => most(line.y)));
   const stepX = gridStep(mostX, 6);
-  const stepY = gridStep(mostY || 1, 3);
+  const stepY = gridStep(mostY, 3);
   const topY = Math.max(stepY, Math.ceil(mostY / stepY - 1e-9) * stepY);
   const toX = (x: number): number => LEFT + (x / mostX) * (WIDTH - LEFT - RIGHT);
   const toY = (y: number): number => HEIGHT - BOTTOM - (y / topY) * (HEIGHT - TOP - BOTTOM);

@@ -137,6 +137,7 @@ export function charts(series: Series, stalls: readonly Stall[], clipS: number):
     drawChart({
       ...common,
       title: "Dropped frames",
+      leastY: 3,
       unit: "in all",
       lines: [{ name: "dropped", colour: 4, x, y: series.dropped_frames, steps: true }],
     }),

@@ -2,7 +2,14 @@
 
 import shaka from "shaka-player/dist/shaka-player.compiled-es2021.js";
 
-import { nearestQuality, parseCatalogue, qualityOf, search, type Clip } from "./catalogue";
+import {
+  nearestQuality,
+  parseCatalogue,
+  qualityOf,
+  search,
+  type Catalogue,
+  type Clip,
+} from "./catalogue";
 import type { Playback, Provider, Reading } from "./provider";
 import type { Settings } from "./settings";
 
@@ -25,6 +32,13 @@ function countBytes(): void {
   }
 }
 
+/** Asks the server what it has. */
+export async function fetchCatalogue(): Promise<Catalogue> {
+  const response = await fetch("catalogue.json");
+  if (!response.ok) throw new Error(`the server has no catalogue: ${await response.text()}`);
+  return parseCatalogue(await response.json());
+}
+
 export class LocalProvider implements Provider {
   readonly name = "local";
   private clips: Clip[] | null = null;
@@ -35,11 +49,7 @@ export class LocalProvider implements Provider {
   }
 
   async search(query: string): Promise<Clip[]> {
-    if (this.clips === null) {
-      const response = await fetch("catalogue.json");
-      if (!response.ok) throw new Error(`the server has no catalogue (status ${response.status})`);
-      this.clips = parseCatalogue(await response.json()).clips;
-    }
+    this.clips ??= (await fetchCatalogue()).clips;
     return search(this.clips, query);
   }
 
@@ -98,6 +108,8 @@ function configuration(clip: Clip, settings: Settings, run: string): object {
       bufferingGoal: settings.buffering_goal_s,
       retryParameters: { timeout: 0, stallTimeout: 0, connectionTimeout: 0, maxAttempts: 10 },
     },
+    // Else it fetches the middle and the last segment before it plays, to look for captions.
+    manifest: { hls: { disableClosedCaptionsDetection: true } },
     abr: { enabled: chosen === undefined },
     ...(chosen ? { restrictions: only } : {}),
     cmcd: { enabled: true, useHeaders: false, sessionId: run, contentId: clip.id, version: 1 },

@@ -3,13 +3,14 @@
 import { Chooser } from "./chooser";
 import { byId } from "./dom";
 import { LiveView } from "./live";
-import { LocalProvider } from "./local";
+import { fetchCatalogue, LocalProvider } from "./local";
 import type { Provider } from "./provider";
 import type { RunRecord } from "./record";
 import { keep, RunsView } from "./runs";
 import { Session } from "./session";
 import { newRunName, parseRequest } from "./settings";
 import { installShortcuts } from "./shortcuts";
+import { YouTubeProvider } from "./youtube";
 
 declare global {
   interface Window {
@@ -112,9 +113,24 @@ function connect(): void {
   ]);
 }
 
+/** Offers the other sources of clips that the server has. */
+async function offerSources(): Promise<void> {
+  const { providers } = await fetchCatalogue();
+  if (!providers.includes("youtube")) return;
+  const local = provider;
+  const select = byId<HTMLSelectElement>("source");
+  select.append(new Option("This server", "local"), new Option("YouTube", "youtube"));
+  byId("source-row").hidden = false;
+  select.addEventListener("change", () => {
+    provider = select.value === "youtube" ? new YouTubeProvider() : local;
+    chooser.useProvider(provider);
+  });
+}
+
 async function begin(): Promise<void> {
   connect();
   setRunning(false);
+  offerSources().catch((error: Error) => complain(error.message));
   await Promise.all([
     chooser.search(""),
     runs.refresh().catch((error: Error) => complain(error.message)),

@@ -17,7 +17,8 @@ export function megabytes(bytes: number): string {
 
 /** Minutes and seconds, as players show a position. */
 export function clock(value: number): string {
-  const whole = Math.floor(value);
+  // Clips end a frame before or after their length.
+  const whole = Math.floor(value + 0.05);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 

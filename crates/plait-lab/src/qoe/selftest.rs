@@ -113,6 +113,8 @@ pub(crate) fn link(output: &Output) -> Result<()> {
     let player = Player {
         netns: Some(&topology.customer().netns),
         quality: Some("1080p"),
+        // Less than a segment: it begins with the first one, and waits for each of the others.
+        rebuffering_goal_s: 1.0,
         limit: RUN_LIMIT,
         ..Player::new(&url, &stand.clip.id)
     };

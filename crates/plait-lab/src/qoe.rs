@@ -56,7 +56,8 @@ pub(crate) enum QoeError {
 #[derive(Debug, Error)]
 pub(crate) enum PlayError {
     #[error(
-        "{} is missing; install it (Debian, Ubuntu: apt-get install chromium)", browser::CHROMIUM
+        "{} is missing; install it (Debian, Ubuntu: apt-get install chromium)",
+        browser::CHROMIUM
     )]
     NoChromium,
     #[error("cannot start Chromium: {0}")]

@@ -246,7 +246,8 @@ fn each_kind_of_fault_is_found() {
             .into(),
         package("openssl", "MIT", CRATES_IO),
     ];
-    let used = ["sound", "ring", "tokio", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
+    let used =
+        ["sound", "ring", "tokio", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
     let nodes = r#"{"id":"own","dependencies":["sound","tokio"]},
         {"id":"plait-lab","dependencies":["tokio"]}"#;
     let text = format!(

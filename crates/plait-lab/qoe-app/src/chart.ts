@@ -26,7 +26,10 @@ export interface Chart {
   leastY?: number;
 }
 
-const WIDTH = 560;
+/** Narrow windows have narrow drawings, or their texts would become too small to read. */
+const NARROW = "(max-width: 44rem)";
+const WIDE_PX = 560;
+const NARROW_PX = 350;
 const HEIGHT = 150;
 const LEFT = 44;
 const RIGHT = 10;
@@ -39,6 +42,15 @@ export function gridStep(most: number, count: number): number {
   const power = 10 ** Math.floor(Math.log10(rough));
   const factor = [1, 2, 5, 10].find((candidate) => candidate * power >= rough * 0.999) ?? 10;
   return factor * power;
+}
+
+/** A line's points from where it has a value on. */
+export function fromFirst(
+  x: readonly number[],
+  y: readonly number[],
+): { x: readonly number[]; y: readonly number[] } {
+  const first = Math.max(0, y.findIndex((value) => value > 0));
+  return { x: x.slice(first), y: y.slice(first) };
 }
 
 /** The drawing's path through points, in whole and half pixels. */
@@ -82,28 +94,32 @@ export function drawChart(chart: Chart): HTMLElement {
 }
 
 function drawing(chart: Chart): SVGElement {
+  const width = window.matchMedia(NARROW).matches ? NARROW_PX : WIDE_PX;
   const mostX = Math.max(chart.leastX ?? 10, ...chart.lines.map((line) => line.x.at(-1) ?? 0));
   const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0);
   const mostY = Math.max(chart.leastY ?? 1, ...chart.lines.map((line) => most(line.y)));
-  const stepX = gridStep(mostX, 6);
+  const stepX = gridStep(mostX, width < WIDE_PX ? 4 : 6);
   const stepY = gridStep(mostY, 3);
   const topY = Math.max(stepY, Math.ceil(mostY / stepY - 1e-9) * stepY);
-  const toX = (x: number): number => LEFT + (x / mostX) * (WIDTH - LEFT - RIGHT);
+  const toX = (x: number): number => LEFT + (x / mostX) * (width - LEFT - RIGHT);
   const toY = (y: number): number => HEIGHT - BOTTOM - (y / topY) * (HEIGHT - TOP - BOTTOM);
-  const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+  const svg = element("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img" });
   svg.setAttribute("aria-label", spoken(chart));
   for (const stall of chart.stalls ?? []) {
-    const width = Math.max(2, toX(stall.length_s) - LEFT);
-    const x = toX(stall.start_s);
-    const height = HEIGHT - TOP - BOTTOM;
-    svg.append(element("rect", { class: "stall", x, y: TOP, width, height }));
+    const box = {
+      x: toX(stall.start_s),
+      y: TOP,
+      width: Math.max(2, toX(stall.length_s) - LEFT),
+      height: HEIGHT - TOP - BOTTOM,
+    };
+    svg.append(element("rect", { class: "stall", ...box }));
   }
   for (let y = 0; y <= topY * 1.001; y += stepY) {
-    svg.append(element("path", { class: "grid", d: `M${LEFT} ${toY(y)}H${WIDTH - RIGHT}` }));
+    svg.append(element("path", { class: "grid", d: `M${LEFT} ${toY(y)}H${width - RIGHT}` }));
     svg.append(label(trim(y), LEFT - 6, toY(y) + 4, "end"));
   }
   for (let x = 0; x <= mostX * 1.001; x += stepX) {
-    const anchor = x === 0 ? "start" : toX(x) > WIDTH - 24 ? "end" : "middle";
+    const anchor = x === 0 ? "start" : toX(x) > width - 24 ? "end" : "middle";
     svg.append(label(x === 0 ? "0 s" : trim(x), toX(x), HEIGHT - 6, anchor));
   }
   for (const line of chart.lines) {

@@ -1,6 +1,6 @@
 // What is seen while a clip plays: state, position, figures, charts.
 
-import { drawChart } from "./chart";
+import { drawChart, fromFirst } from "./chart";
 import type { Clip } from "./catalogue";
 import { byId, make } from "./dom";
 import type { Monitor } from "./monitor";
@@ -125,14 +125,19 @@ export function charts(series: Series, stalls: readonly Stall[], clipS: number):
       unit: "Mbit/s",
       lines: [
         { name: "throughput", colour: 2, x, y: mega(series.throughput_bps), filled: true },
-        { name: "bitrate", colour: 1, x, y: mega(series.bitrate_bps), steps: true },
+        {
+          name: "bitrate",
+          colour: 1,
+          ...fromFirst(x, mega(series.bitrate_bps)),
+          steps: true,
+        },
       ],
     }),
     drawChart({
       ...common,
       title: "Resolution",
       unit: "lines",
-      lines: [{ name: "lines", colour: 3, x, y: series.height, steps: true }],
+      lines: [{ name: "lines", colour: 3, ...fromFirst(x, series.height), steps: true }],
     }),
     drawChart({
       ...common,

@@ -1,6 +1,6 @@
 // The runs that the server keeps: the list, and some of them side by side.
 
-import { drawChart, type Line } from "./chart";
+import { drawChart, fromFirst, type Line } from "./chart";
 import { byId, download, make } from "./dom";
 import { toCsv, type Figures, type RunRecord } from "./record";
 import * as words from "./words";
@@ -155,8 +155,7 @@ function overlaid(records: readonly RunRecord[]): HTMLElement[] {
     records.map((record, at) => ({
       name: `run ${at + 1}`,
       colour: at,
-      x: record.series.t_s,
-      y: values(record),
+      ...fromFirst(record.series.t_s, values(record)),
       steps,
     }));
   const mega = (values: readonly number[]): number[] => values.map((value) => value / 1e6);

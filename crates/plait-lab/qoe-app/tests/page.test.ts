@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { nearestQuality, parseCatalogue, search } from "../src/catalogue";
-import { gridStep, pathOf } from "../src/chart";
+import { fromFirst, gridStep, pathOf } from "../src/chart";
 import { codecName } from "../src/p1203";
 import { DEFAULTS, newRunName, parseRequest } from "../src/settings";
 import * as words from "../src/words";
@@ -78,6 +78,8 @@ test("grids are round", () => {
     [66, 120, 3, 0.4].map((most) => gridStep(most, 6)),
     [20, 20, 0.5, 0.1],
   );
+  assert.deepEqual(fromFirst([0, 1, 2], [0, 0, 3]), { x: [2], y: [3] });
+  assert.deepEqual(fromFirst([0, 1], [0, 0]), { x: [0, 1], y: [0, 0] });
   assert.equal(pathOf([0, 1, 2], [5, 6, 7], true), "M0 5H1V6H2V7");
   assert.equal(pathOf([0, 1], [5, 6.04], false), "M0 5L1 6");
 });

@@ -120,8 +120,7 @@ impl Browser {
                 }
             }
         });
-        let mut browser =
-            Self { child, to, from, session: String::new(), number: 0, profile };
+        let mut browser = Self { child, to, from, session: String::new(), number: 0, profile };
         browser.attach()?;
         Ok(browser)
     }

@@ -56,10 +56,8 @@ impl Catalogue {
     /// It has none, or what it has is none.
     pub(crate) fn read(folder: &Path) -> Result<Self, QoeError> {
         let path = folder.join(FILE);
-        let text = fs::read(&path).map_err(|source| QoeError::NoCatalogue {
-            folder: folder.to_owned(),
-            source,
-        })?;
+        let text = fs::read(&path)
+            .map_err(|source| QoeError::NoCatalogue { folder: folder.to_owned(), source })?;
         serde_json::from_slice(&text).map_err(|source| QoeError::BadCatalogue { path, source })
     }
 

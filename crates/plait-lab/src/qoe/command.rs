@@ -49,8 +49,8 @@ fn start_server(
     }
     let default = clips.join(RUNS);
     let runs = runs.unwrap_or(&default);
-    let listener = TcpListener::bind(listen)
-        .map_err(|source| QoeError::Listen { address: listen, source })?;
+    let listener =
+        TcpListener::bind(listen).map_err(|source| QoeError::Listen { address: listen, source })?;
     let folders = Folders { clips, runs, youtube_key };
     Server::start(listener, folders, Limits::default())
         .map_err(|source| QoeError::Folder { path: runs.to_owned(), source })

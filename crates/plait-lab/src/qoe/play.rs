@@ -73,8 +73,7 @@ impl<'a> Player<'a> {
 pub(crate) fn play(player: &Player<'_>) -> Result<Run, PlayError> {
     let mut hosts = vec![host_of(player.url)?];
     hosts.extend(player.proxy.map(host_of).transpose()?);
-    let start =
-        Start { netns: player.netns, hosts, proxy: player.proxy, width: 1280, height: 900 };
+    let start = Start { netns: player.netns, hosts, proxy: player.proxy, width: 1280, height: 900 };
     let mut browser = Browser::start(&start)?;
     browser.open(&player.address())?;
     let deadline = Instant::now() + player.limit + AROUND;
@@ -112,8 +111,7 @@ fn host_of(url: &str) -> Result<String, PlayError> {
         None => authority.split(':').next().map(str::to_owned),
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    host.filter(|host| is_known && !host.is_empty() && host.chars().all(is_plain))
-        .ok_or_else(wrong)
+    host.filter(|host| is_known && !host.is_empty() && host.chars().all(is_plain)).ok_or_else(wrong)
 }
 
 /// A text as part of an address's query.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use plait_net::netns::NetNs;
 use serde_json::{Value, json};
 
+use super::QoeError;
 use super::app;
 use super::browser::{Browser, Start};
 use super::catalogue::Clip;
@@ -16,7 +17,6 @@ use super::clips::{self, Codec, Kind, Wanted};
 use super::play::{Player, play};
 use super::record::Run;
 use super::server::{Folders, Limits, Server};
-use super::QoeError;
 use crate::output::Output;
 use crate::scratch::Scratch;
 use crate::topology::{LinkSpec, SERVER_BARE_V4, Topology, new_netns};
@@ -100,8 +100,10 @@ pub(crate) fn page(output: &Output) -> Result<()> {
     }
     let log = std::fs::read_to_string(stand.scratch.path().join("runs/cmcd.jsonl"))?;
     ensure!(log.contains(&fixed.id) || log.contains("\"sid\""), "players say nothing: {log}");
-    output.line(format!("score {:.2}, initial load {:.2} s", run.figures.mos,
-        run.figures.initial_load_s))
+    output.line(format!(
+        "score {:.2}, initial load {:.2} s",
+        run.figures.mos, run.figures.initial_load_s
+    ))
 }
 
 /// A clip over a link that is slower than it.
@@ -122,14 +124,27 @@ pub(crate) fn link(output: &Output) -> Result<()> {
     ensure!(run.complete, "the clip did not play to its end: {:?}", run.figures);
     ensure!(run.figures.stalls >= 1 && run.figures.stalled_s > 0.3, "{:?}", run.figures);
     ensure!(run.figures.initial_load_s > 1.0, "{:?}", run.figures);
-    output.line(format!("score {:.2}, {} stalls of {:.2} s together", run.figures.mos,
-        run.figures.stalls, run.figures.stalled_s))
+    // How the page shows it, seen from the server's side of the link.
+    let netns = Some(&topology.server);
+    let hosts = vec![SERVER_BARE_V4.to_string()];
+    let mut browser =
+        Browser::start(&Start { netns, hosts, proxy: None, width: WIDTHS[0], height: HEIGHT })?;
+    open_as(&mut browser, &url, WIDTHS[0], "light")?;
+    browser.evaluate("document.querySelector('#runs-body input').click()")?;
+    browser.wait_for("document.querySelectorAll('#compare-charts svg').length === 4", RUN_LIMIT)?;
+    fits(&mut browser, WIDTHS[0], "link-1280-light")?;
+    output.line(format!(
+        "score {:.2}, {} stalls of {:.2} s together",
+        run.figures.mos, run.figures.stalls, run.figures.stalled_s
+    ))
 }
 
 fn open_as(browser: &mut Browser, url: &str, width: u32, scheme: &str) -> Result<()> {
     let metrics =
         json!({ "width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": false });
     browser.call("Emulation.setDeviceMetricsOverride", metrics)?;
+    // A picture leaves no room for them, and the page does.
+    browser.call("Emulation.setScrollbarsHidden", json!({ "hidden": true }))?;
     let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
     browser.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }))?;
     browser.open(url)?;

@@ -148,9 +148,8 @@ async fn serve(stream: TcpStream, site: &Arc<Site>, limits: Limits) {
     let _not_tcp = stream.set_nodelay(true);
     let progress = Progress::new();
     let watched = Watched { inner: stream, progress: progress.clone() };
-    let service = service_fn(|request| async move {
-        Ok::<_, Infallible>(site.answer(request).await)
-    });
+    let service =
+        service_fn(|request| async move { Ok::<_, Infallible>(site.answer(request).await) });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)

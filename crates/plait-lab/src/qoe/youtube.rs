@@ -7,8 +7,7 @@ use std::path::Path;
 use super::QoeError;
 
 /// What the page may load besides its own when it plays YouTube.
-pub(crate) const POLICY: &str =
-    "default-src 'self'; script-src 'self' https://www.youtube.com; \
+pub(crate) const POLICY: &str = "default-src 'self'; script-src 'self' https://www.youtube.com; \
      frame-src https://www.youtube.com https://www.youtube-nocookie.com; \
      connect-src 'self' https://www.googleapis.com; img-src 'self' data: blob: https://i.ytimg.com; \
      media-src 'self' blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; \

@@ -73,8 +73,7 @@ const PAPER: [Rung; 4] = [
     rung("2K", 50_000_000 * 8 / 66, 2560, 1440),
     rung("4K", 131_000_000 * 8 / 66, 3840, 2160),
 ];
-const SHORT: [Rung; 2] =
-    [rung("480p", 400_000, 854, 480), rung("1080p", 1_200_000, 1920, 1080)];
+const SHORT: [Rung; 2] = [rung("480p", 400_000, 854, 480), rung("1080p", 1_200_000, 1920, 1080)];
 /// The picture of a padded clip: any machine decodes it with ease.
 const SMALL: Size = Size { width: 640, height: 360 };
 /// A group of pictures, and so the shortest segment, in seconds.
@@ -122,7 +121,8 @@ impl Wanted {
     pub(crate) fn source(self, rung: &Rung) -> Vec<String> {
         let Size { width, height } = self.size(rung);
         let seconds = self.kind.seconds();
-        let picture = format!("testsrc2=size={width}x{height}:rate={FRAME_RATE}:duration={seconds}");
+        let picture =
+            format!("testsrc2=size={width}x{height}:rate={FRAME_RATE}:duration={seconds}");
         // VP9 has no padding: only a picture that is hard to code needs the rate.
         let noise = if self.codec == Codec::Vp9 { ",noise=alls=40:allf=t" } else { "" };
         ["-f", "lavfi", "-i", &format!("{picture}{noise}")].map(str::to_owned).into()
@@ -137,8 +137,9 @@ impl Wanted {
         let x264 = "nal-hrd=cbr:force-cfr=1:scenecut=0";
         let own: &[&str] = match self.codec {
             Codec::H264 => &["-c:v", "libx264", "-preset", "veryfast", "-x264-params", x264],
-            Codec::Vp9 => &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8",
-                "-row-mt", "1"],
+            Codec::Vp9 => {
+                &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-row-mt", "1"]
+            }
         };
         own.iter().chain(&bounds).chain(&groups).map(|word| (*word).to_owned()).collect()
     }

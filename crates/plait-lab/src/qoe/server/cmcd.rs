@@ -136,7 +136,8 @@ mod tests {
         for (key, value) in expected {
             assert_eq!(found[key], value);
         }
-        for wrong in ["", "a=1", "CMCD=", "CMCD=%", "CMCD=%zz", "CMCD=a%3D%22", "CMCD=%FF", "CMCD=,"]
+        for wrong in
+            ["", "a=1", "CMCD=", "CMCD=%", "CMCD=%zz", "CMCD=a%3D%22", "CMCD=%FF", "CMCD=,"]
         {
             assert_eq!(of_query(wrong), None, "{wrong}");
         }

@@ -54,8 +54,21 @@ mod tests {
         let found = below(folder, "clip-2s/seg-0-00001.m4s");
         assert_eq!(found.as_deref(), Some(Path::new("/srv/clip-2s/seg-0-00001.m4s")));
         for wrong in [
-            "", "/", "a/", "/etc/passwd", "..", "a/../b", "a/./b", ".hidden", "a/.git/config", "a//b",
-            "%2e%2e/b", "a\\..\\b", "a\0b", "ä", &"a/".repeat(300),
+            "",
+            "/",
+            "a/",
+            "/etc/passwd",
+            "..",
+            "a/../b",
+            "a/./b",
+            ".hidden",
+            "a/.git/config",
+            "a//b",
+            "%2e%2e/b",
+            "a\\..\\b",
+            "a\0b",
+            "ä",
+            &"a/".repeat(300),
         ] {
             assert_eq!(below(folder, wrong), None, "{wrong:?}");
         }

@@ -94,9 +94,8 @@ fn files_come_whole_and_in_parts() {
     let beyond = fixture.get("/media/a/seg.m4s", "range: bytes=256-\r\n");
     assert_eq!(status(&beyond), 416);
     assert!(beyond.contains("content-range: bytes */256"), "{beyond}");
-    let head = fixture.ask(
-        b"HEAD /media/a/seg.m4s HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
-    );
+    let head =
+        fixture.ask(b"HEAD /media/a/seg.m4s HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     assert!(head.contains("content-length: 256") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
@@ -120,8 +119,13 @@ fn nothing_outside_of_the_catalogue_is_served() {
         assert_eq!(status(&answer), 404, "{path}: {answer}");
         assert!(!answer.contains("secret"), "{path}: {answer}");
     }
-    assert_eq!(status(&fixture.ask(b"DELETE /runs HTTP/1.1\r\nhost: a\r\n\
-        connection: close\r\n\r\n")), 405);
+    assert_eq!(
+        status(&fixture.ask(
+            b"DELETE /runs HTTP/1.1\r\nhost: a\r\n\
+        connection: close\r\n\r\n"
+        )),
+        405
+    );
 }
 
 #[test]

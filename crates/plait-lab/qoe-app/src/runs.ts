@@ -2,6 +2,7 @@
 
 import { drawChart, fromFirst, type Line } from "./chart";
 import { byId, download, make } from "./dom";
+import { charts } from "./live";
 import { toCsv, type Figures, type RunRecord } from "./record";
 import * as words from "./words";
 
@@ -146,7 +147,12 @@ export class RunsView {
     });
     byId("compare-head").replaceChildren(head);
     byId("compare-body").replaceChildren(...rows);
-    byId("compare-charts").replaceChildren(...overlaid(records));
+    const [first, second] = records;
+    const drawn =
+      first && !second
+        ? charts(first.series, first.stalls, first.clip.duration_s)
+        : overlaid(records);
+    byId("compare-charts").replaceChildren(...drawn);
   }
 }
 

@@ -18,7 +18,6 @@ mod youtube;
 
 pub(crate) mod selftest;
 
-pub(crate) use clips::Codec;
 pub(crate) use command::run;
 
 /// Why the measuring application cannot be had.

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -204,6 +204,65 @@ fn licences_sources_and_banned_crates() {
         let found = findings(&deny, &metadata, &used);
         assert!(found.is_empty(), "{target}: see deny.toml:\n  {}", found.join("\n  "));
     }
+}
+
+/// As much of npm's `package-lock.json` as is checked.
+#[derive(Deserialize)]
+struct Lock {
+    packages: BTreeMap<String, Locked>,
+}
+
+#[derive(Deserialize)]
+struct Locked {
+    license: Option<String>,
+    /// Where it was fetched from: this would tie the lock to a registry.
+    resolved: Option<String>,
+    integrity: Option<String>,
+    #[serde(default)]
+    dependencies: BTreeMap<String, String>,
+    #[serde(default, rename = "devDependencies")]
+    dev_dependencies: BTreeMap<String, String>,
+}
+
+/// What is wrong with the packages of the page, one text each. The first is the page itself.
+fn findings_of_page(allow: &BTreeSet<String>, lock: &Lock) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, package) in &lock.packages {
+        let license = package.license.as_deref().unwrap_or_default();
+        if !is_allowed(license, allow) {
+            found.push(format!("{name} has the licence {license:?}"));
+        }
+        if !name.is_empty() && (package.resolved.is_some() || package.integrity.is_none()) {
+            found.push(format!("{name} has an address, or no digest"));
+        }
+        let own = [&package.dependencies, &package.dev_dependencies].into_iter().flatten();
+        let is_exact =
+            |version: &str| version.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        for (other, version) in own.filter(|(_, version)| name.is_empty() && !is_exact(version)) {
+            found.push(format!("the page takes {other} {version}, not one version"));
+        }
+    }
+    found
+}
+
+#[test]
+fn packages_of_the_page() {
+    let lock: Lock = serde_json::from_str(include_str!("../qoe-app/package-lock.json")).unwrap();
+    assert!(lock.packages.contains_key("node_modules/shaka-player"));
+    let allow = deny().licenses.allow;
+    let found = findings_of_page(&allow, &lock);
+    assert!(found.is_empty(), "see deny.toml:\n  {}", found.join("\n  "));
+    let wrong = r#"{"packages":{"":{"license":"MIT","dependencies":{"a":"^1.0.0"}},
+        "node_modules/a":{"license":"GPL-3.0-only","resolved":"https://example.org/a"}}}"#;
+    let wrong = findings_of_page(&allow, &serde_json::from_str(wrong).unwrap());
+    assert_eq!(
+        wrong,
+        [
+            "the page takes a ^1.0.0, not one version",
+            "node_modules/a has the licence \"GPL-3.0-only\"",
+            "node_modules/a has an address, or no digest",
+        ]
+    );
 }
 
 #[test]

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::qoe::Codec;
-
 #[derive(Debug, Args)]
 pub(crate) struct QoeArgs {
     #[command(subcommand)]
@@ -53,11 +51,18 @@ pub(crate) struct ClipsArgs {
     #[arg(long)]
     pub(crate) real_size: bool,
     /// How pictures are coded.
-    #[arg(long, value_enum, default_value_t = Codec::H264)]
-    pub(crate) codec: Codec,
+    #[arg(long, value_enum, default_value_t = Coding::H264)]
+    pub(crate) codec: Coding,
     /// Length of a segment, in seconds: 2 or 4.
     #[arg(long, value_name = "S", default_value_t = 2, value_parser = segment)]
     pub(crate) segment: u32,
+}
+
+/// How pictures are coded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Coding {
+    H264,
+    Vp9,
 }
 
 fn segment(text: &str) -> Result<u32, &'static str> {

@@ -238,19 +238,31 @@ fn arguments(start: &Start<'_>, profile: &Path) -> Vec<String> {
         format!("--window-size={width},{height}"),
         format!("--host-resolver-rules={}", rules.join(", ")),
     ];
-    match start.proxy {
-        // Without the rule, Chromium never asks a proxy for addresses of this machine.
-        Some(proxy) => arguments.extend([
-            format!("--proxy-server={proxy}"),
-            "--proxy-bypass-list=<-loopback>".to_owned(),
-        ]),
-        None => arguments.push("--no-proxy-server".to_owned()),
-    }
+    arguments.push(match start.proxy {
+        Some(proxy) => format!("--proxy-pac-url={}", allow_list(&start.hosts, proxy)),
+        None => "--no-proxy-server".to_owned(),
+    });
     arguments
+}
+
+/// A script by which only requests to these hosts go to the proxy: it would look up any other for
+/// Chromium, which calls home. What is left goes to the resolver, which knows none.
+fn allow_list(hosts: &[String], proxy: &str) -> String {
+    use base64::Engine as _;
+    let authority = proxy.split_once("://").map_or(proxy, |(_, rest)| rest).trim_end_matches('/');
+    let hosts = json!(hosts);
+    let script = format!(
+        "function FindProxyForURL(url, host) {{ return {hosts}.includes(host) || \
+         {hosts}.includes('[' + host + ']') ? 'PROXY {authority}' : 'DIRECT'; }}"
+    );
+    let script = base64::engine::general_purpose::STANDARD.encode(script);
+    format!("data:application/x-ns-proxy-autoconfig;base64,{script}")
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+
     use super::*;
 
     #[test]
@@ -262,7 +274,10 @@ mod tests {
         assert!(arguments.contains(
             &"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 10.3.0.2, EXCLUDE 10.3.0.1".into()
         ));
-        assert!(arguments.contains(&"--proxy-server=http://10.3.0.1:3128".into()));
-        assert!(arguments.contains(&"--proxy-bypass-list=<-loopback>".into()));
+        let script = arguments.iter().find_map(|argument| argument.split_once(";base64,"));
+        let script = base64::engine::general_purpose::STANDARD.decode(script.unwrap().1).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        assert!(script.contains("'PROXY 10.3.0.1:3128' : 'DIRECT'"), "{script}");
+        assert!(script.contains(r#"["10.3.0.2","10.3.0.1"].includes(host)"#), "{script}");
     }
 }

@@ -162,3 +162,34 @@ fn describe(wanted: Wanted, rungs: &[Rung], folder: &Path) -> std::io::Result<Cl
         id,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted =
+        Wanted { kind: Kind::Short, codec: Codec::H264, real_size: false, segment_s: 2 };
+
+    #[test]
+    fn what_is_there_is_not_made_again() {
+        let folder = std::env::temp_dir().join(format!("plait-qoe-clips-{}", std::process::id()));
+        let place = folder.join(WANTED.id());
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("seg-0-00001.m4s"), [0; 1000]).unwrap();
+        fs::write(place.join("seg-1-00001.m4s"), [0; 3000]).unwrap();
+        fs::write(place.join("init-0.mp4"), [0; 50]).unwrap();
+        let clip = describe(WANTED, WANTED.rungs(), &folder).unwrap();
+        assert_eq!(clip.qualities.iter().map(|quality| quality.bytes).sum::<u64>(), 4000);
+        assert_eq!(clip.qualities[1].bandwidth_bps, 3000);
+        let mut catalogue = Catalogue::default();
+        catalogue.put(clip.clone());
+        catalogue.put(clip.clone());
+        catalogue.write(&folder).unwrap();
+        assert_eq!(Catalogue::read(&folder).unwrap().clips, [clip.clone()]);
+        // Segments that are nothing but zeros stay as they are.
+        assert_eq!(make(WANTED, &folder).unwrap(), clip);
+        fs::remove_dir_all(&folder).unwrap();
+        let missing = Catalogue::read(&folder).unwrap_err().to_string();
+        assert!(missing.contains("plait-lab qoe clips"), "{missing}");
+    }
+}

@@ -8,13 +8,13 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::catalogue::{self, Catalogue, Clip};
-use super::clips::{self, Kind, Wanted};
+use super::clips::{self, Codec, Kind, Wanted};
 use super::play::{Player, play};
 use super::record::{Figures, Run};
 use super::server::{Folders, Limits, Server};
 use super::youtube::Key;
 use super::{QoeError, app};
-use crate::cli::qoe::{ClipsArgs, PlayArgs, QoeArgs, QoeCommand, ServeArgs};
+use crate::cli::qoe::{ClipsArgs, Coding, PlayArgs, QoeArgs, QoeCommand, ServeArgs};
 use crate::figure::{Figure, Summary};
 use crate::output::{self, Align, Output, Table, Verdict};
 
@@ -70,7 +70,11 @@ fn serve(args: &ServeArgs, output: &Output) -> Result<Verdict> {
 fn make_clips(args: &ClipsArgs, output: &Output) -> Result<Verdict> {
     let folder = folder_or_default(args.folder.as_deref())?;
     let kind = if args.short { Kind::Short } else { Kind::Paper };
-    let ClipsArgs { codec, real_size, segment, .. } = *args;
+    let codec = match args.codec {
+        Coding::H264 => Codec::H264,
+        Coding::Vp9 => Codec::Vp9,
+    };
+    let ClipsArgs { real_size, segment, .. } = *args;
     let clip = clips::make(Wanted { kind, codec, real_size, segment_s: segment }, &folder)?;
     output.line(format!("{}: {}, in {}", clip.id, clip.title, folder.display()))?;
     output.line("")?;
@@ -126,14 +130,11 @@ fn play_runs(args: &PlayArgs, output: &Output) -> Result<Verdict> {
     }
     output.lines(table_of_runs(&runs).lines())?;
     let figures = means(&runs);
-    output.line("")?;
-    for figure in &figures {
-        output.line(format!("{}: {}", figure.name, figure.value_text()))?;
-    }
     output.records("figure", &figures)?;
     let more = json!({ "clip": args.clip, "quality": args.quality, "runs": runs.len() });
-    output.record("summary", &Summary::new("qoe play", &figures, more))?;
-    Ok(Verdict::of(runs.iter().all(|run| run.complete)))
+    let summary = Summary::new("qoe play", &figures, more);
+    output.record("summary", &summary)?;
+    Ok(Verdict::of(summary.ok))
 }
 
 fn table_of_runs(runs: &[Run]) -> Table {
@@ -168,18 +169,34 @@ fn table_of_runs(runs: &[Run]) -> Table {
             if run.complete { String::new() } else { "cut".into() },
         ]);
     }
+    if runs.len() > 1 {
+        let mean = |value: fn(&Figures) -> f64| format!("{:.2}", mean(runs, value));
+        table.row([
+            "mean".to_owned(),
+            mean(|figures| figures.mos),
+            mean(|figures| figures.initial_load_s),
+            mean(|figures| figures.stalls.into()),
+            mean(|figures| figures.stalled_s),
+        ]);
+    }
     table
+}
+
+fn mean(runs: &[Run], value: fn(&Figures) -> f64) -> f64 {
+    runs.iter().map(|run| value(&run.figures)).sum::<f64>() / runs.len().max(1) as f64
 }
 
 /// Means over the runs; the score is the mean of scores, as 004's errata want it.
 fn means(runs: &[Run]) -> Vec<Figure> {
-    let mean = |value: fn(&Figures) -> f64| {
-        runs.iter().map(|run| value(&run.figures)).sum::<f64>() / runs.len().max(1) as f64
+    let cut = runs.iter().filter(|run| !run.complete).count();
+    let number = |name, value: fn(&Figures) -> f64, unit: &'static str| {
+        Figure::number(name, mean(runs, value), unit)
     };
     vec![
-        Figure::number("mean score", mean(|figures| figures.mos), "of 1.48 to 3.31"),
-        Figure::number("mean initial load", mean(|figures| figures.initial_load_s), "s"),
-        Figure::number("mean number of stalls", mean(|figures| figures.stalls.into()), "stalls"),
-        Figure::number("mean time stalled", mean(|figures| figures.stalled_s), "s"),
+        number("mean score", |figures| figures.mos, "MOS"),
+        number("mean initial load", |figures| figures.initial_load_s, "s"),
+        number("mean number of stalls", |figures| figures.stalls.into(), "stalls"),
+        number("mean time stalled", |figures| figures.stalled_s, "s"),
+        Figure::none("runs that were cut", cut as u64, "a clip plays to its end"),
     ]
 }

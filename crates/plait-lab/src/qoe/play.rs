@@ -72,7 +72,14 @@ impl<'a> Player<'a> {
 /// [`PlayError`]: no browser, no page, no such clip, or no record in time.
 pub(crate) fn play(player: &Player<'_>) -> Result<Run, PlayError> {
     let mut hosts = vec![host_of(player.url)?];
-    hosts.extend(player.proxy.map(host_of).transpose()?);
+    if let Some(proxy) = player.proxy {
+        hosts.push(host_of(proxy)?);
+        // The rest of it becomes part of a script.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]/".contains(c);
+        if !proxy.starts_with("http://") || !proxy.chars().all(is_plain) {
+            return Err(PlayError::Address(proxy.to_owned()));
+        }
+    }
     let start = Start { netns: player.netns, hosts, proxy: player.proxy, width: 1280, height: 900 };
     let mut browser = Browser::start(&start)?;
     browser.open(&player.address())?;

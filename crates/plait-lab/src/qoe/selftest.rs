@@ -181,6 +181,7 @@ fn fits(browser: &mut Browser, width: u32, name: &str) -> Result<()> {
 fn picture(browser: &mut Browser, name: &str) -> Result<()> {
     use base64::Engine as _;
     let Some(folder) = std::env::var_os(PICTURES_ENV).map(PathBuf::from) else { return Ok(()) };
+    browser.evaluate("scrollTo(0, 0)")?;
     let asked = json!({ "format": "png", "captureBeyondViewport": true });
     let answer = browser.call("Page.captureScreenshot", asked)?;
     let data = answer["data"].as_str().context("a picture has data")?;

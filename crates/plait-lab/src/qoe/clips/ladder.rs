@@ -1,7 +1,5 @@
 //! Which clips there are, and how ffmpeg is told to make them.
 
-use clap::ValueEnum;
-
 use super::FRAME_RATE;
 use crate::qoe::catalogue::Size;
 
@@ -25,7 +23,7 @@ impl Kind {
 }
 
 /// How the picture is coded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Codec {
     /// H.264, which pads to its rate exactly.
     H264,
@@ -125,7 +123,8 @@ impl Wanted {
             format!("testsrc2=size={width}x{height}:rate={FRAME_RATE}:duration={seconds}");
         // VP9 has no padding: only a picture that is hard to code needs the rate.
         let noise = if self.codec == Codec::Vp9 { ",noise=alls=40:allf=t" } else { "" };
-        ["-f", "lavfi", "-i", &format!("{picture}{noise}")].map(str::to_owned).into()
+        // All qualities of a clip must have one shape, and 854x480 is a little off.
+        ["-f", "lavfi", "-i", &format!("{picture}{noise},setdar=16/9")].map(str::to_owned).into()
     }
 
     /// ffmpeg's encoder.

@@ -147,19 +147,27 @@ impl Site {
         if !is_json(request.headers()) {
             return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a run is application/json");
         }
+        let too_large = || {
+            let told = format!("a run has at most {BYTES_MAX} bytes");
+            closing(refusal(StatusCode::PAYLOAD_TOO_LARGE, &told))
+        };
+        if request.body().size_hint().lower() > BYTES_MAX as u64 {
+            return too_large();
+        }
         let whole = Limited::new(request.into_body(), BYTES_MAX);
-        let body =
-            match tokio::time::timeout(self.post_limit, std::pin::pin!(whole).collect()).await {
-                Ok(Ok(body)) => body.to_bytes(),
-                Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                    let told = format!("a run has at most {BYTES_MAX} bytes");
-                    return closing(refusal(StatusCode::PAYLOAD_TOO_LARGE, &told));
-                }
-                Ok(Err(error)) => return refusal(StatusCode::BAD_REQUEST, &error.to_string()),
-                Err(_) => {
-                    return closing(refusal(StatusCode::REQUEST_TIMEOUT, "the run came too slowly"));
-                }
-            };
+        let body = match tokio::time::timeout(self.post_limit, std::pin::pin!(whole).collect())
+            .await
+        {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let told = format!("a run has at most {BYTES_MAX} bytes");
+                return closing(refusal(StatusCode::PAYLOAD_TOO_LARGE, &told));
+            }
+            Ok(Err(error)) => return refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+            Err(_) => {
+                return closing(refusal(StatusCode::REQUEST_TIMEOUT, "the run came too slowly"));
+            }
+        };
         let mut store = self.runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match store.keep(&body) {
             Ok(name) => {

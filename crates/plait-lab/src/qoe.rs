@@ -73,6 +73,11 @@ pub(crate) enum PlayError {
     Late { what: String, limit_s: u64 },
     #[error("{0} is no address that a browser can open; use http://HOST:PORT/")]
     Address(String),
+    #[error(
+        "Chromium asks no proxy for a page of its own machine; serve it at another address, and \
+         name that with --url"
+    )]
+    ProxyForLoopback,
     #[error("the page's record is wrong: {0}")]
     Record(#[from] record::NoRecord),
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What the scripts need of the system.
-const SYSTEM: [&str; 7] = ["bash", "env", "grep", "cat", "rm", "mktemp", "true"];
+const SYSTEM: [&str; 9] =
+    ["bash", "env", "grep", "cat", "rm", "mktemp", "true", "dirname", "realpath"];
 
 /// A folder with programs, removed at the end.
 struct Programs(PathBuf);
@@ -123,4 +124,12 @@ fn the_kernel_is_not_built_without_what_builds_it() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("apt-get install") && said.contains("flex bison bc make"), "{said}");
+}
+
+#[test]
+fn the_page_is_not_built_without_what_builds_it() {
+    let output = Programs::new("page").run("qoe-app", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("node is missing") && said.contains("run scripts/setup"), "{said}");
 }

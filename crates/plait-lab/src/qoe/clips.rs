@@ -1,6 +1,6 @@
 //! `plait-lab qoe clips`: makes clips of paper 004's length and sizes with ffmpeg. A clip is encoded
-//! once per quality, padded to its rate, and cut into CMAF segments that DASH and HLS share. What is
-//! made stays; a run that was cut short goes on with the quality that was not finished.
+//! once per quality, padded to its rate, and cut into CMAF segments that DASH and HLS share. What
+//! is made stays; a run that was cut short goes on with the quality that was not finished.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -55,7 +55,11 @@ pub(crate) fn make(wanted: Wanted, folder: &Path) -> Result<Clip, QoeError> {
         meter.reach((number + 1) * seconds);
     }
     drop(meter);
-    cut(wanted, rungs, &work, folder)?;
+    if let Err(error) = cut(wanted, rungs, &work, folder) {
+        // They may be of an earlier lab; the next try makes them anew.
+        let _stays = fs::remove_dir_all(&work);
+        return Err(error);
+    }
     let clip = describe(wanted, rungs, folder).map_err(folder_error)?;
     catalogue.put(clip.clone());
     catalogue.write(folder).map_err(folder_error)?;

@@ -73,6 +73,9 @@ impl<'a> Player<'a> {
 pub(crate) fn play(player: &Player<'_>) -> Result<Run, PlayError> {
     let mut hosts = vec![host_of(player.url)?];
     if let Some(proxy) = player.proxy {
+        if is_loopback(&hosts[0]) {
+            return Err(PlayError::ProxyForLoopback);
+        }
         hosts.push(host_of(proxy)?);
         // The rest of it becomes part of a script.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]/".contains(c);
@@ -121,6 +124,12 @@ fn host_of(url: &str) -> Result<String, PlayError> {
     host.filter(|host| is_known && !host.is_empty() && host.chars().all(is_plain)).ok_or_else(wrong)
 }
 
+/// Whether a host is this machine, as far as its name tells.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 /// A text as part of an address's query.
 fn encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -165,6 +174,15 @@ mod tests {
         for wrong in ["10.3.0.2", "ftp://a", "http://", "http://[::1", "http://a b", "http://a,b"] {
             assert!(host_of(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_proxy_is_refused_where_chromium_would_pass_it_by() {
+        for url in ["http://127.0.0.1:80/", "http://[::1]/", "http://localhost/"] {
+            let player = Player { proxy: Some("http://10.3.0.1:3128"), ..Player::new(url, "a") };
+            assert!(matches!(play(&player), Err(PlayError::ProxyForLoopback)), "{url}");
+        }
+        assert!(!is_loopback("10.3.0.2") && !is_loopback("a.example"));
     }
 
     proptest! {

@@ -9,8 +9,8 @@ use super::QoeError;
 /// What the page may load besides its own when it plays YouTube.
 pub(crate) const POLICY: &str = "default-src 'self'; script-src 'self' https://www.youtube.com; \
      frame-src https://www.youtube.com https://www.youtube-nocookie.com; \
-     connect-src 'self' https://www.googleapis.com; img-src 'self' data: blob: https://i.ytimg.com; \
-     media-src 'self' blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; \
+     connect-src 'self' https://www.googleapis.com; media-src 'self' blob:; \
+     img-src 'self' data: blob: https://i.ytimg.com; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; \
      form-action 'self'; frame-ancestors 'none'";
 
 /// Longest key.

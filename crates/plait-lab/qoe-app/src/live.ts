@@ -30,7 +30,8 @@ export class LiveView {
   constructor() {
     const tile = (id: string, name: string, help: string): void => {
       const value = make("dd", {}, "–");
-      byId("figures").append(make("div", { class: `tile ${id}`, title: help }, make("dt", {}, name), value));
+      const term = make("dt", {}, name);
+      byId("figures").append(make("div", { class: `tile ${id}`, title: help }, term, value));
       this.tiles.set(id, value);
     };
     tile("mos", "Viewer's score", "Paper 004, Eq. 1: from 1.48, the worst, to 3.31, the best");
@@ -58,7 +59,8 @@ export class LiveView {
     const clipS = clip.duration_s || reading.durationS || 1;
     this.figures(monitor, clipS);
     const whole = reading.durationS || clipS;
-    const percent = (value: number): string => `${Math.min(100, (value / whole) * 100).toFixed(1)}%`;
+    const percent = (value: number): string =>
+      `${Math.min(100, (value / whole) * 100).toFixed(1)}%`;
     byId("buffered").style.width = percent(reading.bufferedToS);
     byId("played").style.width = percent(reading.mediaS);
     byId("clock").textContent = `${words.clock(reading.mediaS)} / ${words.clock(whole)}`;

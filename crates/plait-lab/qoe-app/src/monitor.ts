@@ -106,7 +106,10 @@ export class Monitor {
     if (played <= 0 || now.bitrateBps <= 0) return;
     const last = this.segments.at(-1);
     const isSame =
-      last && last.bitrate_bps === now.bitrateBps && last.width === now.width && last.codec === now.codec;
+      last &&
+      last.bitrate_bps === now.bitrateBps &&
+      last.width === now.width &&
+      last.codec === now.codec;
     if (isSame) {
       last.duration_s += played;
     } else {

@@ -30,7 +30,8 @@ export class StallFinder {
 
   /** Whether the picture stands still now, after it had begun. */
   get stalled(): boolean {
-    return this.open !== null && this.last !== null && this.last.tS - this.open.startS >= this.leastS;
+    const { open, last, leastS } = this;
+    return open !== null && last !== null && last.tS - open.startS >= leastS;
   }
 
   /**

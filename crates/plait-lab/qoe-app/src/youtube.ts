@@ -103,7 +103,8 @@ export function clipsOf(answer: unknown): Clip[] {
     const duration = contentDetails?.duration;
     const duration_s = typeof duration === "string" ? secondsOf(duration) : 0;
     const codec = contentDetails?.definition === "hd" ? "YouTube, HD" : "YouTube";
-    return [{ id, title: snippet.title, duration_s, segment_s: 0, frame_rate: 0, codec, qualities: [] }];
+    const known = { id, title: snippet.title, duration_s, codec };
+    return [{ ...known, segment_s: 0, frame_rate: 0, qualities: [] }];
   });
 }
 
@@ -166,7 +167,8 @@ export class YouTubeProvider implements Provider {
       if (!response.ok) throw new Error("this server has no key for YouTube's Data API");
       this.key = (await response.json()) as string;
     }
-    const response = await fetch(`${API}${what}?${new URLSearchParams({ ...query, key: this.key })}`);
+    const asked = new URLSearchParams({ ...query, key: this.key });
+    const response = await fetch(`${API}${what}?${asked}`);
     const answer: unknown = await response.json();
     if (!response.ok) throw refusalOf(answer, response.status);
     return answer;

@@ -38,7 +38,7 @@ test("an address asks for a run, within bounds", () => {
       limit_s: 200,
     },
   });
-  const wrong = parseRequest("?run=../x&rebuffering=NaN&buffering=-1&protocol=ftp&quality=adaptive");
+  const wrong = parseRequest("?run=../x&rebuffering=NaN&buffering=-1&protocol=ftp");
   assert.deepEqual(wrong.settings, DEFAULTS);
   assert.deepEqual([wrong.run, wrong.clip, wrong.autoplay], [null, null, false]);
 });

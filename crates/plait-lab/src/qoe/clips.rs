@@ -1,6 +1,7 @@
-//! `plait-lab qoe clips`: makes clips of paper 004's length and sizes with ffmpeg. A clip is encoded
-//! once per quality, padded to its rate, and cut into CMAF segments that DASH and HLS share. What
-//! is made stays; a run that was cut short goes on with the quality that was not finished.
+//! `plait-lab qoe clips`: makes clips of paper 004's length and sizes with ffmpeg. A clip is
+//! encoded once per quality, padded to its rate, and cut into CMAF segments that DASH and HLS
+//! share. What is made stays; a run that was cut short goes on with the quality that was not
+//! finished.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

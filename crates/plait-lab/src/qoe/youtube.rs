@@ -10,8 +10,8 @@ use super::QoeError;
 pub(crate) const POLICY: &str = "default-src 'self'; script-src 'self' https://www.youtube.com; \
      frame-src https://www.youtube.com https://www.youtube-nocookie.com; \
      connect-src 'self' https://www.googleapis.com; media-src 'self' blob:; \
-     img-src 'self' data: blob: https://i.ytimg.com; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; \
-     form-action 'self'; frame-ancestors 'none'";
+     img-src 'self' data: blob: https://i.ytimg.com; worker-src 'self' blob:; \
+     object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// Longest key.
 const KEY_BYTES_MAX: usize = 200;

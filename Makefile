@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help demo test check verify bench build release qoe-app fmt fmt-check lint unit unit-here \
-	docs vectors deny deny-if-there fuzz setup clean-lab
+	docs vectors deny deny-if-there fuzz setup setup-video clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -23,7 +23,7 @@ demo: setup build ## Bond a DSL and an LTE link on this machine; tables, and a p
 	@mkdir -p out
 	@$(LAB) demo --html out/demo.html $(ARGS)
 
-test: setup qoe-app fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
+test: setup-video qoe-app fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
 	$(call say,A short demo: the whole way through two gateways)
 	@if why=$$($(LAB) selftest list 2>&1 >/dev/null); then \
 		$(LAB) demo --short; \
@@ -107,6 +107,9 @@ fuzz: ## Fuzz every target longer: SECONDS_EACH=60, ARGS='hostile_peer'; prints 
 
 setup:
 	@scripts/setup
+
+setup-video:
+	@scripts/setup --video
 
 clean-lab: build ## Remove what a killed lab left behind
 	@$(LAB) clean

@@ -57,7 +57,7 @@ fn selftest_of_page(name: &str) {
     }
     for program in ["chromium", "ffmpeg"] {
         if !std::path::Path::new("/usr/bin").join(program).exists() {
-            return skip(&format!("{program} is missing; run scripts/setup"));
+            return skip(&format!("{program} is missing; run scripts/setup --video"));
         }
     }
     selftest(name);

@@ -25,6 +25,8 @@ const live = new LiveView();
 const runs = new RunsView();
 let provider: Provider = new LocalProvider();
 let session: Session | null = null;
+/** The one whose picture is seen, perhaps after its end. */
+let shown: Session | null = null;
 let nextRun = request.run;
 
 const chooser = new Chooser(provider, (error) => complain(error.message));
@@ -46,10 +48,12 @@ function setRunning(isRunning: boolean): void {
   byId("start").textContent = isRunning ? "Start again" : "Play and measure";
 }
 
-function start(): void {
+async function start(): Promise<void> {
   const clip = chooser.clip;
   if (!clip) return;
   session?.stop();
+  // Else bytes of the one before would be counted for this one.
+  await shown?.dispose();
   complain("");
   const settings = chooser.settings(request.settings);
   const run = nextRun ?? newRunName(new Date(), Math.random());
@@ -71,6 +75,7 @@ function start(): void {
     },
   });
   session = mine;
+  shown = mine;
 }
 
 async function finish(record: RunRecord, error: Error | null): Promise<void> {
@@ -87,7 +92,6 @@ async function finish(record: RunRecord, error: Error | null): Promise<void> {
 
 function connect(): void {
   const help = byId<HTMLDialogElement>("help");
-  byId("start").addEventListener("click", start);
   byId("pause").addEventListener("click", () => session?.toggle());
   byId("stop").addEventListener("click", () => session?.stop());
   byId("help-open").addEventListener("click", () => help.showModal());
@@ -99,12 +103,12 @@ function connect(): void {
   byId("whole").addEventListener("click", whole);
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    start();
+    void start();
   });
   installShortcuts([
     { key: "/", name: "/", what: "search the catalogue", run: () => byId("search").focus() },
     { key: "Enter", name: "Enter", what: "in the form: play and measure", run: () => undefined },
-    { key: "p", name: "P", what: "play and measure", run: start },
+    { key: "p", name: "P", what: "play and measure", run: () => void start() },
     { key: " ", name: "Space", what: "pause, or go on", run: () => session?.toggle() },
     { key: "s", name: "S", what: "stop, and keep what was measured", run: () => session?.stop() },
     { key: "f", name: "F", what: "fill the screen", run: whole },
@@ -146,7 +150,7 @@ async function begin(): Promise<void> {
     fail(`${chooser.clip?.id ?? "the clip"} has no quality ${quality}; it has ${known.join(", ")}`);
     return;
   }
-  if (request.autoplay) start();
+  if (request.autoplay) await start();
 }
 
 void begin();

@@ -38,6 +38,7 @@ export class Session {
   private playback: Playback | null = null;
   private timer = 0;
   private isOver = false;
+  private isGone = false;
 
   constructor(
     private readonly provider: Provider,
@@ -53,7 +54,7 @@ export class Session {
     provider.open(clip, settings, run, stage, fail).then(
       (playback) => {
         this.playback = playback;
-        if (this.isOver) void playback.stop();
+        if (this.isGone) void playback.stop();
       },
       (error: unknown) => fail(error instanceof Error ? error : new Error(String(error))),
     );
@@ -69,6 +70,13 @@ export class Session {
   /** Ends the run before the clip does. */
   stop(): void {
     void this.end(false, null);
+  }
+
+  /** Takes the player down. Until then the last picture stays. */
+  async dispose(): Promise<void> {
+    if (this.isGone) return;
+    this.isGone = true;
+    await this.playback?.stop();
   }
 
   private sample(): void {
@@ -115,7 +123,7 @@ export class Session {
     const phase = error ? "failed" : "ended";
     this.observer.onSample(phase, this.monitor);
     this.observer.onEnd(record, phase, error);
-    // The last picture stays while the player is taken down behind it.
-    if (!complete) await this.playback?.stop();
+    // A clip that is whole fetches nothing any more.
+    if (!complete) await this.dispose();
   }
 }

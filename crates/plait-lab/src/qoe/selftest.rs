@@ -78,7 +78,8 @@ pub(crate) fn page(output: &Output) -> Result<()> {
     ensure!(run.complete, "the clip did not play to its end: {run:?}");
     ensure!(run.figures.stalls == 0 && run.figures.mos > 3.2, "{:?}", run.figures);
     ensure!(run.figures.bytes > 100_000, "{:?}", run.figures);
-    // A second run, of the other protocol and of a fixed quality, as programs ask for it.
+    keyboard::cut_short(&mut browser)?;
+    // Another run, of the other protocol and of a fixed quality, as programs ask for it.
     let quality = stand.clip.qualities.last().context("a clip has qualities")?;
     let player = Player {
         netns: Some(&netns),

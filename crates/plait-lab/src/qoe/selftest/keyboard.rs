@@ -92,6 +92,21 @@ pub(super) fn search(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
+/// Begins a run by the form's button, and stops it: one run more is kept, and it is told as cut.
+pub(super) fn cut_short(browser: &mut Browser) -> Result<()> {
+    let limit = Duration::from_secs(20);
+    browser.evaluate("document.querySelector('#start').focus()")?;
+    press(browser, "Enter", "Enter", 13)?;
+    browser.wait_for("document.querySelector('#stage').dataset.phase === 'playing'", limit)?;
+    browser.evaluate("document.activeElement.blur()")?;
+    press(browser, "s", "KeyS", 83)?;
+    browser.wait_for("window.plait.state === 'kept'", limit)?;
+    ensure!(browser.evaluate("window.plait.record.complete")? == false, "it was not cut");
+    let rows = browser.evaluate("document.querySelectorAll('#runs-body tr').length")?;
+    ensure!(rows == 2, "{rows} runs are kept, and there were 2");
+    Ok(())
+}
+
 /// Puts all runs side by side, with the space key.
 pub(super) fn compare_all(browser: &mut Browser) -> Result<()> {
     let limit = Duration::from_secs(10);

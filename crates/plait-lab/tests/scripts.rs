@@ -139,7 +139,7 @@ fn setup_goes_on_without_a_browser_except_in_ci() {
     let programs = machine("video", 0, "");
     programs.add(
         "apt-get",
-        "case \"$*\" in *chromium*) echo 'E: Unable to locate package chromium' >&2; exit 100 ;; esac",
+        "case \"$*\" in *chromium*) echo 'E: Unable to locate chromium' >&2; exit 100 ;; esac",
     );
     let output = programs.run("setup", &["--video"]);
     let said = text(&output.stdout);

@@ -107,7 +107,7 @@ function connect(): void {
   });
   installShortcuts([
     { key: "/", name: "/", what: "search the catalogue", run: () => byId("search").focus() },
-    { key: "Enter", name: "Enter", what: "in the form: play and measure", run: () => undefined },
+    { name: "Enter", what: "in the form: play and measure" },
     { key: "p", name: "P", what: "play and measure", run: () => void start() },
     { key: " ", name: "Space", what: "pause, or go on", run: () => session?.toggle() },
     { key: "s", name: "S", what: "stop, and keep what was measured", run: () => session?.stop() },

@@ -3,10 +3,11 @@
 import { byId, make } from "./dom";
 
 export interface Shortcut {
-  key: string;
+  /** None where the browser obeys the key by itself. */
+  key?: string;
   name: string;
   what: string;
-  run: () => void;
+  run?: () => void;
 }
 
 /** Whether keys of this element are text. */
@@ -37,7 +38,7 @@ export function installShortcuts(shortcuts: readonly Shortcut[]): void {
     // A dialog has its own keys.
     if (byId<HTMLDialogElement>("help").open) return;
     const found = shortcuts.find(({ key }) => key === event.key);
-    if (!found) return;
+    if (!found?.run) return;
     event.preventDefault();
     found.run();
   });

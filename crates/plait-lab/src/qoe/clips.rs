@@ -190,7 +190,8 @@ mod tests {
         catalogue.put(clip.clone());
         catalogue.put(clip.clone());
         catalogue.write(&folder).unwrap();
-        assert_eq!(Catalogue::read(&folder).unwrap().clips, [clip.clone()]);
+        let read = Catalogue::read(&folder).unwrap();
+        assert_eq!((read.clips.len(), read.clip(&clip.id)), (1, Some(&clip)));
         // Segments that are nothing but zeros stay as they are.
         assert_eq!(make(WANTED, &folder).unwrap(), clip);
         fs::remove_dir_all(&folder).unwrap();

@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check verify bench build release fmt fmt-check lint unit unit-here \
-	docs vectors deny deny-if-there fuzz setup clean-lab
+.PHONY: help demo test check verify bench build release qoe-app fmt fmt-check lint unit unit-here \
+	docs vectors deny deny-if-there fuzz setup setup-video clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -23,7 +23,7 @@ demo: setup build ## Bond a DSL and an LTE link on this machine; tables, and a p
 	@mkdir -p out
 	@$(LAB) demo --html out/demo.html $(ARGS)
 
-test: setup fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
+test: setup-video qoe-app fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
 	$(call say,A short demo: the whole way through two gateways)
 	@if why=$$($(LAB) selftest list 2>&1 >/dev/null); then \
 		$(LAB) demo --short; \
@@ -42,14 +42,21 @@ bench: release ## Measure what this machine can carry
 	$(call say,Bench: links without a limit)
 	@$(TARGET)/release/plait-lab bench $(ARGS)
 
-build:
+build: qoe-app
 	$(call say,Build the gateway and the lab)
 	@scripts/cargo build --locked --workspace --bins
 
-release: setup ## Build the gateway and the lab for speed, by a profile of what they do
+release: setup qoe-app ## Build the gateway and the lab for speed, by a profile of what they do
 	$(call say,Build the gateway and the lab for speed)
 	@scripts/wireguard-go
 	@scripts/release
+
+# The lab's build takes the page in, so it comes first. Without node or npm's registry the lab is
+# built without it; in CI that fails.
+qoe-app:
+	$(call say,Build the page of plait-lab qoe)
+	@scripts/qoe-app || { echo 'SKIPPED: the page; plait-lab qoe will say so'; \
+		[ "$${PLAIT_REQUIRE_NETNS-}" != 1 ]; }
 
 fmt: ## Format the code
 	@cargo fmt --all
@@ -100,6 +107,9 @@ fuzz: ## Fuzz every target longer: SECONDS_EACH=60, ARGS='hostile_peer'; prints 
 
 setup:
 	@scripts/setup
+
+setup-video:
+	@scripts/setup --video
 
 clean-lab: build ## Remove what a killed lab left behind
 	@$(LAB) clean

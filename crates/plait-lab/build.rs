@@ -1,16 +1,22 @@
 //! Tells the lab which commit it is built from, so that its records can name it: the last one that
 //! changed what runs, not the documentation. Outside of a checkout, or without git, the commit is
-//! unknown and the build goes on. And how it is compiled.
+//! unknown and the build goes on. And how it is compiled. And takes in the page of `plait-lab qoe`,
+//! where scripts/qoe-app has built it.
 
 use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What makes a difference to what is measured.
 const WHAT_RUNS: [&str; 4] = ["crates", "scenarios", "Cargo.toml", "Cargo.lock"];
 const COMMIT_DIGITS: usize = 12;
+/// The folder in the target folder that scripts/qoe-app fills.
+const PAGE: &str = "qoe-app";
 
-fn main() {
+fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let commit = commit(&root).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=PLAIT_COMMIT={commit}");
@@ -25,6 +31,41 @@ fn main() {
             println!("cargo::rerun-if-changed={}", log.display());
         }
     }
+    take_page()
+}
+
+/// Writes `qoe_app.rs`, a table of the page's files: empty where it has not been built.
+fn take_page() -> io::Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let page = page_folder(&out);
+    // A folder that is there is looked at again only when it changes.
+    fs::create_dir_all(&page)?;
+    println!("cargo::rerun-if-changed={}", page.display());
+    let mut names: Vec<String> = Vec::new();
+    for entry in fs::read_dir(&page)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    let mut table = String::from("pub(crate) static FILES: &[(&str, &[u8])] = &[\n");
+    for name in &names {
+        let path = page.join(name);
+        // Writing to a string cannot fail.
+        let _infallible = writeln!(table, "    ({name:?}, include_bytes!({path:?})),");
+    }
+    table.push_str("];\n");
+    let has_page = names.iter().any(|name| name == "index.html");
+    println!("cargo::rustc-env=PLAIT_QOE_APP={}", if has_page { "yes" } else { "no" });
+    fs::write(out.join("qoe_app.rs"), table)
+}
+
+/// `target/qoe-app`, seen from `target/…/build/plait-lab-…/out`; with a target triple the way is a
+/// folder longer.
+fn page_folder(out: &Path) -> PathBuf {
+    let build = out.ancestors().find(|folder| folder.ends_with("build"));
+    let profile = build.and_then(Path::parent);
+    let target = profile.and_then(Path::parent).unwrap_or(out);
+    let is_triple = target.parent().is_some_and(|above| above.join("CACHEDIR.TAG").is_file());
+    if is_triple { target.parent().unwrap_or(target).join(PAGE) } else { target.join(PAGE) }
 }
 
 /// How the lab is compiled: its figures depend on it.

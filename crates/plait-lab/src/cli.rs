@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::policy::Policy;
 use crate::record;
 
+pub(crate) mod qoe;
+
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
 /// that vanish with the program. Needs root or unprivileged user namespaces.
 ///
@@ -75,6 +77,18 @@ pub(crate) enum Command {
     ///   plait-lab holding-time --rtt 100 --w 38 --rto 1000 --rttvar 10 --json
     #[command(verbatim_doc_comment)]
     HoldingTime(HoldingTimeArgs),
+    /// Play video in a browser, and measure what its viewer sees: score, initial load, stalls,
+    /// bitrate (paper 004).
+    ///
+    /// Examples:
+    ///
+    ///   plait-lab qoe clips && plait-lab qoe serve
+    ///
+    ///   plait-lab qoe play --clip paper-2s --quality 4K --runs 5
+    ///
+    ///   plait-lab qoe play --url http://192.0.2.7:8090/ --adaptive --proxy http://192.0.2.1:3128
+    #[command(verbatim_doc_comment)]
+    Qoe(qoe::QoeArgs),
     /// Remove what a killed lab has left.
     Clean,
     /// Carry packets between a gateway with many peers and some of them: for callgrind.

@@ -21,6 +21,7 @@ mod output;
 mod policy;
 mod process;
 mod proxy;
+mod qoe;
 mod quic;
 mod record;
 mod report;
@@ -73,6 +74,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Search(args) => Some(search::run(args, &output)),
         Command::Swarm(args) => Some(swarm::run(args, &output)),
         Command::ManyPeers(args) => Some(many_peers::run(args)),
+        Command::Qoe(args) => Some(qoe::run(args, &output)),
         Command::Timer => Some(vm::timer::run(&output)),
         _ => None,
     };
@@ -105,6 +107,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         | Command::HoldingTime(_)
         | Command::List(_)
         | Command::ManyPeers(_)
+        | Command::Qoe(_)
         | Command::Report(_)
         | Command::Search(_)
         | Command::Swarm(_)

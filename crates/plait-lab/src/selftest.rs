@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use crate::figure::{Figure, Summary};
 use crate::machine::Watch;
 use crate::output::{self, Output, Progress, Verdict};
+use crate::qoe;
 
 mod base;
 mod bond;
@@ -73,6 +74,8 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("steer-dida", 9, steer::dida),
     ("steer-leaves-nothing", 0, steer::leaves_nothing),
     ("steer-bad-config-leaves-nothing", 0, steer::bad_config_leaves_nothing),
+    ("qoe-page", 30, qoe::selftest::page),
+    ("qoe-link", 20, qoe::selftest::link),
 ];
 
 pub(crate) fn run(name: &str, output: &Output) -> Result<Verdict> {

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -38,7 +38,7 @@ struct Bans {
 struct Banned {
     #[serde(rename = "crate")]
     name: String,
-    /// Packages that may depend on it all the same.
+    /// Those that may depend on it all the same.
     #[serde(default)]
     wrappers: BTreeSet<String>,
 }
@@ -47,6 +47,30 @@ struct Banned {
 struct Metadata {
     packages: Vec<Package>,
     workspace_members: Vec<String>,
+    resolve: Resolve,
+}
+
+/// Who depends on whom, with the features that are on.
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    dependencies: Vec<String>,
+}
+
+impl Metadata {
+    /// The names of those that depend on a package.
+    fn dependents(&self, id: &str) -> BTreeSet<&str> {
+        let depends = |node: &&Node| node.dependencies.iter().any(|other| other == id);
+        let ids: BTreeSet<&str> =
+            self.resolve.nodes.iter().filter(depends).map(|node| node.id.as_str()).collect();
+        let is_one = |package: &&Package| ids.contains(package.id.as_str());
+        self.packages.iter().filter(is_one).map(|package| package.name.as_str()).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -120,17 +144,16 @@ fn findings(deny: &Deny, metadata: &Metadata, used: &BTreeSet<String>) -> Vec<St
     let is_used = |package: &&Package| used.contains(&package.name_and_version());
     for package in metadata.packages.iter().filter(is_used) {
         let Package { name, version, .. } = package;
-        let of_package = |banned: &&Banned| banned.name == *name && banned.wrappers.is_empty();
-        if deny.bans.deny.iter().any(|banned| of_package(&banned)) {
-            found.push(format!("{name} {version} is banned"));
-        }
-        for Dependency { name: needed, .. } in &package.dependencies {
-            let is_limited = |banned: &&Banned| banned.name == *needed;
-            let limited = deny.bans.deny.iter().find(is_limited).map(|banned| &banned.wrappers);
-            let is_there = used.iter().any(|used| used.starts_with(&format!("{needed} v")));
-            if is_there && limited.is_some_and(|few| !few.is_empty() && !few.contains(name)) {
-                found.push(format!("{name} {version} may not depend on {needed}"));
+        match deny.bans.deny.iter().find(|banned| banned.name == *name) {
+            Some(banned) if banned.wrappers.is_empty() => {
+                found.push(format!("{name} {version} is banned"));
             }
+            Some(banned) => {
+                let others = metadata.dependents(&package.id);
+                let others = others.into_iter().filter(|other| !banned.wrappers.contains(*other));
+                found.extend(others.map(|other| format!("{other} may not depend on {name}")));
+            }
+            None => {}
         }
         if metadata.workspace_members.contains(&package.id) {
             let loose =
@@ -183,6 +206,65 @@ fn licences_sources_and_banned_crates() {
     }
 }
 
+/// As much of npm's `package-lock.json` as is checked.
+#[derive(Deserialize)]
+struct Lock {
+    packages: BTreeMap<String, Locked>,
+}
+
+#[derive(Deserialize)]
+struct Locked {
+    license: Option<String>,
+    /// Where it was fetched from: this would tie the lock to a registry.
+    resolved: Option<String>,
+    integrity: Option<String>,
+    #[serde(default)]
+    dependencies: BTreeMap<String, String>,
+    #[serde(default, rename = "devDependencies")]
+    dev_dependencies: BTreeMap<String, String>,
+}
+
+/// What is wrong with the packages of the page, one text each. The first is the page itself.
+fn findings_of_page(allow: &BTreeSet<String>, lock: &Lock) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, package) in &lock.packages {
+        let license = package.license.as_deref().unwrap_or_default();
+        if !is_allowed(license, allow) {
+            found.push(format!("{name} has the licence {license:?}"));
+        }
+        if !name.is_empty() && (package.resolved.is_some() || package.integrity.is_none()) {
+            found.push(format!("{name} has an address, or no digest"));
+        }
+        let own = [&package.dependencies, &package.dev_dependencies].into_iter().flatten();
+        let is_exact =
+            |version: &str| version.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        for (other, version) in own.filter(|(_, version)| name.is_empty() && !is_exact(version)) {
+            found.push(format!("the page takes {other} {version}, not one version"));
+        }
+    }
+    found
+}
+
+#[test]
+fn packages_of_the_page() {
+    let lock: Lock = serde_json::from_str(include_str!("../qoe-app/package-lock.json")).unwrap();
+    assert!(lock.packages.contains_key("node_modules/shaka-player"));
+    let allow = deny().licenses.allow;
+    let found = findings_of_page(&allow, &lock);
+    assert!(found.is_empty(), "see deny.toml:\n  {}", found.join("\n  "));
+    let wrong = r#"{"packages":{"":{"license":"MIT","dependencies":{"a":"^1.0.0"}},
+        "node_modules/a":{"license":"GPL-3.0-only","resolved":"https://example.org/a"}}}"#;
+    let wrong = findings_of_page(&allow, &serde_json::from_str(wrong).unwrap());
+    assert_eq!(
+        wrong,
+        [
+            "the page takes a ^1.0.0, not one version",
+            "node_modules/a has the licence \"GPL-3.0-only\"",
+            "node_modules/a has an address, or no digest",
+        ]
+    );
+}
+
 #[test]
 fn expressions_are_read_as_spdx_has_them() {
     let allow: BTreeSet<_> =
@@ -214,27 +296,31 @@ fn each_kind_of_fault_is_found() {
     };
     let packages = [
         package("sound", "MIT", CRATES_IO),
-        package("tokio", "MIT", CRATES_IO),
         package("ring", "MIT", CRATES_IO),
+        package("tokio", "MIT", CRATES_IO),
         package("free", "GPL-3.0-only", CRATES_IO),
         package("near", "MIT", "git+https://example.org/near"),
         r#"{"id":"own","name":"own","version":"1.0.0","license":null,"source":null,
-            "dependencies":[{"name":"sound","req":"*","path":null},
-            {"name":"tokio","req":"1","path":null}]}"#
+            "dependencies":[{"name":"sound","req":"*","path":null}]}"#
             .into(),
         package("openssl", "MIT", CRATES_IO),
     ];
     let used =
-        ["sound", "tokio", "ring", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
-    let text = format!(r#"{{"packages":[{}],"workspace_members":["own"]}}"#, packages.join(","));
+        ["sound", "ring", "tokio", "free", "near", "own"].map(|name| format!("{name} v1.0.0"));
+    let nodes = r#"{"id":"own","dependencies":["sound","tokio"]},
+        {"id":"plait-lab","dependencies":["tokio"]}"#;
+    let text = format!(
+        r#"{{"packages":[{}],"workspace_members":["own"],"resolve":{{"nodes":[{nodes}]}}}}"#,
+        packages.join(",")
+    );
     let metadata: Metadata = serde_json::from_str(&text).unwrap();
     assert_eq!(
         findings(&deny(), &metadata, &used.into()),
         [
             "ring 1.0.0 is banned",
+            "own may not depend on tokio",
             "free 1.0.0 has the licence Some(\"GPL-3.0-only\")",
             "near 1.0.0 comes from git+https://example.org/near",
-            "own 1.0.0 may not depend on tokio",
             "own takes any version of sound",
         ]
     );

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What the scripts need of the system.
-const SYSTEM: [&str; 7] = ["bash", "env", "grep", "cat", "rm", "mktemp", "true"];
+const SYSTEM: [&str; 9] =
+    ["bash", "env", "grep", "cat", "rm", "mktemp", "true", "dirname", "realpath"];
 
 /// A folder with programs, removed at the end.
 struct Programs(PathBuf);
@@ -123,4 +124,29 @@ fn the_kernel_is_not_built_without_what_builds_it() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("apt-get install") && said.contains("flex bison bc make"), "{said}");
+}
+
+#[test]
+fn the_page_is_not_built_without_what_builds_it() {
+    let output = Programs::new("page").run("qoe-app", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("node is missing") && said.contains("run scripts/setup"), "{said}");
+}
+
+#[test]
+fn setup_goes_on_without_a_browser_except_in_ci() {
+    let programs = machine("video", 0, "");
+    programs.add(
+        "apt-get",
+        "case \"$*\" in *chromium*) echo 'E: Unable to locate chromium' >&2; exit 100 ;; esac",
+    );
+    let output = programs.run("setup", &["--video"]);
+    let said = text(&output.stdout);
+    assert!(said.contains("chromium is missing") && said.contains("going on without"), "{said}");
+    let is_ci = std::env::var("PLAIT_REQUIRE_NETNS").as_deref() == Ok("1");
+    assert_eq!(output.status.success(), !is_ci, "{said}");
+    // Without the option nobody is asked for a browser.
+    let output = programs.run("setup", &[]);
+    assert!(output.status.success() && !text(&output.stdout).contains("chromium"));
 }

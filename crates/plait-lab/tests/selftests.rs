@@ -50,6 +50,19 @@ fn selftest_of_plait(name: &str) {
     selftest(name);
 }
 
+/// A test that needs a browser, clips, and the page in the lab.
+fn selftest_of_page(name: &str) {
+    if env!("PLAIT_QOE_APP") != "yes" {
+        return skip("the page of plait-lab qoe is not built; run scripts/qoe-app");
+    }
+    for program in ["chromium", "ffmpeg"] {
+        if !std::path::Path::new("/usr/bin").join(program).exists() {
+            return skip(&format!("{program} is missing; run scripts/setup --video"));
+        }
+    }
+    selftest(name);
+}
+
 macro_rules! tests {
     ($run:ident: $($function:ident => $name:literal,)+) => {
         $(#[test] fn $function() { $run($name); })+
@@ -104,6 +117,11 @@ tests! { selftest_of_plait:
     dida_holds_and_keeps_nothing => "steer-dida",
     a_steering_node_leaves_nothing => "steer-leaves-nothing",
     a_bad_steering_node_leaves_nothing => "steer-bad-config-leaves-nothing",
+}
+
+tests! { selftest_of_page:
+    the_measuring_application_works_by_keys_at_each_width => "qoe-page",
+    a_clip_stalls_on_a_slow_link => "qoe-link",
 }
 
 /// Processes outside that run in one of these network namespaces.

@@ -15,6 +15,7 @@ pub mod hostile_peer;
 pub mod input;
 pub mod open_datagram;
 pub mod pair;
+pub mod proxy_parse;
 pub mod reached;
 pub mod resequencer_ops;
 pub mod seeded;
@@ -27,6 +28,7 @@ pub use dida_ops::dida_ops;
 pub use fq_codel_ops::fq_codel_ops;
 pub use hostile_peer::hostile_peer;
 pub use open_datagram::open_datagram;
+pub use proxy_parse::proxy_parse;
 pub use resequencer_ops::resequencer_ops;
 pub use steer_ops::steer_ops;
 pub use tun_segment::tun_segment;
@@ -36,7 +38,7 @@ pub use wire_parse::wire_parse;
 pub type Target = fn(&[u8]);
 
 /// Every target, and how it is run on stable Rust.
-pub const PLANS: [seeded::Plan; 9] = [
+pub const PLANS: [seeded::Plan; 10] = [
     plan("wire_parse", wire_parse, 200_000, 400),
     plan("open_datagram", open_datagram, 300, 600),
     plan("bond_ops", bond_ops, 250, 200),
@@ -46,6 +48,7 @@ pub const PLANS: [seeded::Plan; 9] = [
     plan("tun_segment", tun_segment, 20_000, 500),
     plan("steer_ops", steer_ops, 4000, 1000),
     plan("dida_ops", dida_ops, 4000, 1000),
+    plan("proxy_parse", proxy_parse, 100_000, 400),
 ];
 
 const fn plan(name: &'static str, target: Target, cases: u64, bytes_max: usize) -> seeded::Plan {

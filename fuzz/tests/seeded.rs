@@ -14,6 +14,11 @@ fn wire_parse() {
 }
 
 #[test]
+fn proxy_parse() {
+    run("proxy_parse");
+}
+
+#[test]
 fn open_datagram() {
     run("open_datagram");
 }

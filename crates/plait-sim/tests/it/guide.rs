@@ -8,6 +8,7 @@ use plait_toml::dida::DIDA;
 use plait_toml::gateway::{GATEWAY, PATH, PEER};
 use plait_toml::node::{ATTACHMENT, CLIENT, NODE};
 use plait_toml::option::{table, table_of, with_table};
+use plait_toml::proxy::{ACCESS, ENDPOINTS, LISTEN, PROXY, RULES, UPSTREAM};
 use plait_toml::tuning::{CONGESTION, RESEQUENCER, SCHEDULER};
 
 /// With `write` as its value the tables are replaced by what the options say.
@@ -56,6 +57,19 @@ fn the_page_on_steering_nodes_has_every_option_as_it_is_declared() {
         ("### `[dida]`", table(DIDA)),
     ];
     check("guide/steering.md", &tables);
+}
+
+#[test]
+fn the_page_on_the_proxy_has_every_option_as_it_is_declared() {
+    let tables = [
+        ("## `[proxy]`", table(PROXY)),
+        ("## `[[listen]]`", table(LISTEN)),
+        ("## `[upstream]`", table(UPSTREAM)),
+        ("## `[[access]]`", table(ACCESS)),
+        ("## `[endpoints]`", table(ENDPOINTS)),
+        ("## `[rules]`", table(RULES)),
+    ];
+    check("guide/proxy.md", &tables);
 }
 
 #[test]

@@ -105,6 +105,8 @@ pub struct Upstream {
     pub address: SocketAddr,
     /// How it is told where to go.
     pub way: WayOut,
+    /// Whether connections to it offer MPTCP.
+    pub multipath: bool,
     /// Name and password, where it wants them.
     pub user: Option<(String, String)>,
 }

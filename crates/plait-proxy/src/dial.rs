@@ -1,10 +1,13 @@
 //! Connects to the server that a client asked for: directly, or by way of the next proxy.
 
+mod plain_servers;
 mod race;
 mod upstream;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use plait_net::mptcp;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
@@ -14,6 +17,8 @@ use crate::refusal::Refusal;
 use crate::server::Shared;
 use crate::sockets::{Manner, connect};
 use crate::target::{Host, Target};
+
+pub(crate) use plain_servers::PlainServers;
 
 /// Addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -59,12 +64,27 @@ impl Shared {
     async fn dial_whole(&self, target: &Target) -> Result<TcpStream, Refusal> {
         let Some(upstream) = &self.config.upstream else {
             let addresses = self.addresses_of(target).await?;
-            let manner = self.manner(self.config.multipath_out, false);
-            return race::first_of(addresses, move |address| connect(address, manner.clone()))
-                .await
-                .map_err(|error| Refusal::from_connect(&error));
+            return self.connect_to_first(addresses).await;
         };
         upstream::dial(self, upstream, target).await
+    }
+
+    /// Offers MPTCP to servers that are not known to lack it.
+    async fn connect_to_first(&self, addresses: Vec<SocketAddr>) -> Result<TcpStream, Refusal> {
+        let connect_to = |address: SocketAddr| {
+            let multipath = self.config.multipath_out && !self.plain_servers.know(address);
+            let plain_servers = Arc::clone(&self.plain_servers);
+            let manner = self.manner(multipath, false);
+            async move {
+                let stream = connect(address, manner).await?;
+                if multipath && matches!(mptcp::subflows(&stream), Ok(None)) {
+                    plain_servers.note(address);
+                }
+                Ok(stream)
+            }
+        };
+        let first = race::first_of(addresses, connect_to).await;
+        first.map_err(|error: std::io::Error| Refusal::from_connect(&error))
     }
 
     fn manner(&self, multipath: bool, fast_open: bool) -> Manner {

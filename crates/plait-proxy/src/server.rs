@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::accept;
 use crate::config::{Config, Listener, WayIn};
+use crate::dial::PlainServers;
 use crate::policy::leads_back;
 use crate::registry::Registry;
 use crate::relay::Pipes;
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) registry: Arc<Registry>,
     pub(crate) pipes: Pipes,
+    pub(crate) plain_servers: Arc<PlainServers>,
     /// This proxy's name in `Via` (RFC 9110, section 7.6.3), by which it knows its own requests.
     pub(crate) pseudonym: String,
     /// For each listener, whether it accepts MPTCP.
@@ -147,8 +149,9 @@ impl Proxy {
         }
         let registry = Arc::new(Registry::new(config.limits, &config.accesses));
         let pseudonym = format!("plait-{:016x}", RandomState::new().hash_one(0));
-        let pipes = Pipes::default();
-        let shared = Arc::new(Shared { config, registry, pipes, pseudonym, multipath });
+        let (pipes, plain_servers) = (Pipes::default(), Arc::default());
+        let shared =
+            Arc::new(Shared { config, registry, pipes, plain_servers, pseudonym, multipath });
         Ok(Self { shared, sockets, stop: Stop(Arc::new(watch::Sender::new(false))) })
     }
 

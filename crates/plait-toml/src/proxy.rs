@@ -313,6 +313,8 @@ pub struct Upstream {
     pub address: SocketAddr,
     /// How it is told where to go.
     pub way: WayOut,
+    /// Whether connections to it offer MPTCP.
+    pub mptcp: bool,
     /// The name that it knows.
     pub user: Option<String>,
     /// The file of the password to it.
@@ -321,7 +323,13 @@ pub struct Upstream {
 
 impl Default for Upstream {
     fn default() -> Self {
-        Self { address: NO_ADDRESS, way: WayOut::default(), user: None, password_file: None }
+        Self {
+            address: NO_ADDRESS,
+            way: WayOut::default(),
+            mptcp: true,
+            user: None,
+            password_file: None,
+        }
     }
 }
 
@@ -340,6 +348,7 @@ pub const UPSTREAM: Options<Upstream> = &[
         Words(&[("convert", WayOut::Convert), ("http", WayOut::Http), ("socks", WayOut::Socks)]),
         |next: &mut Upstream| &mut next.way,
     ),
+    &Field::new("mptcp", "offer it MPTCP", Flag, |next: &mut Upstream| &mut next.mptcp),
     &Field::new("user", "the name that it knows", Maybe(text("text")), |next: &mut Upstream| {
         &mut next.user
     }),

@@ -42,7 +42,7 @@ async fn stream_to(
     upstream: &Upstream,
     fast_open: bool,
 ) -> Result<TcpStream, Refusal> {
-    connect(upstream.address, shared.manner(true, fast_open)).await.map_err(|error| {
+    connect(upstream.address, shared.manner(upstream.multipath, fast_open)).await.map_err(|error| {
         log::debug!("the next proxy, {}: {error}", upstream.address);
         Refusal::UpstreamFailed
     })

@@ -208,7 +208,8 @@ fn the_next_proxys_reasons_come_through() {
     let (no_proxy, _) = echo();
     for address in [no_proxy, closed_port()] {
         let limits = Limits { connect_timeout: Duration::from_secs(1), ..Limits::default() };
-        let upstream = Some(Upstream { address, way: WayOut::Convert, user: None });
+        let upstream =
+            Some(Upstream { address, way: WayOut::Convert, multipath: true, user: None });
         let near = Running::start(Config { upstream, limits, ..config(WayIn::Http) });
         let head = http(&near, &echo().0.to_string());
         assert!(head.starts_with("HTTP/1.1 50"), "{head}");
@@ -239,7 +240,8 @@ fn what_contradicts_itself_does_not_start() {
     assert!(
         refused(&|config| {
             config.listeners[0].address = address;
-            config.upstream = Some(Upstream { address, way: WayOut::Http, user: None });
+            config.upstream =
+                Some(Upstream { address, way: WayOut::Http, multipath: true, user: None });
         })
         .contains("in circles")
     );

@@ -53,7 +53,8 @@ impl Running {
 
     /// A proxy whose next one is this one.
     pub(crate) fn before(&self, way: WayIn, out: WayOut) -> Self {
-        let upstream = Some(Upstream { address: self.address, way: out, user: None });
+        let upstream =
+            Some(Upstream { address: self.address, way: out, multipath: true, user: None });
         Self::start(Config { upstream, ..config(way) })
     }
 

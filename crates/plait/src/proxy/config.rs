@@ -212,7 +212,12 @@ impl Secrets<'_> {
             file::WayOut::Http => WayOut::Http,
             file::WayOut::Socks => WayOut::Socks,
         };
-        is_right.then(|| Upstream { address: said.address, way, user: said.user.zip(password) })
+        is_right.then(|| Upstream {
+            address: said.address,
+            way,
+            multipath: said.mptcp,
+            user: said.user.zip(password),
+        })
     }
 
     fn read(&self, section: &Section<'_>, option: &str, name: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 
 use anyhow::Context as _;
-use plait_net::rights::{keep_only, raise_open_files};
+use plait_net::rights::{CAP_NET_ADMIN, keep_only, raise_open_files};
 use plait_net::terminal::Terminal;
 use plait_proxy::status::{Observer, Snapshot, metrics};
 use plait_proxy::{Proxy, Stop};
@@ -57,13 +57,14 @@ pub(crate) fn run(config: ProxyConfig) -> anyhow::Result<()> {
     let ProxyConfig { name, control_socket, user, config, .. } = config;
     let user = user_of(user.as_ref())?;
     check_open_files(config.limits.connections_max);
+    let congestion = config.congestion.clone();
     let proxy =
         Proxy::open(config).map_err(|error| Advised::new(error.to_string(), error.help()))?;
     let control = ControlSocket::open(&control_socket, "[proxy]", user)?;
     if let Some(user) = user {
         hand_over(&control_socket, user);
     }
-    keep_only(&[], user).map_err(|cause| {
+    keep_only(rights_for(congestion.as_deref()), user).map_err(|cause| {
         Advised::new("cannot give up the rights that are not needed", CANNOT_BECOME_HELP)
             .caused_by(cause)
     })?;
@@ -78,6 +79,15 @@ pub(crate) fn run(config: ProxyConfig) -> anyhow::Result<()> {
     drop(control);
     log::info!("{name} is down");
     result
+}
+
+/// The rights that are needed once all is open: the kernel lets only some congestion controls be
+/// chosen without any (tcp(7), tcp_allowed_congestion_control).
+fn rights_for(congestion: Option<&str>) -> &'static [u32] {
+    const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+    let allowed = std::fs::read_to_string(ALLOWED).unwrap_or_default();
+    let is_allowed = |name| allowed.split_whitespace().any(|known| known == name);
+    if congestion.is_none_or(is_allowed) { &[] } else { &[CAP_NET_ADMIN] }
 }
 
 /// Raises the limit of open files, and says so when it is below what the configuration promises.

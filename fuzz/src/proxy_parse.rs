@@ -1,5 +1,5 @@
-//! Target `proxy_parse`: what the proxy reads of strangers, on any bytes: Convert messages, the names
-//! and ports of servers, files of users.
+//! Target `proxy_parse`: what the proxy reads of strangers, on any bytes: Convert messages, the
+//! names and ports of servers, files of users.
 //!
 //! What is read is written back so that it is read the same; an answer to any message can be
 //! written.

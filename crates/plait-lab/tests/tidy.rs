@@ -417,9 +417,16 @@ fn the_map_names_every_module() {
     let tree = Tree::read();
     let map = tree.file("ARCHITECTURE.md");
     let mut found = Vec::new();
-    for name in
-        ["plait-proto", "plait-pair", "plait-sim", "plait-net", "plait-toml", "plait", "plait-lab"]
-    {
+    for name in [
+        "plait-proto",
+        "plait-pair",
+        "plait-sim",
+        "plait-net",
+        "plait-toml",
+        "plait-proxy",
+        "plait",
+        "plait-lab",
+    ] {
         let roots = ["lib", "main"].map(|root| format!("crates/{name}/src/{root}.rs"));
         for (file, text) in tree.with_ending(&["lib.rs", "main.rs"]) {
             if roots.iter().any(|root| root == file) {

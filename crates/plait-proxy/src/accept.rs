@@ -74,8 +74,8 @@ fn begin(shared: &Arc<Shared>, listener: Listener, stream: TcpStream, client: So
 }
 
 impl Session {
-    /// Carries bytes between the client and the server until the end; `early` ones, which the client
-    /// sent along with its request, go first.
+    /// Carries bytes between the client and the server until the end; `early` ones, which the
+    /// client sent along with its request, go first.
     pub(crate) async fn tunnel(self, client: TcpStream, server: TcpStream, early: &[u8]) {
         let (client, server) = (Arc::new(client), Arc::new(server));
         self.admission.relays(&client, &server);

@@ -1,4 +1,5 @@
-//! What a proxy does, as its owner wants it. Times and bounds have the defaults that `Limits` gives.
+//! What a proxy does, as its owner wants it. Times and bounds have the defaults that `Limits`
+//! gives.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;

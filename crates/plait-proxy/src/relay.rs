@@ -1,9 +1,9 @@
 //! Carries bytes between a client and its server until both are done, or one is gone.
 //!
-//! Bytes go from one socket into a pipe and from there into the other (splice(2)), and never through
-//! this program's memory. What an end can say to the other besides bytes is carried, too: that it
-//! will send no more (half-close), that it is gone (reset), that a byte is urgent, and, by not
-//! reading, that it should send more slowly.
+//! Bytes go from one socket into a pipe and from there into the other (splice(2)), and never
+//! through this program's memory. What an end can say to the other besides bytes is carried, too:
+//! that it will send no more (half-close), that it is gone (reset), that a byte is urgent, and, by
+//! not reading, that it should send more slowly.
 
 mod direction;
 mod pipes;
@@ -59,8 +59,8 @@ pub(crate) async fn relay(
         () = idle(connection, idle_timeout) => End::Idle,
     };
     if end != End::Complete {
-        // An end that waits for the rest must learn that there is none: a mere close would look like
-        // the end of the stream. One that is gone cannot be told, which is no error.
+        // An end that waits for the rest must learn that there is none: a mere close would look
+        // like the end of the stream. One that is gone cannot be told, which is no error.
         for stream in [client, server] {
             let _ = reset_on_close(stream);
         }

@@ -85,8 +85,8 @@ impl StartError {
             }
             Self::UpstreamIsThis(_) => "give [upstream] the other proxy's address".into(),
             Self::UpstreamTakesNoUser => {
-                "remove `user` and `password_file` under [upstream]; the other proxy's `allow` says \
-                 who may use it"
+                "remove `user` and `password_file` under [upstream]; the other proxy's `allow` \
+                 says who may use it"
                     .into()
             }
             Self::Congestion { .. } => {

@@ -25,8 +25,8 @@ pub struct Target {
 const NAME_BYTES_MAX: usize = 253;
 
 impl Target {
-    /// Reads `host:port`, or `host` with this port where there is a default; IPv6 addresses stand in
-    /// brackets (RFC 3986, section 3.2).
+    /// Reads `host:port`, or `host` with this port where there is a default; IPv6 addresses stand
+    /// in brackets (RFC 3986, section 3.2).
     pub fn parse(authority: &str, default_port: Option<u16>) -> Option<Self> {
         let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
             let (address, rest) = rest.split_once(']')?;

@@ -1,4 +1,5 @@
-//! The ways in: each learns where a client wants to go, and tells it in its own words when it cannot.
+//! The ways in: each learns where a client wants to go, and tells it in its own words when it
+//! cannot.
 
 mod convert;
 mod http;

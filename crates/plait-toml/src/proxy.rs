@@ -176,8 +176,8 @@ pub const PROXY: Options<Proxy> = &[
     ),
     &Field::new(
         "congestion",
-        "congestion control of what the proxy sends, by the kernel's name: `cubic`, `bbr`, …; `bbr` \
-         gets far less out of unequal links than `cubic`",
+        "congestion control of what the proxy sends, by the kernel's name: `cubic`, `bbr`, …; \
+         `bbr` gets far less out of unequal links than `cubic`",
         Maybe(text("name")),
         |proxy: &mut Proxy| &mut proxy.congestion,
     )
@@ -423,7 +423,8 @@ impl Default for Endpoints {
 pub const ENDPOINTS: Options<Endpoints> = &[
     &Field::new(
         "role",
-        "`client` opens connections, and a subflow over each link; to `server` they are opened;          `announcer` tells clients of its links, too",
+        "`client` opens connections, and a subflow over each link; to `server` they are opened; \
+         `announcer` tells clients of its links, too",
         Words(&[
             ("client", Role::Client),
             ("server", Role::Server),
@@ -530,8 +531,8 @@ impl fmt::Display for Ports {
 fn socket_address(text: &str) -> Result<SocketAddr, Problem> {
     let address: Option<SocketAddr> = text.parse().ok();
     address.filter(|address| address.port() > 0).ok_or_else(|| {
-        let help = "write it as in \"192.168.1.1:3128\" or \"[fd00::1]:3128\"; \"0.0.0.0\" is every \
-                    address of IPv4, \"[::]\" of both";
+        let help = "write it as in \"192.168.1.1:3128\" or \"[fd00::1]:3128\"; \"0.0.0.0\" is \
+                    every address of IPv4, \"[::]\" of both";
         Problem::new(format!("\"{text}\" is no IP address with a port"), help)
     })
 }

@@ -1,5 +1,5 @@
-//! A client: it asks a web server for bytes, directly or by way of a proxy, and says everything that
-//! it has to say at once, so that no way costs a round trip that it need not cost.
+//! A client: it asks a web server for bytes, directly or by way of a proxy, and says everything
+//! that it has to say at once, so that no way costs a round trip that it need not cost.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

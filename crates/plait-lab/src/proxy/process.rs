@@ -73,8 +73,8 @@ impl Drop for HeldRules {
     }
 }
 
-/// Leads clients' connections to a transparent proxy's listeners; `name` is the proxy's, in the same
-/// folder.
+/// Leads clients' connections to a transparent proxy's listeners; `name` is the proxy's, in the
+/// same folder.
 pub(crate) fn hold_rules(netns: &NetNs, folder: &Path, name: &str) -> Result<HeldRules> {
     let mut command = netns.command(plait_program()?);
     command.args(["proxy", "rules", "--apply"]).arg(folder.join(format!("{name}.toml")));

@@ -82,8 +82,8 @@ pub(crate) const MPTCP_TCPINFO: c_int = 2;
 /// Addresses of each subflow.
 pub(crate) const MPTCP_SUBFLOW_ADDRS: c_int = 3;
 
-/// Reads an option of MPTCP that lists subflows, and returns its length. `bytes` begin with what the
-/// kernel wants to know of them (`struct mptcp_subflow_data`).
+/// Reads an option of MPTCP that lists subflows, and returns its length. `bytes` begin with what
+/// the kernel wants to know of them (`struct mptcp_subflow_data`).
 pub(crate) fn mptcp_list(
     socket: BorrowedFd<'_>,
     option: c_int,

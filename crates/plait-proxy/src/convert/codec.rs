@@ -1,7 +1,7 @@
 //! Convert messages as bytes (RFC 8803, section 6).
 //!
-//! A message is a fixed header of 4 bytes and then TLVs. Lengths count words of 32 bits, the type and
-//! length themselves included, so that every TLV begins at a multiple of 4.
+//! A message is a fixed header of 4 bytes and then TLVs. Lengths count words of 32 bits, the type
+//! and length themselves included, so that every TLV begins at a multiple of 4.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

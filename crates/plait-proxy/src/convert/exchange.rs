@@ -16,7 +16,8 @@ pub enum Asked {
     Answer(Message),
 }
 
-/// What a client's message asks for. `Err` is the message to answer with before the connection ends.
+/// What a client's message asks for. `Err` is the message to answer with before the connection
+/// ends.
 ///
 /// # Errors
 /// The message, or something in it, is not supported.

@@ -1,6 +1,6 @@
 //! Servers that answered an offer of MPTCP with TCP. A connection that has fallen back still goes
-//! through the kernel's MPTCP, which costs more than half of what it can carry; so they are asked by
-//! TCP for a while.
+//! through the kernel's MPTCP, which costs more than half of what it can carry; so they are asked
+//! by TCP for a while.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! Tries a server's addresses (RFC 8305, section 5): each a quarter of a second after the one before
-//! it, or at once when that one failed. The first connection wins.
+//! Tries a server's addresses (RFC 8305, section 5): each a quarter of a second after the one
+//! before it, or at once when that one failed. The first connection wins.
 
 use std::future::Future;
 use std::io;

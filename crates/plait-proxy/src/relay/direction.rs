@@ -63,8 +63,8 @@ async fn carry_what_is_there(
     loop {
         let read = from.try_io(Interest::READABLE, || move_bytes(from, &pipe.into, PIPE_BYTES));
         let mut held = match read {
-            // The kernel does not move the urgent byte with others: before it, it says that there is
-            // nothing.
+            // The kernel does not move the urgent byte with others: before it, it says that there
+            // is nothing.
             Ok(0) => {
                 let is_urgent = at_urgent_mark(from).unwrap_or(false);
                 return Ok(if is_urgent { Next::Urgent } else { Next::End });

@@ -1,4 +1,5 @@
-//! HTTP: CONNECT (RFC 9110, section 9.3.6), and requests with a whole URL (RFC 9112, section 3.2.2).
+//! HTTP: CONNECT (RFC 9110, section 9.3.6), and requests with a whole URL (RFC 9112, section
+//! 3.2.2).
 
 mod forward;
 mod headers;

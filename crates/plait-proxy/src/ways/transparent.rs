@@ -1,5 +1,5 @@
-//! Connections that the kernel led here: the client knows nothing of the proxy, so that a refusal is
-//! a reset.
+//! Connections that the kernel led here: the client knows nothing of the proxy, so that a refusal
+//! is a reset.
 
 use std::net::SocketAddr;
 

@@ -29,8 +29,8 @@ Exit codes:
 /// Turn MPTCP into TCP and back: a bond for TCP without a tunnel
 ///
 /// Clients come in by HTTP (CONNECT and plain), SOCKS 5, the 0-RTT TCP Convert Protocol, or without
-/// knowing it, where the kernel leads them here. Between two proxies connections run over MPTCP, and
-/// so over all links; servers need to know nothing of it. docs/guide/proxy.md shows how.
+/// knowing it, where the kernel leads them here. Between two proxies connections run over MPTCP,
+/// and so over all links; servers need to know nothing of it. docs/guide/proxy.md shows how.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
@@ -53,8 +53,8 @@ enum Action {
     },
     /// Let the kernel's MPTCP use all links, for as long as this runs
     ///
-    /// Sets endpoints, limits and routes by source address for the links of the file's `[[path]]`, a
-    /// gateway's or a proxy's, and follows links that come and go. At its end everything is as it
+    /// Sets endpoints, limits and routes by source address for the links of the file's `[[path]]`,
+    /// a gateway's or a proxy's, and follows links that come and go. At its end everything is as it
     /// was found; after a crash the next start sees to that. docs/guide/proxy-links.md says more.
     Endpoints {
         /// A configuration file with [[path]]

@@ -1,5 +1,5 @@
-//! video.1: a download by every way through the proxy beside the kernel's MPTCP from end to end, and
-//! the time to the first byte.
+//! video.1: a download by every way through the proxy beside the kernel's MPTCP from end to end,
+//! and the time to the first byte.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -230,8 +230,8 @@ fn haproxy(
     wait_for(netns, service.context(PEERS)?, listen, "HAProxy")
 }
 
-/// Squid becomes another user, who must be able to write its log; so it needs root outside of a user
-/// namespace.
+/// Squid becomes another user, who must be able to write its log; so it needs root outside of a
+/// user namespace.
 fn squid(netns: &NetNs, folder: &Path, listen: SocketAddr) -> Result<Service> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777))?;
     let config = folder.join("squid.conf");

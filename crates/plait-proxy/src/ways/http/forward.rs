@@ -61,8 +61,8 @@ pub(super) async fn answer(
     Ok(response.map(|body| count(body, move |bytes| counted.down(bytes))))
 }
 
-/// Turns a client's request into one for its server; says which that is, and whether the client wants
-/// to go on in another protocol afterwards.
+/// Turns a client's request into one for its server; says which that is, and whether the client
+/// wants to go on in another protocol afterwards.
 fn prepare(
     request: &mut Request<Incoming>,
     pseudonym: &str,

@@ -11,20 +11,10 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::config::Listener;
-use crate::dial::Ahead;
-use crate::registry::Admission;
-use crate::relay::{End, relay};
-use crate::server::Shared;
+use crate::session::Session;
+use crate::shared::Shared;
 use crate::sockets::prepare;
 use crate::ways;
-
-/// A connection on its way through the proxy.
-#[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) admission: Admission,
-    pub(crate) listener: Listener,
-}
 
 /// After a failure to accept, which has a reason that passes: too many open files, say.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -71,71 +61,4 @@ fn begin(shared: &Arc<Shared>, listener: Listener, stream: TcpStream, client: So
     prepare(&stream);
     let session = Session { shared: Arc::clone(shared), admission, listener };
     tokio::spawn(ways::serve(session, stream));
-}
-
-impl Session {
-    /// Carries bytes between the client and the server until the end; `early` ones, which the
-    /// client sent along with its request, go first.
-    pub(crate) async fn tunnel(self, client: TcpStream, server: TcpStream, early: &[u8]) {
-        let (client, server) = (Arc::new(client), Arc::new(server));
-        self.admission.relays(&client, &server);
-        if !early.is_empty() {
-            if let Err(error) = write_all(&server, early).await {
-                log::debug!("the server is gone: {error}");
-                let _ = reset_on_close(&client);
-                return;
-            }
-            self.admission.count_up(early.len());
-        }
-        let limit = self.shared.config.limits.idle_timeout;
-        let ready = std::future::ready(Ok(()));
-        let ends = [&*client, &*server];
-        let end = relay(&self.admission, ends, &self.shared.pipes, limit, ready).await;
-        self.end(end);
-    }
-
-    /// The same where the next proxy may still say that there is no server: what the client says
-    /// goes ahead, and the answer is read before the server's bytes.
-    pub(crate) async fn tunnel_ahead(self, client: TcpStream, ahead: Ahead) {
-        if ahead.is_answered {
-            return self.tunnel(client, ahead.stream, &[]).await;
-        }
-        let (client, server) = (Arc::new(client), Arc::new(ahead.stream));
-        self.admission.relays(&client, &server);
-        let answered = async {
-            self.shared.answer(&server).await.map_err(|refusal| {
-                self.refused(refusal);
-                io::Error::other(refusal)
-            })
-        };
-        let limit = self.shared.config.limits.idle_timeout;
-        let ends = [&*client, &*server];
-        let end = relay(&self.admission, ends, &self.shared.pipes, limit, answered).await;
-        self.end(end);
-    }
-
-    fn end(&self, end: End) {
-        self.admission.ended(end);
-        log::debug!(
-            "{} to {}: {} bytes up, {} down: {end:?}",
-            self.admission.client,
-            self.admission.target.get().map(ToString::to_string).unwrap_or_default(),
-            self.admission.up(),
-            self.admission.down(),
-        );
-    }
-}
-
-/// Writes to a stream that is shared.
-async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

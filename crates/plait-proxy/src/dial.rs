@@ -1,6 +1,5 @@
 //! Connects to the server that a client asked for: directly, or by way of the next proxy.
 
-mod plain_servers;
 mod race;
 mod upstream;
 
@@ -14,11 +13,9 @@ use tokio::time::timeout;
 use crate::config::WayOut;
 use crate::policy::leads_back;
 use crate::refusal::Refusal;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::sockets::{Manner, connect};
 use crate::target::{Host, Target};
-
-pub(crate) use plain_servers::PlainServers;
 
 /// Addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use crate::config::{Access, Limits, WayIn};
 use crate::refusal::Refusals;
-use crate::relay::{End, idle};
 use crate::target::Target;
 
 pub(crate) use accesses::{AccessTotals, Accesses, subflows};
@@ -71,6 +71,17 @@ struct Open {
     refused: usize,
 }
 
+/// How a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// Both ends had said that they will send no more.
+    Complete,
+    /// One end was gone: the other was told so by a reset.
+    Reset,
+    /// Nothing was sent for so long that it was given up.
+    Idle,
+}
+
 /// A connection from a client, and from its request on to a server.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -110,8 +121,16 @@ impl Connection {
         self.down.load(Ordering::Relaxed)
     }
 
+    /// Waits until no byte was carried for so long.
+    pub(crate) async fn idle(&self, timeout: Duration) {
+        while let Some(rest) = timeout.checked_sub(self.quiet_for()).filter(|rest| !rest.is_zero())
+        {
+            sleep(rest).await;
+        }
+    }
+
     /// How long no byte was carried.
-    pub(crate) fn quiet_for(&self) -> Duration {
+    fn quiet_for(&self) -> Duration {
         let now_ms = self.registry.now_ms();
         Duration::from_millis(now_ms.saturating_sub(self.moved_ms.load(Ordering::Relaxed)))
     }
@@ -160,7 +179,7 @@ impl Counted {
 
     /// Waits until nothing was carried for so long.
     pub(crate) async fn idle(&self, timeout: Duration) {
-        idle(&self.0, timeout).await;
+        self.0.idle(timeout).await;
     }
 }
 

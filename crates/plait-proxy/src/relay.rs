@@ -15,23 +15,11 @@ use std::time::Duration;
 use plait_net::tcp::reset_on_close;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::time::sleep;
 
-use crate::registry::Connection;
+use crate::registry::{Connection, End};
 
 pub(crate) use direction::carry;
 pub(crate) use pipes::Pipes;
-
-/// How a connection ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
-    /// Both ends had said that they will send no more.
-    Complete,
-    /// One end was gone: the other was told so by a reset.
-    Reset,
-    /// Nothing was sent for so long that it was given up.
-    Idle,
-}
 
 /// Carries all there is between the two ends, client and server; the server's bytes once it is
 /// `ready`. Both are closed afterwards.
@@ -56,7 +44,7 @@ pub(crate) async fn relay(
         },
         error = failure_of(client) => reset(&error),
         error = failure_of(server) => reset(&error),
-        () = idle(connection, idle_timeout) => End::Idle,
+        () = connection.idle(idle_timeout) => End::Idle,
     };
     if end != End::Complete {
         // An end that waits for the rest must learn that there is none: a mere close would look
@@ -89,12 +77,5 @@ async fn failure_of(stream: &TcpStream) -> io::Error {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return error,
         }
-    }
-}
-
-/// Waits until nothing was sent for so long.
-pub(crate) async fn idle(connection: &Connection, timeout: Duration) {
-    while let Some(rest) = timeout.checked_sub(connection.quiet_for()).filter(|r| !r.is_zero()) {
-        sleep(rest).await;
     }
 }

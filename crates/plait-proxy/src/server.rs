@@ -14,25 +14,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::accept;
 use crate::config::{Config, Listener, WayIn};
-use crate::dial::PlainServers;
 use crate::policy::leads_back;
 use crate::registry::Registry;
 use crate::relay::Pipes;
+use crate::shared::Shared;
 use crate::sockets::{listen, try_congestion};
 use crate::status::Observer;
-
-/// What every connection needs.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: Config,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) pipes: Pipes,
-    pub(crate) plain_servers: Arc<PlainServers>,
-    /// This proxy's name in `Via` (RFC 9110, section 7.6.3), by which it knows its own requests.
-    pub(crate) pseudonym: String,
-    /// For each listener, whether it accepts MPTCP.
-    pub(crate) multipath: Vec<bool>,
-}
 
 /// Why a proxy cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Connection, subflows};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 pub use metrics::metrics;
 

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use crate::config::{Upstream, WayOut};
 use crate::convert::{self, Answer, HEADER_BYTES};
 use crate::refusal::Refusal;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::sockets::connect;
 use crate::target::{Host, Target};
 use crate::users::basic;

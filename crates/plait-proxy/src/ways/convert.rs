@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::accept::Session;
 use crate::convert::{
     Asked, HEADER_BYTES, MalformedMessage, Message, answer_to, asked_for, decode, encode, length_of,
 };
 use crate::refusal::Refusal;
+use crate::session::Session;
 
 pub(super) async fn serve(session: Session, mut stream: TcpStream) {
     let limit = session.shared.config.limits.request_timeout;

@@ -18,8 +18,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
-use crate::accept::Session;
 use crate::refusal::Refusal;
+use crate::session::Session;
 use crate::target::Target;
 use forward::Server;
 

@@ -9,8 +9,8 @@ use fast_socks5::util::target_addr::TargetAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::accept::Session;
 use crate::refusal::Refusal;
+use crate::session::Session;
 use crate::target::{Host, Target};
 
 type Request = (Socks5ServerProtocol<TcpStream, CommandRead>, Socks5Command, TargetAddr);

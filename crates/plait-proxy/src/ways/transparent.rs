@@ -7,8 +7,8 @@ use plait_net::tcp::reset_on_close;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-use crate::accept::Session;
 use crate::config::WayIn;
+use crate::session::Session;
 use crate::target::Target;
 
 pub(super) async fn serve(session: Session, stream: TcpStream) {

@@ -18,14 +18,14 @@ pub(crate) struct PlainServers(Mutex<HashMap<SocketAddr, Instant>>);
 
 impl PlainServers {
     /// Whether a server is known to have no MPTCP.
-    pub(super) fn know(&self, server: SocketAddr) -> bool {
+    pub(crate) fn know(&self, server: SocketAddr) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&server).is_some_and(|found| found.elapsed() < KNOWN_FOR)
     }
 
     /// Remembers a server. When there are too many, those are forgotten whose time is over, and all
     /// when none is.
-    pub(super) fn note(&self, server: SocketAddr) {
+    pub(crate) fn note(&self, server: SocketAddr) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= SERVERS_MAX {
             known.retain(|_, found| found.elapsed() < KNOWN_FOR);

@@ -92,12 +92,15 @@ impl Drop for Profile {
     }
 }
 
+/// Whether there is a browser to start.
+pub(crate) fn check() -> Result<(), PlayError> {
+    if Path::new(CHROMIUM).exists() { Ok(()) } else { Err(PlayError::NoChromium) }
+}
+
 impl Browser {
     /// Starts Chromium with an empty page.
     pub(crate) fn start(start: &Start<'_>) -> Result<Self, PlayError> {
-        if !Path::new(CHROMIUM).exists() {
-            return Err(PlayError::NoChromium);
-        }
+        check()?;
         let profile = Profile::new().map_err(PlayError::Start)?;
         let log = File::create(profile.log()).map_err(PlayError::Start)?;
         // DevTools speaks on descriptors 3 and 4.

@@ -44,7 +44,7 @@ impl Stand {
         let scratch = Scratch::on_disk("qoe")?;
         let wanted =
             Wanted { kind: Kind::Short, codec: Codec::H264, real_size: false, segment_s: 2 };
-        let clip = clips::make(wanted, scratch.path())?;
+        let clip = clips::make(&wanted, scratch.path())?;
         Ok(Self { scratch, clip })
     }
 

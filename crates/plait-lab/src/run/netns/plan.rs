@@ -6,9 +6,11 @@ use plait_net::netns::NetNs;
 use plait_proto::congestion::Algorithm;
 use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, controller};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
+use plait_sim::scenario::video::VideoSpec;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
 use super::error::NetnsError;
+use super::video::plan::check_video;
 use crate::machine::Machine;
 use crate::quic;
 
@@ -60,8 +62,10 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
             Traffic::Voip(_) => {}
-            Traffic::Video(_) => {
-                return Err(NetnsError::NotYet { what: "kind = \"video\"".to_owned() });
+            Traffic::Video(video) => {
+                too_many("videos", videos(scenario).count() as u64, 1)?;
+                check_video(scenario, app, video)?;
+                check_kernel_tcp(app, &video.tcp)?;
             }
             Traffic::Tcp(tcp) if tcp.tcp.is_quic() => {
                 flows += tcp.flows;
@@ -164,6 +168,14 @@ fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
 /// Whether any application uses the scenario's steering node.
 pub(super) fn steers(scenario: &Scenario) -> bool {
     scenario.apps.iter().any(|app| app.via == Via::Steer)
+}
+
+/// The players.
+pub(super) fn videos(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &VideoSpec)> {
+    scenario.apps.iter().filter_map(|app| match &app.traffic {
+        Traffic::Video(video) => Some((app, video)),
+        _ => None,
+    })
 }
 
 /// Whether any application uses the kernel's MPTCP.

@@ -1,6 +1,9 @@
 //! video.*: the proxy at the edge, and what a viewer sees.
 
+pub(super) mod chromium;
 mod links;
+pub(super) mod model;
+pub(super) mod page;
 pub(super) mod proxy;
 pub(super) mod relays;
 

@@ -378,6 +378,34 @@ mod tests {
                 "send_buffer_bytes = 65536",
             ),
             (
+                "{ name = \"a\", kind = \"video\", kbit = 900, size_spread = 0.2, via = \"dsl\" }",
+                "take size_spread out",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, clip_s = 7.5, via = \"dsl\" }",
+                "whole numbers",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, buffer_s_resume = 4, via = \"dsl\" }",
+                "buffer_s_start and buffer_s_resume",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = [900, 2000], abr = \"buffer\", \
+                 via = \"dsl\" }",
+                "take abr out",
+            ),
+            ("{ name = \"a\", kind = \"video\", kbit = 200, via = \"dsl\" }", "300 kbit/s"),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, via = \"dsl\" }, \
+                 { name = \"b\", kind = \"video\", kbit = 900, via = \"dsl\" }",
+                "videos: 2 where",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, via = \"mptcp\", \
+                 scheduler = \"min-rtt\" }",
+                "one scheduler",
+            ),
+            (
                 "{ name = \"a\", kind = \"udp\", payload_bytes = 1473, via = \"dsl\", \
                  rate = { mbit = 1, layer = \"wire\" } }",
                 "make payload_bytes 1 less",

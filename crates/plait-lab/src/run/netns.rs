@@ -1,6 +1,7 @@
 //! The namespaces as a back-end of scenarios: real gateways, the kernel's TCP, real time.
 //!
 //! - [`plan`]: checks which scenarios can be run here.
+//! - [`player`]: those with a player, which Chromium is here.
 //! - [`site`]: links, hosts and addresses.
 //! - [`bond`]: the gateways' configuration.
 //! - [`steering`]: the steering node's.
@@ -28,6 +29,7 @@ mod error;
 mod events;
 mod health;
 mod plan;
+mod player;
 mod site;
 mod steering;
 mod tcp;
@@ -68,7 +70,7 @@ pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
     if experiment.cells.iter().any(needs_plait) {
         plait_program()?;
     }
-    if experiment.cells.iter().any(|cell| plan::videos(&cell.scenario).next().is_some()) {
+    if experiment.cells.iter().any(|cell| player::videos(&cell.scenario).next().is_some()) {
         check_player()?;
     }
     Ok(())
@@ -76,7 +78,7 @@ pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
 
 /// How long a run takes.
 pub(crate) fn run_time(scenario: &Scenario) -> Duration {
-    let played = video::plan::play_time(scenario).unwrap_or(scenario.duration);
+    let played = player::play_time(scenario).unwrap_or(scenario.duration);
     SET_UP + played.min(scenario.duration) + drain_time(scenario)
 }
 

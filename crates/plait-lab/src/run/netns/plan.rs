@@ -6,11 +6,10 @@ use plait_net::netns::NetNs;
 use plait_proto::congestion::Algorithm;
 use plait_sim::scenario::app::{Direction, TcpKind, TcpSpec, Traffic, Via, controller};
 use plait_sim::scenario::rate::UDP_HEADER_BYTES;
-use plait_sim::scenario::video::VideoSpec;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
 use super::error::NetnsError;
-use super::video::plan::check_video;
+use super::player::{check_video, videos};
 use crate::machine::Machine;
 use crate::quic;
 
@@ -168,14 +167,6 @@ fn check_steering(scenario: &Scenario) -> Result<(), NetnsError> {
 /// Whether any application uses the scenario's steering node.
 pub(super) fn steers(scenario: &Scenario) -> bool {
     scenario.apps.iter().any(|app| app.via == Via::Steer)
-}
-
-/// The players.
-pub(super) fn videos(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &VideoSpec)> {
-    scenario.apps.iter().filter_map(|app| match &app.traffic {
-        Traffic::Video(video) => Some((app, video)),
-        _ => None,
-    })
 }
 
 /// Whether any application uses the kernel's MPTCP.

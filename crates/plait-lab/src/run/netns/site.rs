@@ -21,8 +21,8 @@ use plait_sim::scenario::{Action, AppSpec, LinkSpec, Scenario};
 use plait_sim::world::air::Air;
 use plait_sim::world::link_config;
 
-use super::plan::{self, HOST_MTU_BYTES, set_receiver, set_recovery};
-use super::video::plan::silence;
+use super::plan::{HOST_MTU_BYTES, set_receiver, set_recovery};
+use super::player::{self, silence};
 use crate::emulator::{Cargo, Emulator, Epoch, Strand, StrandView, Way};
 use crate::topology::{
     Interface, LinkEnds, PROVIDER_V4, SERVER_BARE_V4, SERVER_V4, TUN_QUEUE_PACKETS, address_server,
@@ -177,7 +177,7 @@ impl Site {
     pub(crate) fn enable_mptcp(&self, scenario: &Scenario) -> Result<()> {
         let end =
             |name: &String| (customer_address(scenario, name).into(), device_of(scenario, name));
-        let video = plan::videos(scenario).find(|(app, _)| app.via == Via::Mptcp);
+        let video = player::videos(scenario).find(|(app, _)| app.via == Via::Mptcp);
         let primary = video.and_then(|(_, video)| video.mptcp.as_ref()).map(|it| &it.primary);
         let first = primary.or(scenario.links.keys().next());
         let others = scenario.links.keys().filter(|name| Some(*name) != first);

@@ -20,15 +20,14 @@ use plait_sim::scenario::video::VideoSpec;
 use plait_sim::scenario::{AppSpec, Scenario};
 use plait_toml::proxy::{ProxyFile, Upstream, WayIn};
 
-use super::plan::{kernel_controller, videos};
+use super::plan::kernel_controller;
+use super::player::{kbit, videos};
 use super::site::Site;
 use crate::emulator::Epoch;
 use crate::proxy::{ProxyProcess, open_to_all};
 use crate::qoe::{self, Folders, Limits, Opened, Player, Prepared, Run, Server};
 use crate::scratch::Scratch;
 use crate::topology::{PROVIDER_V4, SERVER_BARE_V4, SERVER_V4};
-
-pub(super) mod plan;
 
 /// The customer's proxy, for programs of the customer alone.
 const NEAR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
@@ -39,7 +38,7 @@ const SLEEP: Duration = Duration::from_millis(20);
 pub(super) fn prepare(scenario: &Scenario) -> Result<Option<Prepared>> {
     let Some((_, video)) = videos(scenario).next() else { return Ok(None) };
     let seconds = |time: Duration| u32::try_from(time.as_secs()).context("a clip of an hour");
-    let kbit: Vec<u64> = plan::kbit(video).collect();
+    let kbit: Vec<u64> = kbit(video).collect();
     Ok(Some(qoe::prepare(seconds(video.clip)?, seconds(video.segment)?, &kbit)?))
 }
 

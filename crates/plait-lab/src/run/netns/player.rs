@@ -6,8 +6,7 @@ use plait_sim::scenario::app::{Traffic, Via};
 use plait_sim::scenario::video::{AbrName, VideoSpec};
 use plait_sim::scenario::{AppSpec, Scenario};
 
-use crate::run::netns::error::NetnsError;
-use crate::run::netns::plan::videos;
+use super::error::NetnsError;
 
 /// Less is no picture of the size that clips have, and ffmpeg would overdraw it.
 const KBIT_MIN: u64 = 300;
@@ -18,8 +17,16 @@ const LEAD: Duration = Duration::from_secs(1);
 /// For how much longer than its clip a player may need, as an estimate for people.
 const STALLED_SHARE: f64 = 0.5;
 
+/// The players.
+pub(super) fn videos(scenario: &Scenario) -> impl Iterator<Item = (&AppSpec, &VideoSpec)> {
+    scenario.apps.iter().filter_map(|app| match &app.traffic {
+        Traffic::Video(video) => Some((app, video)),
+        _ => None,
+    })
+}
+
 /// Whether Chromium on the lab's page can be an application's player.
-pub(in crate::run::netns) fn check_video(
+pub(super) fn check_video(
     scenario: &Scenario,
     app: &AppSpec,
     video: &VideoSpec,
@@ -66,11 +73,12 @@ fn check_mptcp(scenario: &Scenario, app: &AppSpec, video: &VideoSpec) -> Result<
         let help = "give the other applications another `via`";
         return Err(NetnsError::Video { app: app.name.clone(), what, help });
     }
-    // The proxies' route begins over whichever link the scenario names first here.
+    // The kernel's first subflow follows the route that is made for the primary.
     let is_each = scenario.links.keys().all(|name| mptcp.subflows.contains(name));
-    let strange = match is_each && mptcp.subflows.len() == scenario.links.len() {
-        true => mptcp.beyond_linux(mptcp.subflows.iter()),
-        false => mptcp.beyond_linux(scenario.links.keys()),
+    let strange = if is_each && mptcp.subflows.len() == scenario.links.len() {
+        mptcp.beyond_linux(mptcp.subflows.iter())
+    } else {
+        mptcp.beyond_linux(scenario.links.keys())
     };
     match strange {
         Some((option, value)) => Err(NetnsError::Mptcp { app: app.name.clone(), option, value }),
@@ -85,7 +93,7 @@ pub(super) fn kbit(video: &VideoSpec) -> impl Iterator<Item = u64> {
 
 /// How much of a scenario is left out: whatever comes before its only player, which would be an
 /// hour's wait where each seed draws its own time of the links.
-pub(in crate::run::netns) fn silence(scenario: &Scenario) -> Duration {
+pub(super) fn silence(scenario: &Scenario) -> Duration {
     let is_video = |app: &AppSpec| matches!(app.traffic, Traffic::Video(_));
     if scenario.apps.is_empty() || !scenario.apps.iter().all(is_video) {
         return Duration::ZERO;
@@ -96,7 +104,7 @@ pub(in crate::run::netns) fn silence(scenario: &Scenario) -> Duration {
 }
 
 /// About how long a scenario of a single player takes.
-pub(in crate::run::netns) fn play_time(scenario: &Scenario) -> Option<Duration> {
+pub(super) fn play_time(scenario: &Scenario) -> Option<Duration> {
     let (_, video) = videos(scenario).next().filter(|_| scenario.apps.len() == 1)?;
     Some(LEAD + video.clip.mul_f64(1.0 + STALLED_SHARE))
 }

@@ -377,7 +377,8 @@ mod tests {
                 "whole numbers",
             ),
             (
-                "{ name = \"a\", kind = \"video\", kbit = 900, buffer_s_resume = 4, via = \"dsl\" }",
+                "{ name = \"a\", kind = \"video\", kbit = 900, buffer_s_resume = 4, \
+                 via = \"dsl\" }",
                 "buffer_s_start and buffer_s_resume",
             ),
             (

@@ -1,8 +1,8 @@
 //! A video application: headless Chromium at the customer plays the clip that the lab's server has.
 //! The page stands before the scenario starts, so that only the clip is measured.
 //!
-//! Chromium speaks plain TCP. For MPTCP it asks a proxy at the customer, which leads it to one at the
-//! provider over all links.
+//! Chromium speaks plain TCP. For MPTCP it asks a proxy at the customer, which leads it to one at
+//! the provider over all links.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};

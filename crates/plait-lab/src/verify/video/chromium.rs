@@ -45,10 +45,10 @@ struct Means {
 }
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let seeds = Some(if effort.is_quick() { 1 } else { RUNS });
+    let runs = if effort.is_quick() { 1 } else { RUNS };
     let experiment = ExperimentArgs::of(SCENARIO);
-    let results = run::results(&RunArgs { seeds, experiment, ..RunArgs::of("", On::Netns) })?;
-    let runs = seeds.unwrap_or(RUNS);
+    let args = RunArgs { seeds: Some(runs), experiment, ..RunArgs::of("", On::Netns) };
+    let results = run::results(&args)?;
     let mut figures = vec![Figure::count("runs of each cell", runs)];
     for clip in &CLIPS {
         let means = CARRIERS.map(|(carrier, _)| means(&results, clip.name, carrier));

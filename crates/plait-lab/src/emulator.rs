@@ -49,7 +49,14 @@ pub(crate) struct Epoch(std::time::Instant);
 
 impl Epoch {
     pub(crate) fn start() -> Self {
-        Self(std::time::Instant::now())
+        Self::started(Duration::ZERO)
+    }
+
+    /// An epoch that began so long ago.
+    pub(crate) fn started(ago: Duration) -> Self {
+        let now = std::time::Instant::now();
+        let began = now.checked_sub(ago);
+        Self(began.expect("Linux counts seconds below its own start, too"))
     }
 
     pub(crate) fn now(self) -> Instant {

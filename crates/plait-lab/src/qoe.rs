@@ -11,6 +11,7 @@ mod browser;
 mod catalogue;
 mod clips;
 mod command;
+mod given;
 mod play;
 mod record;
 mod server;
@@ -19,6 +20,10 @@ mod youtube;
 pub(crate) mod selftest;
 
 pub(crate) use command::run;
+pub(crate) use given::{Prepared, check_player, prepare};
+pub(crate) use play::{Opened, POLL, Player};
+pub(crate) use record::Run;
+pub(crate) use server::{Folders, Limits, Server};
 
 /// Why the measuring application cannot be had.
 #[derive(Debug, Error)]

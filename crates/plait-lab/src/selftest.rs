@@ -74,6 +74,7 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("steer-dida", 9, steer::dida),
     ("steer-leaves-nothing", 0, steer::leaves_nothing),
     ("steer-bad-config-leaves-nothing", 0, steer::bad_config_leaves_nothing),
+    ("scenario-video", 40, |output| scenario::holds("video", output)),
     ("qoe-page", 30, qoe::selftest::page),
     ("qoe-link", 20, qoe::selftest::link),
 ];

@@ -122,6 +122,7 @@ tests! { selftest_of_plait:
 tests! { selftest_of_page:
     the_measuring_application_works_by_keys_at_each_width => "qoe-page",
     a_clip_stalls_on_a_slow_link => "qoe-link",
+    a_scenario_with_a_video_runs => "scenario-video",
 }
 
 /// Processes outside that run in one of these network namespaces.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use plait_net::netns::NetNs;
+use plait_net::netns::{NetNs, ProcessIdentity};
 use serde_json::{Value, json};
 
 use super::PlayError;
@@ -74,7 +74,9 @@ impl Profile {
     fn new() -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("plait-qoe-{}-{number}", std::process::id());
+        // In its own namespaces every lab has the same process number.
+        let pid = ProcessIdentity::outside().map_or_else(std::process::id, |owner| owner.pid);
+        let name = format!("plait-qoe-{pid}-{number}");
         let path = std::env::temp_dir().join(name);
         let _left_by_a_killed_one = fs::remove_dir_all(&path);
         fs::create_dir(&path)?;
@@ -92,12 +94,15 @@ impl Drop for Profile {
     }
 }
 
+/// Whether there is a browser to start.
+pub(crate) fn check() -> Result<(), PlayError> {
+    if Path::new(CHROMIUM).exists() { Ok(()) } else { Err(PlayError::NoChromium) }
+}
+
 impl Browser {
     /// Starts Chromium with an empty page.
     pub(crate) fn start(start: &Start<'_>) -> Result<Self, PlayError> {
-        if !Path::new(CHROMIUM).exists() {
-            return Err(PlayError::NoChromium);
-        }
+        check()?;
         let profile = Profile::new().map_err(PlayError::Start)?;
         let log = File::create(profile.log()).map_err(PlayError::Start)?;
         // DevTools speaks on descriptors 3 and 4.

@@ -30,7 +30,7 @@ const CUT_LIMIT: Duration = Duration::from_secs(600);
 /// # Errors
 ///
 /// ffmpeg is missing or fails, or the folder cannot be written.
-pub(crate) fn make(wanted: Wanted, folder: &Path) -> Result<Clip, QoeError> {
+pub(crate) fn make(wanted: &Wanted, folder: &Path) -> Result<Clip, QoeError> {
     let mut catalogue = match Catalogue::read(folder) {
         Ok(catalogue) => catalogue,
         Err(QoeError::NoCatalogue { .. }) => Catalogue::default(),
@@ -56,12 +56,12 @@ pub(crate) fn make(wanted: Wanted, folder: &Path) -> Result<Clip, QoeError> {
         meter.reach((number + 1) * seconds);
     }
     drop(meter);
-    if let Err(error) = cut(wanted, rungs, &work, folder) {
+    if let Err(error) = cut(wanted, &rungs, &work, folder) {
         // They may be of an earlier lab; the next try makes them anew.
         let _stays = fs::remove_dir_all(&work);
         return Err(error);
     }
-    let clip = describe(wanted, rungs, folder).map_err(folder_error)?;
+    let clip = describe(wanted, &rungs, folder).map_err(folder_error)?;
     catalogue.put(clip.clone());
     catalogue.write(folder).map_err(folder_error)?;
     // Segments of another length may be wanted of the same encodings, but they are quickly made.
@@ -72,7 +72,7 @@ pub(crate) fn make(wanted: Wanted, folder: &Path) -> Result<Clip, QoeError> {
 
 /// Encodes one quality; tells `done` seconds as it goes on.
 fn encode(
-    wanted: Wanted,
+    wanted: &Wanted,
     rung: &Rung,
     file: &Path,
     mut done: impl FnMut(usize),
@@ -108,7 +108,7 @@ fn encode(
 }
 
 /// Cuts all qualities of a clip into segments with both manifests.
-fn cut(wanted: Wanted, rungs: &[Rung], work: &Path, folder: &Path) -> Result<(), QoeError> {
+fn cut(wanted: &Wanted, rungs: &[Rung], work: &Path, folder: &Path) -> Result<(), QoeError> {
     let place = folder.join(wanted.id());
     let part = folder.join(format!("{}.part", wanted.id()));
     let failed = |source| QoeError::Folder { path: part.clone(), source };
@@ -136,7 +136,7 @@ fn cut(wanted: Wanted, rungs: &[Rung], work: &Path, folder: &Path) -> Result<(),
 }
 
 /// The catalogue's entry of a clip that is there.
-fn describe(wanted: Wanted, rungs: &[Rung], folder: &Path) -> std::io::Result<Clip> {
+fn describe(wanted: &Wanted, rungs: &[Rung], folder: &Path) -> std::io::Result<Clip> {
     let id = wanted.id();
     let mut bytes = vec![0_u64; rungs.len()];
     for entry in fs::read_dir(folder.join(&id))? {
@@ -153,7 +153,14 @@ fn describe(wanted: Wanted, rungs: &[Rung], folder: &Path) -> std::io::Result<Cl
         let Size { width, height } = wanted.size(rung);
         let stands_for = (!wanted.real_size).then_some(rung.stands_for);
         let bandwidth_bps = bytes * 8 / u64::from(seconds);
-        Quality { name: rung.name.into(), bandwidth_bps, bytes, width, height, stands_for }
+        Quality {
+            name: rung.name.clone().into_owned(),
+            bandwidth_bps,
+            bytes,
+            width,
+            height,
+            stands_for,
+        }
     };
     Ok(Clip {
         title: wanted.title(),
@@ -183,7 +190,7 @@ mod tests {
         fs::write(place.join("seg-0-00001.m4s"), [0; 1000]).unwrap();
         fs::write(place.join("seg-1-00001.m4s"), [0; 3000]).unwrap();
         fs::write(place.join("init-0.mp4"), [0; 50]).unwrap();
-        let clip = describe(WANTED, WANTED.rungs(), &folder).unwrap();
+        let clip = describe(&WANTED, &WANTED.rungs(), &folder).unwrap();
         assert_eq!(clip.qualities.iter().map(|quality| quality.bytes).sum::<u64>(), 4000);
         assert_eq!(clip.qualities[1].bandwidth_bps, 3000);
         let mut catalogue = Catalogue::default();
@@ -193,7 +200,7 @@ mod tests {
         let read = Catalogue::read(&folder).unwrap();
         assert_eq!((read.clips.len(), read.clip(&clip.id)), (1, Some(&clip)));
         // Segments that are nothing but zeros stay as they are.
-        assert_eq!(make(WANTED, &folder).unwrap(), clip);
+        assert_eq!(make(&WANTED, &folder).unwrap(), clip);
         fs::remove_dir_all(&folder).unwrap();
         let missing = Catalogue::read(&folder).unwrap_err().to_string();
         assert!(missing.contains("plait-lab qoe clips"), "{missing}");

@@ -75,7 +75,7 @@ fn make_clips(args: &ClipsArgs, output: &Output) -> Result<Verdict> {
         Coding::Vp9 => Codec::Vp9,
     };
     let ClipsArgs { real_size, segment, .. } = *args;
-    let clip = clips::make(Wanted { kind, codec, real_size, segment_s: segment }, &folder)?;
+    let clip = clips::make(&Wanted { kind, codec, real_size, segment_s: segment }, &folder)?;
     output.line(format!("{}: {}, in {}", clip.id, clip.title, folder.display()))?;
     output.line("")?;
     output.lines(table_of(&clip).lines())?;

@@ -10,9 +10,13 @@ use super::browser::{Browser, Start};
 use super::record::Run;
 
 /// How often the page is asked whether it is done.
-const POLL: Duration = Duration::from_millis(250);
+pub(crate) const POLL: Duration = Duration::from_millis(250);
 /// For the page itself, and for the record's way, beside the clip.
 const AROUND: Duration = Duration::from_secs(60);
+/// For the page's own bytes over a slow link.
+const PAGE_LIMIT: Duration = Duration::from_secs(60);
+/// The page's word for a player that adapts.
+const ADAPTIVE: &str = "adaptive";
 
 /// Who plays what, and from where.
 #[derive(Clone, Debug)]
@@ -51,17 +55,36 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The address that makes the page play at once.
-    fn address(&self) -> String {
+    /// The address of the page with these settings; it may play at once.
+    fn address(&self, plays: bool) -> String {
         let Self { url, clip, protocol, rebuffering_goal_s, buffering_goal_s, .. } = self;
         let base = if url.ends_with('/') { url.to_string() } else { format!("{url}/") };
-        let quality = encoded(self.quality.unwrap_or("adaptive"));
+        let quality = encoded(self.quality.unwrap_or(ADAPTIVE));
         let limit_s = self.limit.as_secs();
         format!(
             "{base}?clip={}&quality={quality}&protocol={protocol}&rebuffering={rebuffering_goal_s}\
-             &buffering={buffering_goal_s}&limit={limit_s}&autoplay=1",
-            encoded(clip)
+             &buffering={buffering_goal_s}&limit={limit_s}&autoplay={}",
+            encoded(clip),
+            u8::from(plays)
         )
+    }
+
+    /// A browser that may reach page and proxy.
+    fn browser(&self) -> Result<Browser, PlayError> {
+        let mut hosts = vec![host_of(self.url)?];
+        if let Some(proxy) = self.proxy {
+            if is_loopback(&hosts[0]) {
+                return Err(PlayError::ProxyForLoopback);
+            }
+            hosts.push(host_of(proxy)?);
+            // The rest of it becomes part of a script.
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]/".contains(c);
+            if !proxy.starts_with("http://") || !proxy.chars().all(is_plain) {
+                return Err(PlayError::Address(proxy.to_owned()));
+            }
+        }
+        let start = Start { netns: self.netns, hosts, proxy: self.proxy, width: 1280, height: 900 };
+        Browser::start(&start)
     }
 }
 
@@ -71,43 +94,83 @@ impl<'a> Player<'a> {
 ///
 /// [`PlayError`]: no browser, no page, no such clip, or no record in time.
 pub(crate) fn play(player: &Player<'_>) -> Result<Run, PlayError> {
-    let mut hosts = vec![host_of(player.url)?];
-    if let Some(proxy) = player.proxy {
-        if is_loopback(&hosts[0]) {
-            return Err(PlayError::ProxyForLoopback);
-        }
-        hosts.push(host_of(proxy)?);
-        // The rest of it becomes part of a script.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]/".contains(c);
-        if !proxy.starts_with("http://") || !proxy.chars().all(is_plain) {
-            return Err(PlayError::Address(proxy.to_owned()));
-        }
-    }
-    let start = Start { netns: player.netns, hosts, proxy: player.proxy, width: 1280, height: 900 };
-    let mut browser = Browser::start(&start)?;
-    browser.open(&player.address())?;
-    let deadline = Instant::now() + player.limit + AROUND;
+    let mut browser = player.browser()?;
+    browser.open(&player.address(true))?;
+    let mut opened = Opened { browser, limit: player.limit + AROUND, deadline: None };
     loop {
         std::thread::sleep(POLL);
-        let state = browser.evaluate("window.plait ? window.plait.state : 'none'")?;
+        if let Some(run) = opened.outcome()? {
+            return Ok(run);
+        }
+    }
+}
+
+/// A page that stands ready to play, so that neither the browser's start nor the page's own bytes
+/// are part of what is measured.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    browser: Browser,
+    /// For a record, from the start.
+    limit: Duration,
+    /// Known when it was first asked whether the clip was played.
+    deadline: Option<Instant>,
+}
+
+impl Opened {
+    /// Opens the page with the player's settings.
+    ///
+    /// # Errors
+    ///
+    /// [`PlayError`]: no browser, no page, no such clip.
+    pub(crate) fn new(player: &Player<'_>) -> Result<Self, PlayError> {
+        let mut browser = player.browser()?;
+        browser.open(&player.address(false))?;
+        let shown = |id: &str, value: &str| {
+            format!("document.querySelector('#{id}')?.value === {}", serde_json::json!(value))
+        };
+        let quality = shown("quality", player.quality.unwrap_or(ADAPTIVE));
+        let goal = shown("buffering", &player.buffering_goal_s.to_string());
+        let is_chosen = "document.querySelector('#start')?.disabled === false";
+        browser.wait_for(&format!("{quality} && {goal} && {is_chosen}"), PAGE_LIMIT)?;
+        Ok(Self { browser, limit: player.limit + AROUND, deadline: None })
+    }
+
+    /// Starts the clip.
+    ///
+    /// # Errors
+    ///
+    /// [`PlayError`]: the browser or the page broke.
+    pub(crate) fn start(&mut self) -> Result<(), PlayError> {
+        self.deadline = Some(Instant::now() + self.limit);
+        self.browser.evaluate("document.querySelector('#start').click()").map(drop)
+    }
+
+    /// The record, once there is one. Ask every [`POLL`].
+    ///
+    /// # Errors
+    ///
+    /// [`PlayError`]: the clip cannot be played, or there is no record in time.
+    pub(crate) fn outcome(&mut self) -> Result<Option<Run>, PlayError> {
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.limit);
+        let state = self.browser.evaluate("window.plait ? window.plait.state : 'none'")?;
         match state.as_str() {
-            Some("kept") => break,
+            Some("kept") => {}
             Some("failed") => {
-                let why = browser.evaluate("window.plait.error")?;
+                let why = self.browser.evaluate("window.plait.error")?;
                 return Err(PlayError::Page(why.as_str().unwrap_or("it does not say").into()));
             }
             _ if Instant::now() > deadline => {
-                let limit_s = (player.limit + AROUND).as_secs();
+                let limit_s = self.limit.as_secs();
                 return Err(PlayError::Late { what: "the record".into(), limit_s });
             }
-            _ => {}
+            _ => return Ok(None),
         }
+        let record = self.browser.evaluate("JSON.stringify(window.plait.record)")?;
+        let Value::String(record) = record else {
+            return Err(PlayError::Page("it has no record".into()));
+        };
+        Ok(Some(Run::parse(record.as_bytes())?))
     }
-    let record = browser.evaluate("JSON.stringify(window.plait.record)")?;
-    let Value::String(record) = record else {
-        return Err(PlayError::Page("it has no record".into()));
-    };
-    Ok(Run::parse(record.as_bytes())?)
 }
 
 /// The host of an address.
@@ -155,7 +218,7 @@ mod tests {
             ..Player::new("http://10.3.0.2:8090", "paper-2s")
         };
         assert_eq!(
-            player.address(),
+            player.address(true),
             "http://10.3.0.2:8090/?clip=paper-2s&quality=4K&protocol=hls&rebuffering=2\
              &buffering=120&limit=90&autoplay=1"
         );

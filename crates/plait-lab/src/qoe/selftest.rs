@@ -44,7 +44,7 @@ impl Stand {
         let scratch = Scratch::on_disk("qoe")?;
         let wanted =
             Wanted { kind: Kind::Short, codec: Codec::H264, real_size: false, segment_s: 2 };
-        let clip = clips::make(wanted, scratch.path())?;
+        let clip = clips::make(&wanted, scratch.path())?;
         Ok(Self { scratch, clip })
     }
 
@@ -59,6 +59,16 @@ impl Stand {
 
 /// The page as a whole.
 pub(crate) fn page(output: &Output) -> Result<()> {
+    let run = walk_page()?;
+    output.line(format!(
+        "score {:.2}, initial load {:.2} s",
+        run.figures.mos, run.figures.initial_load_s
+    ))
+}
+
+/// Everything that the page can do, by keys, on wide and narrow screens; gives the run that was
+/// played. An error says what the page did wrong.
+pub(crate) fn walk_page() -> Result<Run> {
     let stand = Stand::new()?;
     let netns = new_netns("plait-qoe")?;
     let server = stand.serve(&netns, Ipv4Addr::LOCALHOST)?;
@@ -101,10 +111,7 @@ pub(crate) fn page(output: &Output) -> Result<()> {
     }
     let log = std::fs::read_to_string(stand.scratch.path().join("runs/cmcd.jsonl"))?;
     ensure!(log.contains(&fixed.id) || log.contains("\"sid\""), "players say nothing: {log}");
-    output.line(format!(
-        "score {:.2}, initial load {:.2} s",
-        run.figures.mos, run.figures.initial_load_s
-    ))
+    Ok(run)
 }
 
 /// A clip over a link that is slower than it.

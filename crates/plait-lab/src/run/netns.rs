@@ -1,10 +1,11 @@
 //! The namespaces as a back-end of scenarios: real gateways, the kernel's TCP, real time.
 //!
 //! - [`plan`]: checks which scenarios can be run here.
+//! - [`player`]: those with a player, which Chromium is here.
 //! - [`site`]: links, hosts and addresses.
 //! - [`bond`]: the gateways' configuration.
 //! - [`steering`]: the steering node's.
-//! - [`udp`], [`tcp`]: the applications.
+//! - [`udp`], [`tcp`], [`video`]: the applications.
 //! - [`events`]: events during the run.
 //! - [`testbed`]: the running scenario, as the interface for the shared code of metrics and series.
 //! - [`health`]: whether the machine kept up.
@@ -20,6 +21,7 @@ use plait_sim::scenario::{Cell, CellResult, Experiment, Scenario};
 use crate::cli::RunArgs;
 use crate::gateway::{Bond, plait_program};
 use crate::output;
+use crate::qoe::check_player;
 use crate::steering::PlacedNode;
 
 mod bond;
@@ -27,11 +29,13 @@ mod error;
 mod events;
 mod health;
 mod plan;
+mod player;
 mod site;
 mod steering;
 mod tcp;
 mod testbed;
 mod udp;
+mod video;
 
 use error::NetnsError;
 use site::SET_UP;
@@ -66,12 +70,16 @@ pub(super) fn check_cells(experiment: &Experiment) -> Result<()> {
     if experiment.cells.iter().any(needs_plait) {
         plait_program()?;
     }
+    if experiment.cells.iter().any(|cell| player::videos(&cell.scenario).next().is_some()) {
+        check_player()?;
+    }
     Ok(())
 }
 
 /// How long a run takes.
 pub(crate) fn run_time(scenario: &Scenario) -> Duration {
-    SET_UP + scenario.duration + drain_time(scenario)
+    let played = player::play_time(scenario).unwrap_or(scenario.duration);
+    SET_UP + played.min(scenario.duration) + drain_time(scenario)
 }
 
 /// Runs a cell and adds the scenario's own measures.
@@ -102,6 +110,7 @@ pub(crate) fn is_too_slow(error: &anyhow::Error) -> bool {
 fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     let scenario = &*scenario.drawn(seed);
     let mut prng = Prng::new(seed);
+    let clip = video::prepare(scenario)?;
     let site = Site::build(scenario, &mut prng)?;
     let bond = scenario.bond.as_ref().map(|spec| {
         let setup = bond::setup(scenario, spec);
@@ -115,7 +124,9 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     if plan::needs_mptcp(scenario) {
         site.enable_mptcp(scenario)?;
     }
-    let mut testbed = NetnsTestbed::start(scenario, &site, carriers, &mut prng)?;
+    let mut stage = clip.map(|clip| video::Stage::set(scenario, &site, &clip)).transpose()?;
+    let page = stage.as_mut().and_then(video::Stage::take_page);
+    let mut testbed = NetnsTestbed::start(scenario, &site, carriers, page, &mut prng)?;
     let (mut metrics, series) = drive(scenario, &mut testbed)?;
     let health = testbed.health()?;
     for app in testbed.apps_without_timeouts() {

@@ -1,23 +1,32 @@
 //! Which clips there are, and how ffmpeg is told to make them.
 
+use std::borrow::Cow;
+
 use super::FRAME_RATE;
 use crate::qoe::catalogue::Size;
 
 /// How long a clip is, and which qualities it has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// 66 s, with 004's sizes.
     Paper,
     /// 8 s, small: for tests.
     Short,
+    /// As a scenario wants it.
+    Given {
+        seconds: u32,
+        /// The qualities' rates, rising.
+        kbit: Vec<u64>,
+    },
 }
 
 impl Kind {
     /// Length, in seconds.
-    pub(crate) fn seconds(self) -> u32 {
+    pub(crate) fn seconds(&self) -> u32 {
         match self {
             Self::Paper => 66,
             Self::Short => 8,
+            Self::Given { seconds, .. } => *seconds,
         }
     }
 }
@@ -42,7 +51,7 @@ impl Codec {
 }
 
 /// A clip that is to be made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Wanted {
     pub(crate) kind: Kind,
     pub(crate) codec: Codec,
@@ -53,15 +62,15 @@ pub(crate) struct Wanted {
 }
 
 /// A quality.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Rung {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) rate_bps: u64,
     pub(crate) stands_for: Size,
 }
 
 const fn rung(name: &'static str, rate_bps: u64, width: u32, height: u32) -> Rung {
-    Rung { name, rate_bps, stands_for: Size { width, height } }
+    Rung { name: Cow::Borrowed(name), rate_bps, stands_for: Size { width, height } }
 }
 
 /// 004's clips have 131 MB and 50 MB in 66 s; the two below them are for the player that adapts.
@@ -76,47 +85,75 @@ const SHORT: [Rung; 2] = [rung("480p", 400_000, 854, 480), rung("1080p", 1_200_0
 const SMALL: Size = Size { width: 640, height: 360 };
 /// A group of pictures, and so the shortest segment, in seconds.
 const GROUP_S: u32 = 2;
+/// The size of picture that a rate is usual for: up to so many kbit/s.
+const USUAL: [(u64, Size); 3] = [
+    (2_000, Size { width: 854, height: 480 }),
+    (4_500, Size { width: 1920, height: 1080 }),
+    (10_000, Size { width: 2560, height: 1440 }),
+];
+const LARGEST: Size = Size { width: 3840, height: 2160 };
+
+/// A quality of a rate that a scenario wants.
+fn given(kbit: u64) -> Rung {
+    let usual = USUAL.iter().find(|(most, _)| kbit <= *most).map(|(_, size)| *size);
+    let name = Cow::Owned(format!("{kbit}k"));
+    Rung { name, rate_bps: kbit * 1000, stands_for: usual.unwrap_or(LARGEST) }
+}
 
 impl Wanted {
     /// Name and folder of the clip.
-    pub(crate) fn id(self) -> String {
+    pub(crate) fn id(&self) -> String {
         format!("{}-{}s", self.encoding(), self.segment_s)
     }
 
     /// What clips of the same encodings have in common.
-    pub(crate) fn encoding(self) -> String {
-        let kind = match self.kind {
+    pub(crate) fn encoding(&self) -> String {
+        let kind = match &self.kind {
             Kind::Paper => "paper",
             Kind::Short => "short",
+            Kind::Given { seconds, kbit } => {
+                let kbit: Vec<String> = kbit.iter().map(u64::to_string).collect();
+                &format!("given-{seconds}s-{}", kbit.join("-"))
+            }
         };
         let codec = if self.codec == Codec::Vp9 { "-vp9" } else { "" };
         let size = if self.real_size { "-real" } else { "" };
         format!("{kind}{codec}{size}")
     }
 
-    pub(crate) fn title(self) -> String {
+    pub(crate) fn title(&self) -> String {
         let kind = match self.kind {
             Kind::Paper => "Test picture with 004's sizes",
             Kind::Short => "Short test picture",
+            Kind::Given { .. } => "Test picture of a scenario",
         };
         format!("{kind}{}", if self.real_size { ", true to size" } else { "" })
     }
 
     /// From the lowest to the highest.
-    pub(crate) fn rungs(self) -> &'static [Rung] {
+    pub(crate) fn rungs(&self) -> Vec<Rung> {
+        match &self.kind {
+            Kind::Paper => PAPER.to_vec(),
+            Kind::Short => SHORT.to_vec(),
+            Kind::Given { kbit, .. } => kbit.iter().map(|kbit| given(*kbit)).collect(),
+        }
+    }
+
+    /// A group of pictures: a segment begins with one.
+    fn group_s(&self) -> u32 {
         match self.kind {
-            Kind::Paper => &PAPER,
-            Kind::Short => &SHORT,
+            Kind::Paper | Kind::Short => GROUP_S,
+            Kind::Given { .. } => self.segment_s,
         }
     }
 
     /// The picture of a quality.
-    pub(crate) fn size(self, rung: &Rung) -> Size {
+    pub(crate) fn size(&self, rung: &Rung) -> Size {
         if self.real_size { rung.stands_for } else { SMALL }
     }
 
     /// ffmpeg's input: a moving test picture.
-    pub(crate) fn source(self, rung: &Rung) -> Vec<String> {
+    pub(crate) fn source(&self, rung: &Rung) -> Vec<String> {
         let Size { width, height } = self.size(rung);
         let seconds = self.kind.seconds();
         let picture =
@@ -128,9 +165,9 @@ impl Wanted {
     }
 
     /// ffmpeg's encoder.
-    pub(crate) fn encoder(self, rung: &Rung) -> Vec<String> {
+    pub(crate) fn encoder(&self, rung: &Rung) -> Vec<String> {
         let rate = rung.rate_bps.to_string();
-        let group = (GROUP_S * FRAME_RATE).to_string();
+        let group = (self.group_s() * FRAME_RATE).to_string();
         let bounds = ["-b:v", &rate, "-minrate", &rate, "-maxrate", &rate, "-bufsize", &rate];
         let groups = ["-g", &group, "-keyint_min", &group, "-pix_fmt", "yuv420p"];
         let x264 = "nal-hrd=cbr:force-cfr=1:scenecut=0";
@@ -159,6 +196,17 @@ mod tests {
         assert_eq!(PADDED.id(), "paper-2s");
         let real = Wanted { real_size: true, codec: Codec::Vp9, segment_s: 4, ..PADDED };
         assert_eq!(real.id(), "paper-vp9-real-4s");
+    }
+
+    #[test]
+    fn a_scenarios_clip_is_named_after_what_it_wants() {
+        let kind = Kind::Given { seconds: 24, kbit: vec![1000, 15879] };
+        let wanted = Wanted { kind, segment_s: 3, ..PADDED };
+        assert_eq!(wanted.id(), "given-24s-1000-15879-3s");
+        let rungs = wanted.rungs();
+        assert_eq!((rungs[0].name.as_ref(), rungs[1].rate_bps), ("1000k", 15_879_000));
+        assert_eq!((rungs[0].stands_for.height, rungs[1].stands_for.height), (480, 2160));
+        assert!(wanted.encoder(&rungs[0]).join(" ").contains("-g 72"));
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub(super) enum NetnsError {
          sim"
     )]
     QuicPages { app: String },
+    /// Something that a browser does not do as a scenario wants it.
+    #[error("app.{app}: {what} on netns, where Chromium plays; {help}, or choose --on sim")]
+    Video { app: String, what: String, help: &'static str },
     /// Something that only the simulator has so far.
     #[error("{what}: not on netns yet; take it out, or choose --on sim")]
     NotYet { what: String },

@@ -9,6 +9,7 @@ use plait_sim::scenario::rate::UDP_HEADER_BYTES;
 use plait_sim::scenario::{AppSpec, Backend, Scenario, SteerSpec};
 
 use super::error::NetnsError;
+use super::player::{check_video, videos};
 use crate::machine::Machine;
 use crate::quic;
 
@@ -60,8 +61,10 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), NetnsError> {
             Traffic::Udp(udp) => check_length(app, udp.payload_bytes)?,
             Traffic::OnOff(on_off) => check_length(app, on_off.udp.payload_bytes)?,
             Traffic::Voip(_) => {}
-            Traffic::Video(_) => {
-                return Err(NetnsError::NotYet { what: "kind = \"video\"".to_owned() });
+            Traffic::Video(video) => {
+                too_many("videos", videos(scenario).count() as u64, 1)?;
+                check_video(scenario, app, video)?;
+                check_kernel_tcp(app, &video.tcp)?;
             }
             Traffic::Tcp(tcp) if tcp.tcp.is_quic() => {
                 flows += tcp.flows;
@@ -364,6 +367,35 @@ mod tests {
             (
                 "{ name = \"a\", kind = \"tcp\", via = \"mptcp\", send_buffer_bytes = 65536 }",
                 "send_buffer_bytes = 65536",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, size_spread = 0.2, via = \"dsl\" }",
+                "take size_spread out",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, clip_s = 7.5, via = \"dsl\" }",
+                "whole numbers",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, buffer_s_resume = 4, \
+                 via = \"dsl\" }",
+                "buffer_s_start and buffer_s_resume",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = [900, 2000], abr = \"buffer\", \
+                 via = \"dsl\" }",
+                "take abr out",
+            ),
+            ("{ name = \"a\", kind = \"video\", kbit = 200, via = \"dsl\" }", "300 kbit/s"),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, via = \"dsl\" }, \
+                 { name = \"b\", kind = \"video\", kbit = 900, via = \"dsl\" }",
+                "videos: 2 where",
+            ),
+            (
+                "{ name = \"a\", kind = \"video\", kbit = 900, via = \"mptcp\", \
+                 scheduler = \"min-rtt\" }",
+                "one scheduler",
             ),
             (
                 "{ name = \"a\", kind = \"udp\", payload_bytes = 1473, via = \"dsl\", \

@@ -22,10 +22,12 @@ use plait_sim::world::air::Air;
 use plait_sim::world::link_config;
 
 use super::plan::{HOST_MTU_BYTES, set_receiver, set_recovery};
+use super::player::{self, silence};
 use crate::emulator::{Cargo, Emulator, Epoch, Strand, StrandView, Way};
 use crate::topology::{
-    Interface, LinkEnds, SERVER_BARE_V4, SERVER_V4, TUN_QUEUE_PACKETS, address_server,
-    choose_link_by_source, connect_server, enable_mptcp, inner_v4, ip_batch, link_v4, new_netns,
+    Interface, LinkEnds, PROVIDER_V4, SERVER_BARE_V4, SERVER_V4, TUN_QUEUE_PACKETS, address_server,
+    allow_mptcp, choose_link_by_source, connect_server, enable_mptcp, inner_v4, ip_batch, link_v4,
+    new_netns,
 };
 
 /// Rate of a wire with a delay: so high that only the delay matters.
@@ -84,7 +86,7 @@ impl Site {
         let [customer, provider, server] =
             ["plait-customer", "plait-provider", "plait-server"].map(new_netns);
         let (customer, provider, server) = (customer?, provider?, server?);
-        let epoch = Epoch::start();
+        let epoch = Epoch::started(silence(scenario));
         let wire = join_server(scenario, &provider, &server, epoch)?;
         let mut site = Self {
             epoch,
@@ -170,11 +172,27 @@ impl Site {
         Ok(())
     }
 
-    /// Lets connections of the kernel's MPTCP use every link, from either end.
+    /// Lets connections of the kernel's MPTCP use every link, from either end. A player's begin
+    /// over its own primary link, and the provider's proxy is their end.
     pub(crate) fn enable_mptcp(&self, scenario: &Scenario) -> Result<()> {
         let end =
             |name: &String| (customer_address(scenario, name).into(), device_of(scenario, name));
-        enable_mptcp(&self.customer, &self.server, scenario.links.keys().skip(1).map(end))
+        let video = player::videos(scenario).find(|(app, _)| app.via == Via::Mptcp);
+        let primary = video.and_then(|(_, video)| video.mptcp.as_ref()).map(|it| &it.primary);
+        let first = primary.or(scenario.links.keys().next());
+        let others = scenario.links.keys().filter(|name| Some(*name) != first);
+        enable_mptcp(&self.customer, &self.server, others.map(end))?;
+        let Some(primary) = primary else { return Ok(()) };
+        allow_mptcp(&self.provider)?;
+        set_recovery(scenario, Direction::Down, &self.provider)?;
+        self.lead(scenario, PROVIDER_V4, primary)
+    }
+
+    /// Leads the customer's packets for an address over a link, whoever sends them.
+    pub(super) fn lead(&self, scenario: &Scenario, to: Ipv4Addr, link: &str) -> Result<()> {
+        let place = place_of(scenario, link);
+        let (device, over) = (device(place), link_v4(number(place), 2));
+        ip_batch(&self.customer, "", &[format!("route add {to}/32 via {over} dev {device}")])
     }
 
     /// The emulator of a link.

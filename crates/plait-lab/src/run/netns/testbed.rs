@@ -21,12 +21,15 @@ use plait_sim::world::{LinkView, Way, measured_span};
 use super::events::Events;
 use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;
+use super::player::silence;
 use super::site::Site;
 use super::tcp::{Load, TcpApp, TcpPlan};
 use super::udp::{UdpApp, sockets};
+use super::video::VideoApp;
 use crate::emulator::{Emulator, Lateness};
 use crate::gateway::{Bond, Gateway};
 use crate::machine::CpuTime;
+use crate::qoe::Opened;
 use crate::quic::{QuicApp, QuicPlan};
 use crate::steering::PlacedNode;
 
@@ -44,6 +47,7 @@ enum RunningApp {
     Udp(UdpApp),
     Tcp(TcpApp),
     Quic(QuicApp),
+    Video(VideoApp),
 }
 
 /// Real processes between the hosts.
@@ -126,14 +130,17 @@ pub(super) struct NetnsTestbed<'a> {
 }
 
 impl<'a> NetnsTestbed<'a> {
-    /// Starts the scenario on a network, over a bond or a steering node that is up.
+    /// Starts the scenario on a network, over a bond or a steering node that is up; a player has
+    /// its page.
     pub(super) fn start(
         scenario: &'a Scenario,
         site: &'a Site,
         carriers: Carriers<'a>,
+        page: Option<Opened>,
         prng: &mut Prng,
     ) -> Result<Self> {
         let zero = site.epoch.now() + LEAD;
+        let zero = Instant::ZERO + zero.since(Instant::ZERO + silence(scenario));
         let lost_before = lost_by_kernel(site)?;
         site.begin(scenario, zero)?;
         let mut testbed = Self {
@@ -148,14 +155,15 @@ impl<'a> NetnsTestbed<'a> {
             cpu_before: CpuTime::now(),
             silence: None,
         };
+        let mut page = page;
         for at in 0..scenario.apps.len() {
-            let app = testbed.start_app(at, prng.next_u64())?;
+            let app = testbed.start_app(at, prng.next_u64(), &mut page)?;
             testbed.apps.push(app);
         }
         Ok(testbed)
     }
 
-    fn start_app(&self, at: usize, seed: u64) -> Result<RunningApp> {
+    fn start_app(&self, at: usize, seed: u64, page: &mut Option<Opened>) -> Result<RunningApp> {
         let spec = &self.scenario.apps[at];
         let span = measured_span(self.scenario, self.zero);
         let (ends, epoch) = (self.site.ends(self.scenario, spec), self.site.epoch);
@@ -173,7 +181,10 @@ impl<'a> NetnsTestbed<'a> {
             }
             Traffic::Tcp(tcp) => kernel_tcp(Load::Bulk(tcp.clone()), &tcp.tcp),
             Traffic::Web(web) => kernel_tcp(Load::Pages { spec: web.clone(), seed }, &web.tcp),
-            Traffic::Video(_) => unreachable!("the plan refuses players"),
+            Traffic::Video(_) => {
+                let page = page.take().context("a player has a page")?;
+                Ok(RunningApp::Video(VideoApp::start(page, (start, span), epoch)))
+            }
             Traffic::Udp(_) | Traffic::OnOff(_) | Traffic::Voip(_) => {
                 let app = app::build(self.scenario, at, self.zero, span, seed)?;
                 let to = match spec.direction {
@@ -221,7 +232,9 @@ impl<'a> NetnsTestbed<'a> {
         let apps = self.scenario.apps.iter().zip(&self.apps);
         apps.filter_map(|(spec, app)| match app {
             RunningApp::Tcp(tcp) if tcp.tells_timeouts() => None,
-            RunningApp::Tcp(_) | RunningApp::Quic(_) => Some(spec.name.as_str()),
+            RunningApp::Tcp(_) | RunningApp::Quic(_) | RunningApp::Video(_) => {
+                Some(spec.name.as_str())
+            }
             RunningApp::Udp(_) => None,
         })
     }
@@ -230,6 +243,12 @@ impl<'a> NetnsTestbed<'a> {
     pub(super) fn stop(mut self) -> Result<()> {
         self.apps.clear();
         self.carriers.stop()
+    }
+
+    /// Whether nothing is left to wait for: every application plays a clip, and has played it.
+    fn is_over(&self) -> bool {
+        let is_done = |app: &RunningApp| matches!(app, RunningApp::Video(it) if it.is_done());
+        !self.apps.is_empty() && self.apps.iter().all(is_done)
     }
 
     fn look(&mut self) -> Result<()> {
@@ -241,6 +260,7 @@ impl<'a> NetnsTestbed<'a> {
                 RunningApp::Udp(udp) => udp.failure(),
                 RunningApp::Tcp(tcp) => tcp.failure(),
                 RunningApp::Quic(quic) => quic.failure(),
+                RunningApp::Video(video) => video.failure(),
             };
             if let Some(failure) = failure {
                 bail!("app.{}: {failure}", spec.name);
@@ -263,7 +283,7 @@ impl Testbed for NetnsTestbed<'_> {
     fn run_until(&mut self, end: Instant) -> Result<()> {
         loop {
             let now = self.site.epoch.now();
-            if now >= end {
+            if now >= end || self.is_over() {
                 break;
             }
             if self.events.next().is_some_and(|due| due <= now) {
@@ -276,9 +296,12 @@ impl Testbed for NetnsTestbed<'_> {
             std::thread::sleep(wait);
             self.oversleeping.record(self.site.epoch.now().since(now + wait));
         }
+        let is_last = end > self.zero + self.scenario.duration;
         for app in &self.apps {
-            if let RunningApp::Tcp(tcp) = app {
-                tcp.sample();
+            match app {
+                RunningApp::Tcp(tcp) => tcp.sample(),
+                RunningApp::Video(video) if is_last => video.wait(),
+                _ => {}
             }
         }
         self.look()
@@ -289,6 +312,7 @@ impl Testbed for NetnsTestbed<'_> {
             RunningApp::Udp(udp) => udp.tally(),
             RunningApp::Tcp(tcp) => tcp.tally(),
             RunningApp::Quic(quic) => quic.tally(),
+            RunningApp::Video(video) => video.tally(),
         })
     }
 
@@ -297,6 +321,7 @@ impl Testbed for NetnsTestbed<'_> {
             RunningApp::Udp(udp) => udp.observe(),
             RunningApp::Tcp(tcp) => tcp.observe(),
             RunningApp::Quic(quic) => quic.observe(),
+            RunningApp::Video(video) => video.observe(),
         }
     }
 

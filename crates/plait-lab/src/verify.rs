@@ -109,6 +109,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("trust.5", trust::set_ups::check_all),
     ("video.1", video::proxy::check),
     ("video.2", video::relays::check),
+    ("video.3", video::cut::check),
     ("video.4", video::chromium::check),
     ("video.6", video::model::check),
     ("video.7", video::page::check),

@@ -63,6 +63,10 @@ impl Shared {
             let addresses = self.addresses_of(target).await?;
             return self.connect_to_first(addresses).await;
         };
+        // What has a name is judged where it is looked up.
+        if let Host::Address(address) = target.host {
+            self.permit(SocketAddr::new(address, target.port))?;
+        }
         upstream::dial(self, upstream, target).await
     }
 

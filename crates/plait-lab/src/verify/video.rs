@@ -1,6 +1,7 @@
 //! video.*: the proxy at the edge, and what a viewer sees.
 
 pub(super) mod chromium;
+pub(super) mod cut;
 mod links;
 pub(super) mod model;
 pub(super) mod page;

@@ -204,6 +204,13 @@ fn the_next_proxys_reasons_come_through() {
     let far = Running::of(WayIn::Convert);
     let near = far.before(WayIn::Http, WayOut::Convert);
     assert!(http(&near, &closed_port().to_string()).contains("x-plait-refusal: server_refused"));
+    // Where nobody may go is not asked for.
+    let (address, way) = (far.address, WayOut::Http);
+    let upstream = Some(Upstream { address, way, multipath: true, user: None });
+    let mut strict = Config { upstream, ..config(WayIn::Http) };
+    strict.reach.allow.clear();
+    let strict = Running::start(strict);
+    assert!(http(&strict, &echo().0.to_string()).starts_with("HTTP/1.1 403"));
     // A next proxy that is none, and one that is not there.
     let (no_proxy, _) = echo();
     for address in [no_proxy, closed_port()] {

@@ -57,7 +57,7 @@ enum Action {
     /// a gateway's or a proxy's, and follows links that come and go. At its end everything is as it
     /// was found; after a crash the next start sees to that. docs/guide/proxy-links.md says more.
     Endpoints {
-        /// A configuration file with [[path]]
+        /// A configuration file with `[[path]]`
         config: PathBuf,
         /// Print the commands, and change nothing
         #[arg(long)]

@@ -1,7 +1,8 @@
 //! The proxy between MPTCP and TCP, and what it changes on its host. None of the changes is needed
 //! to run one: they make the kernel use all links, and bring clients that know of no proxy.
 //!
-//! - [`config`]: its file, and what that says of the host; [`mod@run`]: the body of `plait proxy run`
+//! - [`config`]: its file, and what that says of the host
+//! - [`mod@run`]: the body of `plait proxy run`
 //! - [`endpoints`]: the kernel's MPTCP endpoints, limits and routes for this host's links
 //! - [`rules`]: leads clients' TCP connections into a transparent proxy
 //! - [`ip`]: runs the program `ip`

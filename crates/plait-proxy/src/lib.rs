@@ -2,9 +2,10 @@
 //! TCP of plain clients into MPTCP towards another proxy. Two of them make a bond for TCP without a
 //! tunnel.
 //!
-//! A connection's way, in file order: `accept` takes it; one of the `ways` in learns where it wants
-//! to go; `policy` says whether it may; `dial` connects to the server, or to the next proxy; `relay`
-//! carries bytes between the two, in the kernel. `registry` knows what is open, [`status`] tells it.
+//! A connection's way, in file order: `accept` takes it; one of the `ways` in learns where it
+//! wants to go; `policy` says whether it may; `dial` connects to the server, or to the next proxy;
+//! `relay` carries bytes between the two, in the kernel. `registry` knows what is open, [`status`]
+//! tells it.
 //!
 //! Nothing here knows plait's own protocol, and the bond does not need this crate.
 

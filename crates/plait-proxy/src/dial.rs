@@ -6,6 +6,7 @@ mod upstream;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use plait_net::mptcp;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -20,17 +21,25 @@ use crate::target::{Host, Target};
 /// Addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// A connection that may not lead to the server yet.
+/// A connection to a server, or to the next proxy.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Dialled {
     pub(crate) stream: TcpStream,
+    /// What the server has said already, in one segment with the next proxy's answer.
+    pub(crate) first: Bytes,
     /// Whether the next proxy has answered, or there is none that would.
     pub(crate) is_answered: bool,
 }
 
+impl From<TcpStream> for Dialled {
+    fn from(stream: TcpStream) -> Self {
+        Self { stream, first: Bytes::new(), is_answered: true }
+    }
+}
+
 impl Shared {
     /// A connection to the server, or why there is none.
-    pub(crate) async fn dial(&self, target: &Target) -> Result<TcpStream, Refusal> {
+    pub(crate) async fn dial(&self, target: &Target) -> Result<Dialled, Refusal> {
         self.config.reach.permit_port(target.port)?;
         let dialled = timeout(self.config.limits.connect_timeout, self.dial_whole(target));
         dialled.await.unwrap_or(Err(Refusal::ConnectTimeout))
@@ -38,18 +47,18 @@ impl Shared {
 
     /// A connection for a client that cannot be told why there is none. It need not wait for the
     /// next proxy's answer: what the client says goes along with the question.
-    pub(crate) async fn dial_ahead(&self, target: &Target) -> Result<Ahead, Refusal> {
+    pub(crate) async fn dial_ahead(&self, target: &Target) -> Result<Dialled, Refusal> {
         let upstream = self.config.upstream.as_ref();
         let convert = upstream.filter(|upstream| upstream.way == WayOut::Convert);
         let Some((upstream, Host::Address(address))) = convert.zip(Some(&target.host)) else {
-            return Ok(Ahead { stream: self.dial(target).await?, is_answered: true });
+            return self.dial(target).await;
         };
         let server = SocketAddr::new(*address, target.port);
         self.permit(server)?;
         let asked = upstream::ask_by_convert(self, upstream, server);
         let asked = timeout(self.config.limits.connect_timeout, asked).await;
         let stream = asked.unwrap_or(Err(Refusal::ConnectTimeout))?;
-        Ok(Ahead { stream, is_answered: false })
+        Ok(Dialled { is_answered: false, ..stream.into() })
     }
 
     /// Waits for the next proxy's answer, if it is still to come.
@@ -58,10 +67,10 @@ impl Shared {
         answered.await.unwrap_or(Err(Refusal::ConnectTimeout))
     }
 
-    async fn dial_whole(&self, target: &Target) -> Result<TcpStream, Refusal> {
+    async fn dial_whole(&self, target: &Target) -> Result<Dialled, Refusal> {
         let Some(upstream) = &self.config.upstream else {
             let addresses = self.addresses_of(target).await?;
-            return self.connect_to_first(addresses).await;
+            return self.connect_to_first(addresses).await.map(Dialled::from);
         };
         // What has a name is judged where it is looked up.
         if let Host::Address(address) = target.host {

@@ -99,6 +99,11 @@ impl Refusal {
         }
     }
 
+    /// Whether whatever this client asks for will be refused.
+    pub(crate) const fn is_of_client(self) -> bool {
+        matches!(self, Self::ClientNotAllowed | Self::TooManyConnections | Self::ClientTooMany)
+    }
+
     /// What an HTTP client is told (RFC 9110, section 15).
     pub(crate) const fn http(self) -> StatusCode {
         match self {

@@ -5,7 +5,7 @@ mod admission;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -94,6 +94,8 @@ pub(crate) struct Connection {
     streams: OnceLock<[Arc<TcpStream>; 2]>,
     up: AtomicU64,
     down: AtomicU64,
+    /// Whether its last look was taken.
+    is_over: AtomicBool,
     /// When a byte was last carried, in milliseconds since the registry's start.
     moved_ms: AtomicU64,
 }

@@ -21,20 +21,36 @@ use crate::registry::{Connection, End};
 pub(crate) use direction::carry;
 pub(crate) use pipes::Pipes;
 
+/// Bytes that were read before the relay began, and go first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening<'a> {
+    /// Of the client.
+    pub(crate) up: &'a [u8],
+    /// Of the server.
+    pub(crate) down: &'a [u8],
+}
+
 /// Carries all there is between the two ends, client and server; the server's bytes once it is
 /// `ready`. Both are closed afterwards.
 pub(crate) async fn relay(
     connection: &Connection,
     [client, server]: [&TcpStream; 2],
+    opening: Opening<'_>,
     pipes: &Pipes,
     idle_timeout: Duration,
     ready: impl Future<Output = io::Result<()>>,
 ) -> End {
     // Once both ends are done, MPTCP no longer tells what its subflows carried.
     let look = || connection.look();
-    let up = carry(client, server, pipes, |bytes| connection.count_up(bytes), look);
+    let up = async {
+        write_all(server, opening.up).await?;
+        connection.count_up(opening.up.len());
+        carry(client, server, pipes, |bytes| connection.count_up(bytes), look).await
+    };
     let down = async {
         ready.await?;
+        write_all(client, opening.down).await?;
+        connection.count_down(opening.down.len());
         carry(server, client, pipes, |bytes| connection.count_down(bytes), look).await
     };
     let end = tokio::select! {
@@ -78,4 +94,18 @@ async fn failure_of(stream: &TcpStream) -> io::Error {
             Err(error) => return error,
         }
     }
+}
+
+/// Writes to a stream that is shared.
+async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

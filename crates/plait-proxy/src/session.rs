@@ -3,14 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use plait_net::tcp::reset_on_close;
 use tokio::net::TcpStream;
 
 use crate::config::Listener;
-use crate::dial::Ahead;
+use crate::dial::Dialled;
 use crate::refusal::Refusal;
 use crate::registry::{Admission, End};
-use crate::relay::relay;
+use crate::relay::{Opening, relay};
 use crate::shared::Shared;
 use crate::target::Target;
 
@@ -24,13 +23,13 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects to what the client asked for, unless it is refused; a refusal is counted.
-    pub(crate) async fn connect(&self, target: Option<Target>) -> Result<TcpStream, Refusal> {
+    pub(crate) async fn connect(&self, target: Option<Target>) -> Result<Dialled, Refusal> {
         let target = self.wanted(target)?;
         self.shared.dial(&target).await.inspect_err(|refusal| self.refused(*refusal))
     }
 
     /// The same for a client that cannot be told why there is no connection.
-    pub(crate) async fn connect_ahead(&self, target: Option<Target>) -> Result<Ahead, Refusal> {
+    pub(crate) async fn connect_ahead(&self, target: Option<Target>) -> Result<Dialled, Refusal> {
         let target = self.wanted(target)?;
         self.shared.dial_ahead(&target).await.inspect_err(|refusal| self.refused(*refusal))
     }
@@ -57,42 +56,25 @@ impl Session {
     }
 
     /// Carries bytes between the client and the server until the end; `early` ones, which the
-    /// client sent along with its request, go first.
-    pub(crate) async fn tunnel(self, client: TcpStream, server: TcpStream, early: &[u8]) {
-        let (client, server) = (Arc::new(client), Arc::new(server));
-        self.admission.relays(&client, &server);
-        if !early.is_empty() {
-            if let Err(error) = write_all(&server, early).await {
-                log::debug!("the server is gone: {error}");
-                let _ = reset_on_close(&client);
-                return;
-            }
-            self.admission.count_up(early.len());
-        }
-        let limit = self.shared.config.limits.idle_timeout;
-        let ready = std::future::ready(Ok(()));
-        let ends = [&*client, &*server];
-        let end = relay(&self.admission, ends, &self.shared.pipes, limit, ready).await;
-        self.end(end);
-    }
-
-    /// The same where the next proxy may still say that there is no server: what the client says
-    /// goes ahead, and the answer is read before the server's bytes.
-    pub(crate) async fn tunnel_ahead(self, client: TcpStream, ahead: Ahead) {
-        if ahead.is_answered {
-            return self.tunnel(client, ahead.stream, &[]).await;
-        }
-        let (client, server) = (Arc::new(client), Arc::new(ahead.stream));
+    /// client sent along with its request, go first. Where the next proxy may still say that there
+    /// is no server, what the client says goes ahead all the same.
+    pub(crate) async fn tunnel(self, client: TcpStream, dialled: Dialled, early: &[u8]) {
+        let Dialled { stream, first, is_answered } = dialled;
+        let (client, server) = (Arc::new(client), Arc::new(stream));
         self.admission.relays(&client, &server);
         let answered = async {
+            if is_answered {
+                return Ok(());
+            }
             self.shared.answer(&server).await.map_err(|refusal| {
                 self.refused(refusal);
                 io::Error::other(refusal)
             })
         };
+        let opening = Opening { up: early, down: &first };
         let limit = self.shared.config.limits.idle_timeout;
         let ends = [&*client, &*server];
-        let end = relay(&self.admission, ends, &self.shared.pipes, limit, answered).await;
+        let end = relay(&self.admission, ends, opening, &self.shared.pipes, limit, answered).await;
         self.end(end);
     }
 
@@ -106,18 +88,4 @@ impl Session {
             self.admission.down(),
         );
     }
-}
-
-/// Writes to a stream that is shared.
-async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

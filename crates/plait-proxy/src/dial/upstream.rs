@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
+use super::Dialled;
 use crate::config::{Upstream, WayOut};
 use crate::convert::{self, Answer, HEADER_BYTES};
 use crate::refusal::Refusal;
@@ -27,12 +28,13 @@ pub(super) async fn dial(
     shared: &Shared,
     upstream: &Upstream,
     target: &Target,
-) -> Result<TcpStream, Refusal> {
+) -> Result<Dialled, Refusal> {
     match upstream.way {
-        WayOut::Convert => by_convert(shared, upstream, target).await,
+        WayOut::Convert => by_convert(shared, upstream, target).await.map(Dialled::from),
         WayOut::Http => by_http(stream_to(shared, upstream, false).await?, upstream, target).await,
         WayOut::Socks => {
-            by_socks(stream_to(shared, upstream, false).await?, upstream, target).await
+            let stream = stream_to(shared, upstream, false).await?;
+            by_socks(stream, upstream, target).await.map(Dialled::from)
         }
     }
 }
@@ -125,7 +127,7 @@ async fn by_http(
     stream: TcpStream,
     upstream: &Upstream,
     target: &Target,
-) -> Result<TcpStream, Refusal> {
+) -> Result<Dialled, Refusal> {
     let failed = |error: hyper::Error| {
         log::debug!("the next proxy, {}: {error}", upstream.address);
         Refusal::UpstreamFailed
@@ -146,9 +148,8 @@ async fn by_http(
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(failed)?;
     let parts = upgraded.downcast::<TokioIo<TcpStream>>().map_err(|_| Refusal::UpstreamFailed)?;
-    // A server that speaks first may do so only after its client's first bytes: the proxy's answer
-    // and the server's greeting rarely share a segment, and then the relay would lose it.
-    if parts.read_buf.is_empty() { Ok(parts.io.into_inner()) } else { Err(Refusal::UpstreamFailed) }
+    // A server that speaks first may have been read along with the proxy's answer.
+    Ok(Dialled { first: parts.read_buf, ..parts.io.into_inner().into() })
 }
 
 async fn by_socks(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
 
 use plait_net::mptcp::{self, Subflow};
 use plait_net::tcp::{self, TcpInfo};
@@ -54,7 +55,11 @@ impl Accesses {
 
     /// Looks at a connection's subflows, if it carried anything since the last look.
     pub(super) fn look(&mut self, connection: &Connection) {
-        let Some(streams) = connection.streams().filter(|_| !self.named.is_empty()) else { return };
+        // One that has ended may still be in the list of who looks at all of them.
+        if self.named.is_empty() || connection.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(streams) = connection.streams() else { return };
         let look = self.looks.entry(connection.id).or_default();
         let bytes = Some(connection.up() + connection.down());
         if bytes == look.bytes {
@@ -79,6 +84,7 @@ impl Accesses {
     /// Counts what a connection carried since the last look, now that it has ended and its subflows
     /// tell nothing more: in the proportions up to then.
     pub(super) fn end(&mut self, connection: &Connection) {
+        connection.is_over.store(true, Ordering::Relaxed);
         let Some(look) = self.looks.remove(&connection.id) else { return };
         let (up, down) = (connection.up(), connection.down());
         let carried = [Seen { received: up, sent: down }, Seen { received: down, sent: up }];

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -63,6 +63,7 @@ impl Registry {
             streams: OnceLock::new(),
             up: AtomicU64::new(0),
             down: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
             moved_ms: AtomicU64::new(self.now_ms()),
         });
         if refusal.is_none() {
@@ -132,6 +133,28 @@ mod tests {
         drop(first);
         assert_eq!(registry.count(), 2);
         assert_eq!(admit(1).refusal, None);
+    }
+
+    /// A look at a connection that had ended counted all of it again, and was kept for ever.
+    #[tokio::test]
+    async fn regression_a_look_after_the_last_one_counts_nothing() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let server = listener.accept().await.unwrap().0;
+        let networks = vec!["127.0.0.0/8".parse().expect("a network")];
+        let access = crate::config::Access { name: "loopback".into(), networks };
+        let registry = Arc::new(Registry::new(Limits::default(), &[access]));
+        let admission = registry.admit(self::client(1), WayIn::Http, None).expect("it is let in");
+        admission.relays(&Arc::new(client), &Arc::new(server));
+        admission.count_up(1000);
+        let late = registry.connections();
+        drop(admission);
+        let counted = registry.access_totals();
+        // The kernel counts the handshake, too.
+        assert!((2000..2010).contains(&(counted[0].received + counted[0].sent)), "{counted:?}");
+        late[0].count_up(1);
+        late[0].look();
+        assert_eq!(registry.access_totals(), counted);
     }
 
     #[test]

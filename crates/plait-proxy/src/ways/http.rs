@@ -10,7 +10,9 @@ use std::sync::Arc;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -89,7 +91,14 @@ impl Client {
             Ok(()) => forward::answer(self, request).await,
             Err(refusal) => Err(refusal),
         };
-        result.unwrap_or_else(refused)
+        result.unwrap_or_else(|refusal| {
+            let mut response = refused(refusal);
+            if refusal.is_of_client() {
+                // It would only take the place of another that is to be told why.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
+        })
     }
 
     /// Whether the client may ask at all.

@@ -32,7 +32,7 @@ pub(super) async fn serve(session: Session, stream: TcpStream) {
     match connected {
         Ok(server) => {
             let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-            let bound = server.local_addr().unwrap_or(unspecified);
+            let bound = server.stream.local_addr().unwrap_or(unspecified);
             if let Ok(stream) = protocol.reply_success(bound).await {
                 session.tunnel(stream, server, &[]).await;
             }

@@ -14,7 +14,7 @@ use crate::target::Target;
 pub(super) async fn serve(session: Session, stream: TcpStream) {
     let target = destination(&stream, session.listener.way).map(Target::from);
     match session.connect_ahead(target).await {
-        Ok(ahead) => session.tunnel_ahead(stream, ahead).await,
+        Ok(dialled) => session.tunnel(stream, dialled, &[]).await,
         Err(_) => {
             let _ = reset_on_close(&stream);
         }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 use plait_proxy::Users;
-use plait_proxy::config::{Access, Clients, Config, Limits, WayIn, WayOut};
+use plait_proxy::config::{Access, Clients, Config, Limits, Upstream, WayIn, WayOut};
 use plait_proxy::convert::{self, Answer, Message, Tlv};
 
 use crate::site::{Running, bytes, config, echo, exchange, read_head, server};
@@ -150,6 +150,67 @@ fn a_plain_request_reaches_its_server_in_the_servers_own_form() {
     assert!(first.starts_with("GET /a?b=c HTTP/1.1") && second.starts_with("GET / HTTP/1.1"));
     assert!(first.contains(&format!("host: {server}")) && first.contains("via: 1.1 plait-"));
     assert!(!first.to_lowercase().contains("proxy-"), "{first}");
+}
+
+/// An upgraded connection was no longer counted, nor within any bound.
+#[test]
+fn regression_a_connection_that_changes_its_protocol_stays_counted() {
+    let proxy = Running::of(WayIn::Http);
+    let (server, served) = server(|mut stream| {
+        let head = read_head(&mut stream);
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+                      Upgrade: echo\r\n\r\nfirst ";
+        stream.write_all(answer.as_bytes()).unwrap();
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        stream.write_all(&got).unwrap();
+        head
+    });
+    let mut stream = proxy.connect();
+    let request = format!(
+        "GET http://{server}/ HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    assert!(read_head(&mut stream).starts_with("HTTP/1.1 101"));
+    let open = proxy.wait_until("it is relayed", |proxy| proxy.down_bytes == 6);
+    assert_eq!(open.open, 1);
+    assert_eq!(exchange(stream, b"words"), b"first words");
+    assert!(served.join().unwrap().contains("upgrade: echo"));
+    proxy.wait_until("it ends", |proxy| (proxy.open, proxy.ended["complete"]) == (0, 1));
+}
+
+/// What came in one segment with the next proxy's answer made the connection fail.
+#[test]
+fn regression_a_greeting_beside_the_next_proxys_answer_is_heard() {
+    let (far, _) = server(|mut stream| {
+        read_head(&mut stream);
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n220 ready\r\n").unwrap();
+    });
+    let upstream = Some(Upstream { address: far, way: WayOut::Http, multipath: true, user: None });
+    let near = Running::start(Config { upstream, ..config(WayIn::Http) });
+    let mut greeting = Vec::new();
+    near.tunnel(echo().0).read_to_end(&mut greeting).unwrap();
+    assert_eq!(greeting, b"220 ready\r\n");
+}
+
+#[test]
+fn a_server_that_closed_a_kept_connection_is_asked_again() {
+    let proxy = Running::of(WayIn::Http);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let server = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            read_head(&mut stream);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+        }
+    });
+    let mut stream = proxy.connect();
+    for _ in 0..2 {
+        write!(stream, "GET http://{server}/ HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        assert!(read_head(&mut stream).starts_with("HTTP/1.1 200"));
+        stream.read_exact(&mut [0; 2]).unwrap();
+    }
 }
 
 #[test]

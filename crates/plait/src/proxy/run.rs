@@ -56,11 +56,11 @@ impl Report {
 pub(crate) fn run(config: ProxyConfig) -> anyhow::Result<()> {
     let ProxyConfig { name, control_socket, user, config, .. } = config;
     let user = user_of(user.as_ref())?;
-    check_open_files(config.limits.connections_max);
-    let congestion = config.congestion.clone();
+    let (congestion, connections_max) = (config.congestion.clone(), config.limits.connections_max);
     let proxy =
         Proxy::open(config).map_err(|error| Advised::new(error.to_string(), error.help()))?;
     let control = ControlSocket::open(&control_socket, "[proxy]", user)?;
+    check_open_files(connections_max);
     if let Some(user) = user {
         hand_over(&control_socket, user);
     }

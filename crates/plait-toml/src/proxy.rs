@@ -87,8 +87,6 @@ pub struct Proxy {
     pub allow_open_key_files: bool,
     /// Unix socket that answers `plait status`.
     pub control_socket: Option<String>,
-    /// File with what is to be undone after a crash.
-    pub state_file: Option<String>,
 }
 
 impl Default for Proxy {
@@ -111,14 +109,13 @@ impl Default for Proxy {
             user: None,
             allow_open_key_files: false,
             control_socket: None,
-            state_file: None,
         }
     }
 }
 
 const NAME: Field<Proxy, Parsed<String>> = Field::new(
     "name",
-    "name of the proxy's control socket and state file",
+    "name of the proxy in status, and of its files",
     Parsed { told: names::NAME_RANGE, read: names::device },
     |proxy: &mut Proxy| &mut proxy.name,
 );
@@ -227,10 +224,6 @@ pub const PROXY: Options<Proxy> = &[
         |proxy: &mut Proxy| &mut proxy.allow_open_key_files,
     ),
     &CONTROL_SOCKET,
-    &common::state_file("what is to be undone after a crash", |proxy: &mut Proxy| {
-        &mut proxy.state_file
-    })
-    .absent("`/var/lib/plait/NAME.json`"),
 ];
 
 /// How clients say where they want to go.

@@ -215,7 +215,8 @@ mod tests {
         assert!(info.snd_cwnd >= 2 && info.data_segs_out >= 1, "{info:?}");
         // The least timeout of Linux is 200 ms, the greatest 120 s.
         assert!((200_000..=120_000_000).contains(&info.rto_us), "{info:?}");
-        assert!((1..1_000_000).contains(&info.srtt_us) && info.reordering == 3, "{info:?}");
+        // The threshold begins where earlier connections to the same address left it.
+        assert!((1..1_000_000).contains(&info.srtt_us) && info.reordering >= 3, "{info:?}");
         assert_eq!((info.dsack_dups, info.reord_seen), (0, 0));
         assert!(super::info(&listener).is_ok() && super::info(std::io::stdin()).is_err());
     }

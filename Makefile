@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check verify bench build release qoe-app fmt fmt-check lint unit unit-here \
-	docs vectors deny deny-if-there fuzz setup setup-video clean-lab
+.PHONY: help demo test check verify bench build release package qoe-app fmt fmt-check lint unit unit-here \
+	docs vectors deny deny-if-there fuzz setup setup-video setup-packages clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -50,6 +50,10 @@ release: setup qoe-app ## Build the gateway and the lab for speed, by a profile 
 	$(call say,Build the gateway and the lab for speed)
 	@scripts/wireguard-go
 	@scripts/release
+
+package: setup-packages ## Make a Debian package, a tarball, checksums and an SBOM, in target/package
+	$(call say,Package)
+	@scripts/package
 
 # The lab's build takes the page in, so it comes first. Without node or npm's registry the lab is
 # built without it; in CI that fails.
@@ -110,6 +114,9 @@ setup:
 
 setup-video:
 	@scripts/setup --video
+
+setup-packages:
+	@scripts/setup --packages
 
 clean-lab: build ## Remove what a killed lab left behind
 	@$(LAB) clean

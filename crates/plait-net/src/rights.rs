@@ -78,7 +78,8 @@ pub fn keep_only(capabilities: &[u32], user: Option<UserId>) -> io::Result<Kept>
     let wanted = capabilities.iter().fold(0, |set, capability| set | 1_u64 << capability);
     let kept = sys::permitted()? & wanted;
     let bounded = bound(kept)?;
-    if let Some(UserId { uid, gid }) = user {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    if let Some(UserId { uid, gid }) = user.filter(|user| !ask::is_already(&status, *user)) {
         sys::become_user(uid, gid)?;
     }
     sys::set_capabilities(kept)?;

@@ -12,7 +12,7 @@ use crate::value::names;
 /// The folder of daemons' control sockets unless their files say otherwise.
 pub const SOCKETS: &str = "/run/plait";
 /// The folder of daemons' state files unless their files say otherwise.
-const STATES: &str = "/var/lib/plait";
+pub const STATES: &str = "/var/lib/plait";
 
 /// The name of a daemon's TUN device.
 pub const fn tun<C>(at: fn(&mut C) -> &mut String) -> Field<C, Parsed<String>> {

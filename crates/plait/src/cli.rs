@@ -5,9 +5,11 @@ mod control;
 mod format;
 mod keygen;
 mod measure;
+mod pages;
 mod proxy;
 mod pubkey;
 mod reload;
+mod setup;
 mod status;
 mod steer;
 mod up;
@@ -17,7 +19,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::output::{self, Style};
 
@@ -34,6 +36,7 @@ pub(crate) enum Outcome {
 
 const AFTER_HELP: &str = "\
 Examples:
+  plait setup                               set up an end of a bond, and the command for the other
   (umask 077; plait keygen > gateway.key)   make a private key
   plait pubkey < gateway.key                print the public key for the other gateway
   plait check gateway.toml                  is the configuration sound, is the machine ready?
@@ -74,6 +77,9 @@ enum Command {
     Measure(measure::Args),
     Steer(steer::Args),
     Proxy(proxy::Args),
+    Setup(setup::Args),
+    Completions(pages::CompletionsArgs),
+    Man(pages::ManArgs),
 }
 
 /// Runs the program.
@@ -93,6 +99,9 @@ pub(crate) fn main() -> ExitCode {
         Command::Measure(args) => measure::run(&args),
         Command::Steer(args) => steer::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Setup(args) => setup::run(args),
+        Command::Completions(args) => pages::completions(&args, Cli::command()),
+        Command::Man(args) => pages::man(&args, Cli::command()),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
@@ -126,7 +135,6 @@ fn report(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_arguments_are_consistent() {

@@ -34,7 +34,7 @@ pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
 pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
-pub(crate) use user::user_of;
+pub(crate) use user::{find_user, user_of};
 
 use error::Conflict;
 

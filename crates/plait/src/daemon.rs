@@ -22,6 +22,7 @@ mod reload;
 mod requests;
 mod routes;
 mod sandbox;
+mod service;
 mod sockets;
 mod state;
 mod teller;
@@ -54,6 +55,7 @@ pub(crate) use reload::log_errors;
 use requests::Requests;
 use routes::Routes;
 pub(crate) use sandbox::{Files, enter_sandbox};
+use service::Service;
 pub(crate) use state::{StateFile, read_json, write_json};
 
 /// Nanoseconds by which the kernel may delay a wake-up to save power.
@@ -71,6 +73,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let endpoints = || peers.iter().flat_map(|peer| &peer.endpoints);
     let mtu = config.inner_mtu(endpoints().any(SocketAddr::is_ipv6));
     let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
+    let calls_peers = config.peers.iter().any(|peer| !peer.endpoints.is_empty());
     let listening = host::open_listening_socket(&config)?;
     let mut links = Links::new(&config, endpoints(), u16::from(listening.is_some()))?;
     let tun = host::open_tun(&config, mtu)?;
@@ -98,7 +101,8 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let first_links = links.start()?;
     let (sender, receiver) = channel();
     let reach = Reach::new(names);
-    let host = Host { links, monitor, operations, reach };
+    let service = Service::new(calls_peers);
+    let host = Host { links, monitor, operations, reach, service };
     let (mut driver, waker) =
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
     let requests = Requests::new(sender, waker);

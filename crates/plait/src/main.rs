@@ -6,6 +6,7 @@
 //! - [`measure`]: shared by `plait measure` and the gateway that serves it
 //! - [`daemon`]: the body of `plait up`
 //! - [`steer`]: the body of `plait steer`
+//! - [`setup`]: an end of a bond set up on a machine, and undone
 //! - [`proxy`]: the body of `plait proxy`
 //! - [`control`]: how the outside reaches these while they run
 //! - [`output`], [`advice`]: output for people, errors with a remedy
@@ -21,6 +22,7 @@ mod machine;
 mod measure;
 mod output;
 mod proxy;
+mod setup;
 mod steer;
 
 use std::process::ExitCode;

@@ -5,6 +5,8 @@
 
 #[path = "operations/reload.rs"]
 mod reload;
+#[path = "operations/service.rs"]
+mod service;
 #[path = "operations/setup.rs"]
 mod setup;
 #[path = "operations/terminal.rs"]

@@ -38,6 +38,9 @@ pub fn can_become(user: UserId) -> Result<(), CannotBecome> {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let UserId { uid, gid } = user;
     let status = read("status");
+    if is_already(&status, user) {
+        return Ok(());
+    }
     let is_user = status.lines().any(|line| line.starts_with(&format!("Uid:\t{uid}\t{uid}\t")));
     let may = has_capability(&status, CAP_SETGID)
         && (is_user || has_capability(&status, CAP_SETUID))
@@ -49,6 +52,17 @@ pub fn can_become(user: UserId) -> Result<(), CannotBecome> {
         return Err(CannotBecome::NotMapped { uid, gid });
     }
     Ok(())
+}
+
+/// Whether the process of a /proc/PID/status text is this user alone, and so need not become it: a
+/// service manager saw to that.
+pub(super) fn is_already(status: &str, UserId { uid, gid }: UserId) -> bool {
+    let has = |name: &str, value: &str| {
+        let fields = status.lines().find_map(|line| line.strip_prefix(name));
+        fields.is_some_and(|fields| fields.split_whitespace().all(|field| field == value))
+    };
+    let (uid, gid) = (uid.to_string(), gid.to_string());
+    has("Uid:", &uid) && has("Gid:", &gid) && has("Groups:", &gid)
 }
 
 /// Whether a map of user_namespaces(7) has an id inside: `inside outside count` in each line.
@@ -77,6 +91,18 @@ mod tests {
         assert!(is_mapped("0 1000 1\n1 100000 65536\n", 991));
         assert!(!is_mapped("0 1000 1\n", 991));
         assert!(!is_mapped("", 0));
+    }
+
+    #[test]
+    fn who_is_the_user_already_need_not_become_it() {
+        let user = UserId { uid: 997, gid: 996 };
+        let status = |groups: &str| {
+            format!("Uid:\t997\t997\t997\t997\nGid:\t996\t996\t996\t996\nGroups:\t{groups}\n")
+        };
+        assert!(is_already(&status("996 "), user) && is_already(&status(""), user));
+        assert!(!is_already(&status("996 27"), user), "another group gives rights");
+        assert!(!is_already(&status("996").replace("997\t997\t997", "0\t997\t997"), user));
+        assert!(!is_already("", user));
     }
 
     #[test]

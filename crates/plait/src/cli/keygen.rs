@@ -54,8 +54,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// RFC 7748 §5: three bits at the bottom are zero, the top two are 0 and 1.
-fn random_key() -> anyhow::Result<PrivateKey> {
+/// A new private key. RFC 7748 §5: three bits at the bottom are zero, the top two are 0 and 1.
+pub(super) fn random_key() -> anyhow::Result<PrivateKey> {
     const SOURCE: &str = "/dev/urandom";
     let mut key = Zeroizing::new([0_u8; 32]);
     File::open(SOURCE).and_then(|mut source| source.read_exact(&mut *key)).map_err(|cause| {

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use env_filter::FilteredLog;
+use systemd_journal_logger::JournalLog;
+
 use super::Outcome;
 use crate::advice::Advised;
 use crate::config::Config;
@@ -14,7 +17,8 @@ Examples:
   plait up gateway.toml -v
   RUST_LOG=plait=debug plait up gateway.toml
 
-The log goes to stderr. RUST_LOG chooses what is logged, in the form of the `log` crate; without it
+The log goes to stderr; under systemd to the journal, with the fields PLAIT_LINK and PLAIT_PEER.
+RUST_LOG chooses what is logged, in the form of the `log` crate; without it
 warnings and the bond's comings and goings are shown. Ctrl-C and SIGTERM end the gateway and remove
 the TUN device with its addresses and routes. `plait reload` makes it read its configuration again:
 bonds whose peers did not change go on.
@@ -70,13 +74,24 @@ pub(super) fn keep_memory_private() {
     }
 }
 
-/// Sends the log to stderr.
+/// Sends the log to stderr; where that is the journal, entry by entry, with the names of links and
+/// peers in fields of their own (systemd.journal-fields(7)).
 pub(super) fn start_log(verbose: u8) {
     let level = match verbose {
         0 => "info",
         1 => "debug",
         _ => "trace",
     };
+    if systemd_journal_logger::connected_to_journal()
+        && let Ok(journal) = JournalLog::new()
+    {
+        let chosen = std::env::var("RUST_LOG").unwrap_or_else(|_| level.to_owned());
+        let filter = env_filter::Builder::new().parse(&chosen).build();
+        log::set_max_level(filter.filter());
+        // A logger that is there already stays.
+        let _ = log::set_boxed_logger(Box::new(FilteredLog::new(journal, filter)));
+        return;
+    }
     let env = env_logger::Env::default().default_filter_or(level);
     env_logger::Builder::from_env(env).format_target(false).init();
 }

@@ -358,3 +358,29 @@ fn a_wildcard_takes_names_that_begin_alike() {
     assert_eq!(names.map(|name| wildcard.takes_interface(name)), [true, true, false, false]);
     assert!(wildcard.is_wildcard() && !testing::path("a", Some("wwan"), None).is_wildcard());
 }
+
+/// With the lines that stand there as comments, too.
+#[test]
+fn the_packages_examples_are_sound() {
+    let examples = [
+        include_str!("../../../../packaging/examples/customer.toml"),
+        include_str!("../../../../packaging/examples/provider.toml"),
+    ];
+    for example in examples {
+        let text = example
+            .replace("customer.key", "gateway.key")
+            .replace("provider.key", "gateway.key")
+            .replace("the provider's public key", cases::A)
+            .replace("the customer's public key", cases::A);
+        let whole: Vec<_> = text
+            .lines()
+            .map(|line| {
+                line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line)
+            })
+            .collect();
+        for text in [text.clone(), whole.join("\n")] {
+            let config = Folder::new().load(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
+            assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use super::located::Located;
 use crate::advice::Advised;
 
 /// Finds a user in the text of `/etc/passwd` (passwd(5)).
-fn find_user(passwd: &str, name: &str) -> Option<UserId> {
+pub(crate) fn find_user(passwd: &str, name: &str) -> Option<UserId> {
     let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let fields = lines.find(|fields| fields.len() >= 4 && fields[0] == name)?;
     Some(UserId { uid: fields[2].parse().ok()?, gid: fields[3].parse().ok()? })

@@ -22,6 +22,7 @@ use super::pump::Pump;
 use super::reach::{Reach, ResolvedName};
 use super::reload::Reload;
 use super::requests::{Request, Requests, Snapshot};
+use super::service::Service;
 use crate::config::Config;
 
 const WAKER: Token = Token(usize::MAX);
@@ -41,6 +42,7 @@ pub(super) struct Host {
     pub(super) monitor: Monitor,
     pub(super) operations: Operations,
     pub(super) reach: Reach,
+    pub(super) service: Service,
 }
 
 /// A running gateway.
@@ -109,6 +111,7 @@ impl Driver {
             self.run_due(now());
             refresh_generator(&mut self.pump.endpoint);
         }
+        self.host.service.end();
         let Pump { endpoint, traffic, .. } = &mut self.pump;
         self.host.operations.finish(now(), endpoint, traffic, &self.host.links);
         self.pump.endpoint.close(now());
@@ -121,7 +124,10 @@ impl Driver {
             self.pump.endpoint.handle_timeout(now);
             self.pump.flush(now);
         }
-        let Host { links, operations, reach, .. } = &mut self.host;
+        let Host { links, operations, reach, service, .. } = &mut self.host;
+        if service.due_at().is_some_and(|due| due <= now) {
+            service.run_due(now, &self.pump.carrying, operations.peers().len());
+        }
         if std::mem::take(&mut self.pump.lost_contact) {
             reach.wake(now);
         }
@@ -143,8 +149,10 @@ impl Driver {
         } else {
             let operations = Some(self.host.operations.due_at());
             let protocol = self.pump.endpoint.poll_timeout(now);
-            let timers = [protocol, self.look_at, operations, self.host.reach.due_at()];
-            timers.into_iter().flatten().min().map(|due| due.since(now))
+            let Host { reach, service, .. } = &self.host;
+            let host = [operations, reach.due_at(), service.due_at()];
+            let timers = [protocol, self.look_at].into_iter().chain(host);
+            timers.flatten().min().map(|due| due.since(now))
         };
         match self.poll.poll(events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),

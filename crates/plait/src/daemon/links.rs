@@ -205,7 +205,7 @@ impl Links {
                 Some(_) => "it comes again with another socket",
                 None => "no such interface, or not configured any more",
             };
-            log::info!("link {name} on {interface} is gone: {reason}");
+            log::info!(plait_link = name; "link {name} on {interface} is gone: {reason}");
         }
         changes
     }
@@ -216,12 +216,14 @@ impl Links {
         let mut changes = Vec::new();
         let config = self.paths[wanted.path].link(live.config.socket, &wanted.name);
         if config != live.config {
-            log::info!("link {} has another description", wanted.name);
+            let name = &wanted.name;
+            log::info!(plait_link = name; "link {name} has another description");
             live.config = config.clone();
             changes.push(Change::Update(config));
         }
         if wanted.addresses != live.wanted.addresses {
-            log::info!("link {}: {} now has {}", wanted.name, wanted.interface, list(&wanted));
+            let (name, interface) = (&wanted.name, &wanted.interface);
+            log::info!(plait_link = name; "link {name}: {interface} now has {}", list(&wanted));
             changes.push(Change::Moved(live.config.socket));
         }
         live.wanted = wanted;
@@ -229,7 +231,8 @@ impl Links {
     }
 
     fn add(&mut self, opened: UdpSocket, socket: SocketId, wanted: Wanted) -> Change {
-        log::info!("link {} is there: {} has {}", wanted.name, wanted.interface, list(&wanted));
+        let (name, interface) = (&wanted.name, &wanted.interface);
+        log::info!(plait_link = name; "link {name} is there: {interface} has {}", list(&wanted));
         let config = self.paths[wanted.path].link(socket, &wanted.name);
         self.live.push(Live { wanted, config: config.clone() });
         Change::Add(Box::new(opened), config)
@@ -240,7 +243,8 @@ impl Links {
         let text = format!("{:#}", anyhow::anyhow!("{error}"));
         let entry = (wanted.name.clone(), text);
         if !self.refused.contains(&entry) {
-            log::warn!("link {} has no socket: {}", entry.0, entry.1);
+            let (name, text) = &entry;
+            log::warn!(plait_link = name; "link {name} has no socket: {text}");
         }
         if let Some(status) = self.status.iter_mut().find(|status| status.name == wanted.name) {
             status.state = LinkState::Absent;

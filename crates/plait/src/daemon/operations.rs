@@ -250,14 +250,16 @@ impl Operations {
             if spent {
                 let reason = spent_reason(used, quota.bytes);
                 if !was_spent {
-                    log::warn!("path {}: {reason}; it stands by", path.name);
+                    let name = &path.name;
+                    log::warn!(plait_link = name; "path {name}: {reason}; it stands by");
                     self.spent.push(path.name.clone());
                 }
                 for (socket, _) in sockets {
                     endpoint.set_standby(now, socket, true, Some(reason.clone()));
                 }
             } else if was_spent {
-                log::info!("path {}: within its quota again", path.name);
+                let name = &path.name;
+                log::info!(plait_link = name; "path {name}: within its quota again");
                 self.spent.retain(|name| *name != path.name);
                 for (socket, _) in sockets {
                     endpoint.set_standby(now, socket, path.standby, None);

@@ -19,6 +19,7 @@ use plait_proto::wire::ecn::Ecn;
 use super::log_budget::{LogBudget, Verdict};
 use super::ports::SendErrors;
 use super::reach::short;
+use super::service::Carrying;
 use super::sockets::Sockets;
 use super::teller::Teller;
 use super::traffic::Traffic;
@@ -41,6 +42,8 @@ pub(super) struct Pump<T, U> {
     pub(super) errors: SendErrors,
     /// Contact to a peer was lost since this flag was last read.
     pub(super) lost_contact: bool,
+    /// Which bonds can carry data.
+    pub(super) carrying: Carrying,
     teller: Teller,
     batch: PacketBatch,
     log_budget: LogBudget<PublicKey>,
@@ -55,6 +58,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             traffic: Traffic::default(),
             errors: SendErrors::default(),
             lost_contact: false,
+            carrying: Carrying::default(),
             teller: Teller::default(),
             batch: PacketBatch::new(),
             log_budget: LogBudget::default(),
@@ -156,6 +160,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
+            self.carrying.note(&event);
             self.teller.learn(&self.endpoint, &event);
             if self.may_tell(&event) {
                 self.teller.tell(&event);

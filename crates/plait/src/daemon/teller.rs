@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use log::Level;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::seq::PathId;
 use plait_proto::session::PublicKey;
@@ -39,39 +40,60 @@ impl Teller {
         }
     }
 
-    /// Logs an event.
+    /// Logs an event, with the link's name and the peer in fields of their own.
     pub(super) fn tell(&self, event: &Event) {
         match event {
-            Event::BondUp(peer) => log::info!("bond with {} is made", short(peer)),
-            Event::BondDown(peer) => log::warn!("bond with {} is gone", short(peer)),
+            Event::BondUp(peer) => {
+                let peer = short(peer);
+                log::info!(plait_peer = peer; "bond with {peer} is made");
+            }
+            Event::BondDown(peer) => {
+                let peer = short(peer);
+                log::warn!(plait_peer = peer; "bond with {peer} is gone");
+            }
             Event::BondStuck(peer) => {
                 let peer = short(peer);
-                log::warn!("bond with {peer} delivers next to nothing: it is made anew");
-            }
-            Event::PathUp(peer, id) => log::info!("{} carries data", self.path(peer, *id)),
-            Event::PathSilent(peer, id) => {
-                let path = self.path(peer, *id);
-                log::warn!("{path} is silent: left out, and probed until it answers");
-            }
-            Event::PathLossy(peer, id) => {
-                let path = self.path(peer, *id);
-                log::warn!("{path} loses too much: left out, and probed until nothing is lost");
-            }
-            Event::PathClosed(peer, id) => {
-                log::info!("{} was removed by the peer", self.path(peer, *id));
-            }
-            Event::PathMoved(peer, id, remote) => {
-                log::info!("{} follows the peer to {remote}", self.path(peer, *id));
+                log::warn!(
+                    plait_peer = peer;
+                    "bond with {peer} delivers next to nothing: it is made anew"
+                );
             }
             Event::InnerMtu(peer, mtu) => {
                 let peer = short(peer);
-                log::info!("bond with {peer} carries inner packets of up to {mtu} bytes");
+                log::info!(
+                    plait_peer = peer;
+                    "bond with {peer} carries inner packets of up to {mtu} bytes"
+                );
+            }
+            Event::PathUp(peer, id) => {
+                self.tell_of_path(Level::Info, peer, *id, "carries data");
+            }
+            Event::PathSilent(peer, id) => {
+                let what = "is silent: left out, and probed until it answers";
+                self.tell_of_path(Level::Warn, peer, *id, what);
+            }
+            Event::PathLossy(peer, id) => {
+                let what = "loses too much: left out, and probed until nothing is lost";
+                self.tell_of_path(Level::Warn, peer, *id, what);
+            }
+            Event::PathClosed(peer, id) => {
+                self.tell_of_path(Level::Info, peer, *id, "was removed by the peer");
+            }
+            Event::PathMoved(peer, id, remote) => {
+                let what = format!("follows the peer to {remote}");
+                self.tell_of_path(Level::Info, peer, *id, &what);
             }
         }
     }
 
-    fn path(&self, peer: &PublicKey, id: PathId) -> String {
+    fn tell_of_path(&self, level: Level, peer: &PublicKey, id: PathId, what: &str) {
         let name = self.names.get(&(*peer, id)).map_or("", String::as_str);
-        format!("path {name} ({id}) to {}", short(peer))
+        let peer = short(peer);
+        log::log!(
+            level,
+            plait_link = name,
+            plait_peer = peer;
+            "path {name} ({id}) to {peer} {what}"
+        );
     }
 }

@@ -1,0 +1,188 @@
+//! install.1: from a package on two clean Debian systems to a LAN host that fetches a page through
+//! the bond, and back to the clean systems.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use plait_net::netns::NetNs;
+
+use super::debian::{Debian, Sources};
+use super::inventory::Inventory;
+use crate::addresses::{BOND_ONLY_V4, BOND_ONLY_V6, PROVIDER_V4, SERVER_V4, SERVER_V6};
+use crate::figure::Figure;
+use crate::output::Progress;
+use crate::process::{self, Service};
+use crate::scratch::Scratch;
+use crate::topology::{LinkSpec, Topology, ip_batch, new_netns};
+use crate::verify::Effort;
+
+const SOURCE: &str = "install.1";
+const STEP_LIMIT: Duration = Duration::from_secs(120);
+const PAGE: &str = "a page behind the provider";
+const INSTALL: &str = "apt-get install --yes /root/plait.deb";
+/// What each end takes in commands: install, set up.
+const COMMANDS: u64 = 2;
+/// The most that each end may take, in commands, and both together, in seconds.
+const COMMANDS_MAX: f64 = 3.0;
+const SECONDS_MAX: f64 = 60.0;
+/// What stays after a purge by the guide: the system user, and what Debian's tools note of it.
+const STAYS: [&str; 8] = [
+    "etc/passwd",
+    "etc/passwd-",
+    "etc/group",
+    "etc/group-",
+    "etc/shadow",
+    "etc/shadow-",
+    "etc/gshadow",
+    "etc/gshadow-",
+];
+
+pub(in crate::verify) fn check(_effort: Effort) -> Result<Vec<Figure>> {
+    let sources = Sources::find()?;
+    let progress_time = Duration::from_secs(90);
+    let mut progress = Progress::new(1, progress_time);
+    let _step = progress.step("two clean systems, package to bond, and back", progress_time);
+    let scratch = Scratch::on_disk("install")?;
+    let network = Network::build()?;
+    let folder = |name: &str| scratch.path().join(name);
+    let provider = Debian::make(&sources, &folder("provider"), "plait-provider")?;
+    let customer = Debian::make(&sources, &folder("customer"), "plait-customer")?;
+    let before = [Inventory::take(&provider)?, Inventory::take(&customer)?];
+    let begun = Instant::now();
+    let invitation = install_provider(&provider)?;
+    install_customer(&customer, &invitation)?;
+    let fetched = network.fetch_both()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let mut figures = vec![
+        Figure::number("package", sources.package_bytes()? as f64 / 1e6, "MB"),
+        Figure::count("commands at each end", COMMANDS).at_most(COMMANDS_MAX, SOURCE),
+        Figure::number("from the package to the page over IPv4 and IPv6", seconds, "s")
+            .at_most(SECONDS_MAX, SOURCE),
+        Figure::count("pages fetched by a host of the LAN", fetched).exactly(2.0, SOURCE),
+    ];
+    // An inventory that sees nothing would find nothing left.
+    let seen = before[0].differences(&Inventory::take(&provider)?).len();
+    figures.push(
+        Figure::count("differences seen while it is installed", seen as u64).at_least(40.0, SOURCE),
+    );
+    for (name, system, before) in
+        [("provider's", &provider, &before[0]), ("customer's", &customer, &before[1])]
+    {
+        figures.extend(purge(name, system, before)?);
+    }
+    Ok(figures)
+}
+
+/// The commands of the guide at the provider's end; gives the invitation.
+fn install_provider(system: &Debian) -> Result<String> {
+    system.run(INSTALL, STEP_LIMIT)?;
+    let lan = "--lan 192.168.7.0/24 --lan fd99:7::/64";
+    let said = system
+        .run(&format!("plait setup provider --at {PROVIDER_V4} {lan} --yes --json"), STEP_LIMIT)?;
+    let said: serde_json::Value = serde_json::from_str(&said).context("setup answers oddly")?;
+    Ok(said["invitation"].as_str().context("there is no invitation")?.to_owned())
+}
+
+/// The commands of the guide at the customer's end; the second waits for the bond.
+fn install_customer(system: &Debian, invitation: &str) -> Result<()> {
+    system.run(INSTALL, STEP_LIMIT)?;
+    let joined = system.run_any(&format!("plait setup join {invitation} --yes"), STEP_LIMIT)?;
+    if !joined.status.success() {
+        let journal = system.run("journalctl -u 'plait@*' --no-pager | tail -30", STEP_LIMIT)?;
+        bail!("no bond: {}\n{journal}", joined.stderr.trim());
+    }
+    Ok(())
+}
+
+/// Removes the package with everything; what is there afterwards beyond what the guide names.
+fn purge(name: &str, system: &Debian, before: &Inventory) -> Result<Vec<Figure>> {
+    system.run("apt-get purge --yes plait", STEP_LIMIT)?;
+    let after = Inventory::take(system)?;
+    let stays = |entry: &String| {
+        let (_, path) = entry.split_once(": ").unwrap_or(("", entry));
+        STAYS.contains(&path)
+    };
+    let left: Vec<_> = before.differences(&after).into_iter().filter(|e| !stays(e)).collect();
+    let mut figures = vec![
+        Figure::count(format!("left at the {name} end after a purge"), left.len() as u64)
+            .exactly(0.0, SOURCE),
+    ];
+    figures.extend(left.into_iter().take(10).map(|entry| Figure::text("left", entry)));
+    Ok(figures)
+}
+
+/// Customer, provider and server, and a LAN behind the customer.
+pub(super) struct Network {
+    pub(super) topology: Topology,
+    lan: NetNs,
+    scratch: Scratch,
+}
+
+impl Network {
+    pub(super) fn build() -> Result<Self> {
+        let topology = Topology::build(&[LinkSpec::DSL, LinkSpec::LTE])?;
+        let lan = new_netns("plait-lan")?;
+        let customer = &topology.customer().netns;
+        ip_batch(&lan, "", &["link add eth0 type veth peer name lan netns plait-customer"])?;
+        ip_batch(
+            customer,
+            "",
+            &[
+                "addr add 192.168.7.1/24 dev lan",
+                "addr add fd99:7::1/64 dev lan nodad",
+                "addr add fe80::7:1/64 dev lan nodad",
+                "link set lan up",
+            ],
+        )?;
+        ip_batch(
+            &lan,
+            "",
+            &[
+                "addr add 192.168.7.2/24 dev eth0",
+                "addr add fd99:7::2/64 dev eth0 nodad",
+                "addr add fe80::7:2/64 dev eth0 nodad",
+                "link set eth0 up",
+                "route add default via 192.168.7.1",
+            ],
+        )?;
+        ip_batch(&lan, "-6", &["route add default via fd99:7::1"])?;
+        ip_batch(customer, "", &[format!("route del unreachable {BOND_ONLY_V4}")])?;
+        ip_batch(customer, "-6", &[format!("route del unreachable {BOND_ONLY_V6}")])?;
+        // The gateways themselves must see to forwarding.
+        for netns in [customer, &topology.provider] {
+            netns.set_sysctl("net.ipv4.ip_forward", "0")?;
+            netns.set_sysctl("net.ipv6.conf.all.forwarding", "0")?;
+        }
+        Ok(Self { topology, lan, scratch: Scratch::in_memory("install-pages")? })
+    }
+
+    /// Fetches a page from the server over both families, again until the bond is there; how many
+    /// were right.
+    pub(super) fn fetch_both(&self) -> Result<u64> {
+        let folder = self.scratch.path();
+        std::fs::write(folder.join("index.html"), PAGE)?;
+        let mut serve = self.topology.server.command("busybox");
+        serve.args(["httpd", "-f", "-p", "[::]:80", "-h"]).arg(folder);
+        let _server = Service::start(&mut serve, &folder.join("httpd.log"))?;
+        let pages = [format!("http://{SERVER_V4}/"), format!("http://[{SERVER_V6}]/")];
+        let right = pages.iter().filter(|url| self.fetch(url)).count();
+        Ok(right as u64)
+    }
+
+    fn fetch(&self, url: &str) -> bool {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let mut command: Command = self.lan.command("curl");
+            command.args(["--silent", "--max-time", "5", url]);
+            let said = process::run_any(&mut command, "", Duration::from_secs(10));
+            if said.is_ok_and(|said| said.stdout == PAGE) {
+                return true;
+            }
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! `plait setup`: sets up one end of a bond, and prints the one command for the other.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use plait_net::netlink::Netlink;
+use plait_net::rights::{UserId, effective_user};
+use plait_toml::common;
+use plait_toml::value::{Cidr, Endpoint};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use zeroize::Zeroizing;
+
+use super::control::{self, StatusAnswer};
+use super::{Outcome, keygen};
+use crate::advice::Advised;
+use crate::config::{find_user, resolve};
+use crate::setup::{
+    End, Invitation, Networks, Place, Plan, Questions, Role, links_to, public_address, undo,
+};
+
+/// The port of an endpoint that is given without one.
+const PORT: u16 = 7788;
+/// How long the bond may take to come up before this says that it has not.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(200);
+
+const AFTER_HELP: &str = "\
+Examples:
+  plait setup                                  ask a few questions
+  plait setup provider --dry-run               what would be done on this server
+  plait setup provider --at gw.example.net     do it; prints the command for the customer's end
+  plait setup join plait1.eyJwcm92aWRlciI6…    that command, at the customer's end
+  plait setup customer --at gw.example.net     the other way round: begin at the customer's end
+  plait setup undo plait0                      take it all back
+
+The invitation holds the private key of the other end: whoever reads it can be that end. Give it to
+`join` on stdin (`plait setup join -`) where the command line is seen by others.
+
+Exit codes:
+  0  done; for `join` and where the service was started: the bond is up
+  1  done, but the bond is not up yet
+  2  an error; it is explained on stderr, and nothing is left half done";
+
+/// Set up one end of a bond, and print the one command for the other end
+///
+/// Finds links and addresses, makes the keys of both ends, writes this end's file, starts its
+/// service where systemd runs the machine, and prints an invitation for the other end, also as a QR
+/// code.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Make this machine, which has a public address, the provider's end
+    Provider {
+        /// Where the customer reaches this machine: an address or name, with :PORT if not 7788
+        #[arg(long, value_name = "HOST[:PORT]")]
+        at: Option<String>,
+        #[command(flatten)]
+        bond: BondArgs,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make this machine, which has several links, the customer's end, before the provider's exists
+    Customer {
+        /// Where the provider's end will be reached: an address or name, with :PORT if not 7788
+        #[arg(long, value_name = "HOST[:PORT]")]
+        at: Option<String>,
+        /// An interface to use as a link; all that reach the provider's end if none is given
+        #[arg(long, value_name = "INTERFACE")]
+        link: Vec<String>,
+        #[command(flatten)]
+        bond: BondArgs,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make this machine the end that an invitation is for
+    Join {
+        /// The invitation that `plait setup` printed at the other end; - reads it from stdin
+        invitation: String,
+        /// An interface to use as a link; all that reach the provider's end if none is given
+        #[arg(long, value_name = "INTERFACE")]
+        link: Vec<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Stop and remove what was set up under a name
+    Undo {
+        /// The end's name
+        #[arg(default_value = "plait0")]
+        name: String,
+        /// The folder of its file
+        #[arg(long, default_value = "/etc/plait")]
+        folder: PathBuf,
+    },
+}
+
+/// What concerns the bond, and so both ends.
+#[derive(Debug, Default, clap::Args)]
+struct BondArgs {
+    /// A network behind the customer's end whose hosts use the bond; may be repeated
+    #[arg(long, value_name = "PREFIX")]
+    lan: Vec<String>,
+    /// The customer's addresses are public and routed to the provider's end: do not hide them
+    #[arg(long)]
+    no_nat: bool,
+}
+
+/// What every action has.
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// Name of the end: of its file, its service and its TUN device
+    #[arg(long, default_value = "plait0")]
+    name: String,
+    /// Folder for its file and its key
+    #[arg(long, default_value = "/etc/plait")]
+    folder: PathBuf,
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Ask nothing
+    #[arg(short, long)]
+    yes: bool,
+    /// Do not start the service
+    #[arg(long)]
+    no_start: bool,
+    /// Print {"file": …, "invitation": …} instead
+    #[arg(long)]
+    json: bool,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        let (name, folder) = ("plait0".to_owned(), "/etc/plait".into());
+        let [dry_run, yes, no_start, json] = [false; 4];
+        Self { name, folder, dry_run, yes, no_start, json }
+    }
+}
+
+pub(super) fn run(args: Args) -> anyhow::Result<Outcome> {
+    // A failure does not weaken the keys; only a crash at this moment would reveal them.
+    let _ = plait_net::rights::keep_memory_private();
+    let action = args.action.map_or_else(ask_for_role, Ok)?;
+    match action {
+        Action::Provider { at, bond, common } => begin(Role::Provider, at, &[], &bond, &common),
+        Action::Customer { at, link, bond, common } => {
+            begin(Role::Customer, at, &link, &bond, &common)
+        }
+        Action::Join { invitation, link, common } => join(&invitation, &link, &common),
+        Action::Undo { name, folder } => {
+            let mut told = Vec::new();
+            undo(&Place { folder, name }, &mut |line| told.push(line.to_owned()))?;
+            for line in told {
+                writeln!(io::stdout(), "{line}")?;
+            }
+            Ok(Outcome::Good)
+        }
+    }
+}
+
+fn ask_for_role() -> anyhow::Result<Action> {
+    let ask = Questions::new(false);
+    let question = "Which end is this machine: the customer's, with several links (c), or the \
+                    provider's, with a public address (p)";
+    let answer = ask.text(question, None, "`plait setup provider` or `plait setup customer`")?;
+    let (at, bond, common) = (None, BondArgs::default(), Common::default());
+    match answer.to_lowercase().as_str() {
+        "c" | "customer" => Ok(Action::Customer { at, link: Vec::new(), bond, common }),
+        "p" | "provider" => Ok(Action::Provider { at, bond, common }),
+        _ => Err(Advised::new(format!("\"{answer}\" is neither"), "answer c or p").into()),
+    }
+}
+
+/// Sets up the first end of a bond.
+fn begin(
+    role: Role,
+    at: Option<String>,
+    links: &[String],
+    bond: &BondArgs,
+    common: &Common,
+) -> anyhow::Result<Outcome> {
+    let place = common.place()?;
+    let ask = Questions::new(common.yes);
+    let endpoint = endpoint(role, at, ask)?;
+    let lan = lan(bond, ask)?;
+    let keys = [keygen::random_key()?, keygen::random_key()?];
+    let networks = Networks::choose(random_bytes()?, &networks_in_use()?);
+    let (mut end, mut invitation) = End::pair(role, keys, networks, endpoint, lan);
+    (end.nat, invitation.end.nat) = (!bond.no_nat, !bond.no_nat);
+    set_up(&mut end, links, place, common, Some(&invitation))
+}
+
+/// Sets up the end that an invitation is for.
+fn join(word: &str, links: &[String], common: &Common) -> anyhow::Result<Outcome> {
+    let place = common.place()?;
+    let mut read = Zeroizing::new(String::new());
+    if word == "-" {
+        io::stdin().take(8192).read_to_string(&mut read).context("cannot read stdin")?;
+    } else {
+        word.clone_into(&mut read);
+    }
+    let mut end = Invitation::parse(&read)?.end;
+    set_up(&mut end, links, place, common, None)
+}
+
+fn set_up(
+    end: &mut End,
+    links: &[String],
+    place: Place,
+    common: &Common,
+    invitation: Option<&Invitation>,
+) -> anyhow::Result<Outcome> {
+    let ask = Questions::new(common.yes);
+    if end.role == Role::Customer {
+        end.links = choose_links(links, &end.endpoint, ask)?;
+    }
+    let user = service_user()?;
+    end.user = user.map(|_| SERVICE_USER.to_owned());
+    let plan = Plan::new(end, place.clone(), user, !common.no_start);
+    if common.dry_run {
+        write!(io::stdout(), "{}", plan.show())?;
+        return Ok(Outcome::Good);
+    }
+    if effective_user() != 0 && common.folder.starts_with("/etc") {
+        let help = "run it with sudo; --dry-run shows what it would do";
+        return Err(Advised::new("setting up needs root", help).into());
+    }
+    eprint!("{}", plan.show());
+    if !ask.agrees("Do this?")? {
+        return Err(Advised::new("nothing was done", "--dry-run only shows the steps").into());
+    }
+    plan.carry_out()?;
+    let word = invitation.map(Invitation::to_word);
+    if common.json {
+        let word = word.as_ref().map(|word| word.as_str());
+        let done = serde_json::json!({ "file": place.file(), "invitation": word });
+        writeln!(io::stdout(), "{done}")?;
+    } else if let Some(word) = &word {
+        print_invitation(word, end)?;
+    }
+    if plan.starts {
+        return wait_for(end, &place, invitation.is_none());
+    }
+    eprintln!("plait: start it with: plait up {}", place.file().display());
+    Ok(Outcome::Good)
+}
+
+impl Common {
+    fn place(&self) -> Result<Place, Advised> {
+        let place = Place { folder: self.folder.clone(), name: self.name.clone() };
+        place.check()?;
+        Ok(place)
+    }
+}
+
+fn endpoint(role: Role, at: Option<String>, ask: Questions) -> anyhow::Result<Endpoint> {
+    let at = match (at, role) {
+        (Some(at), _) => at,
+        (None, Role::Provider) => {
+            let found = public_address().unwrap_or_default().map(|address| address.to_string());
+            ask.text("Public address or name of this machine", found.as_deref(), "--at")?
+        }
+        (None, Role::Customer) => {
+            ask.text("Public address or name of the provider's end", None, "--at")?
+        }
+    };
+    let with_port = match at.parse() {
+        Ok(address) => std::net::SocketAddr::new(address, PORT).to_string(),
+        Err(_) if at.contains(':') => at,
+        Err(_) => format!("{at}:{PORT}"),
+    };
+    Endpoint::parse(&with_port)
+        .map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
+}
+
+fn lan(bond: &BondArgs, ask: Questions) -> anyhow::Result<Vec<Cidr>> {
+    let mut texts = bond.lan.clone();
+    if texts.is_empty() {
+        let question = "Networks behind the customer's end that use the bond, such as \
+                        192.168.7.0/24";
+        let answer = ask.text(question, Some("none"), "--lan")?;
+        let words = answer.split([' ', ',']).filter(|word| !word.is_empty() && *word != "none");
+        texts.extend(words.map(str::to_owned));
+    }
+    let prefix = |text: &String| {
+        let read = Cidr::prefix(text).map(Cidr::network);
+        read.map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
+    };
+    texts.iter().map(prefix).collect()
+}
+
+/// The links given, or all that reach the other end.
+fn choose_links(
+    given: &[String],
+    endpoint: &Endpoint,
+    ask: Questions,
+) -> anyhow::Result<Vec<String>> {
+    let found = match resolve(endpoint) {
+        Ok(addresses) => links_to(&addresses).context("cannot look at the interfaces")?,
+        Err(error) => {
+            eprintln!("plait: warning: {error}: the links cannot be checked");
+            Vec::new()
+        }
+    };
+    if !given.is_empty() {
+        for link in given.iter().filter(|link| !found.contains(link)) {
+            eprintln!(
+                "plait: warning: {link} does not reach {endpoint} now; it is used when it does"
+            );
+        }
+        return Ok(given.to_vec());
+    }
+    if found.is_empty() {
+        let help = "connect a link, or name those that will be there: --link dsl --link lte";
+        return Err(Advised::new(format!("no link here reaches {endpoint}"), help).into());
+    }
+    let answer = ask.text("Links", Some(&found.join(" ")), "--link")?;
+    Ok(answer.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect())
+}
+
+/// The user that the package makes for the service.
+const SERVICE_USER: &str = "plait";
+
+fn service_user() -> anyhow::Result<Option<UserId>> {
+    let passwd = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+    // Another user than root cannot give files away, nor become somebody else.
+    Ok(find_user(&passwd, SERVICE_USER).filter(|_| effective_user() == 0))
+}
+
+fn random_bytes() -> anyhow::Result<impl FnMut() -> [u8; 8]> {
+    let mut bytes = [0; 512];
+    let mut source = File::open("/dev/urandom").context("cannot read /dev/urandom")?;
+    source.read_exact(&mut bytes).context("cannot read /dev/urandom")?;
+    let mut chunks = bytes
+        .chunks_exact(8)
+        .map(|c| c.try_into().expect("eight bytes"))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .cycle();
+    Ok(move || chunks.next().expect("it goes round"))
+}
+
+/// The networks that this machine has now.
+fn networks_in_use() -> anyhow::Result<Vec<Cidr>> {
+    let mut netlink = Netlink::open().context("cannot look at the addresses")?;
+    let addresses = netlink.addresses().context("cannot look at the addresses")?;
+    Ok(addresses.into_iter().map(|(_, address, length)| Cidr { address, length }).collect())
+}
+
+fn print_invitation(word: &str, end: &End) -> anyhow::Result<()> {
+    let other = match end.role {
+        Role::Provider => "customer's",
+        Role::Customer => "provider's",
+    };
+    let mut out = io::stdout().lock();
+    if let Ok(code) = QrCode::with_error_correction_level(word, qrcode::EcLevel::L) {
+        // Light on dark, as most terminals are.
+        let mut picture = code.render::<Dense1x2>();
+        picture.dark_color(Dense1x2::Light).light_color(Dense1x2::Dark);
+        writeln!(out, "{}", picture.build())?;
+    }
+    writeln!(
+        out,
+        "At the {other} end, as root; it holds that end's private key, so keep it to yourself:\n"
+    )?;
+    writeln!(out, "  plait setup join {word}\n")?;
+    if end.role == Role::Provider {
+        writeln!(
+            out,
+            "Let UDP port {} through this machine's firewall, if it has one.",
+            end.port()
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Waits for the service: for its bond where the other end exists, else for its socket.
+fn wait_for(end: &End, place: &Place, for_bond: bool) -> anyhow::Result<Outcome> {
+    let socket = PathBuf::from(format!("{}/{}.sock", common::SOCKETS, place.name));
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let status =
+            control::ask(&socket).ok().and_then(|text| StatusAnswer::parse(&text, &socket).ok());
+        match status {
+            Some(status) if !for_bond || status.all_up() => {
+                let ping = end.provider_address().map(|to| format!("; try: ping {to}"));
+                let state = if for_bond { "the bond is up" } else { "the gateway is up" };
+                eprintln!("plait: {state}{}", ping.filter(|_| for_bond).unwrap_or_default());
+                return Ok(Outcome::Good);
+            }
+            status if Instant::now() > until => {
+                let state = if status.is_some() { "is not up" } else { "does not answer" };
+                eprintln!(
+                    "plait: the bond {state} yet; `plait status` and `journalctl -u plait@{}` say why",
+                    place.name
+                );
+                return Ok(Outcome::No);
+            }
+            _ => thread::sleep(PAUSE),
+        }
+    }
+}

@@ -25,10 +25,8 @@ use std::path::{Path, PathBuf};
 use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
 pub(crate) use error::{Unreadable, Unresolved};
-#[cfg(test)]
-pub(crate) use gateway::Quota;
-pub(crate) use gateway::{Gateway, PathConfig};
-pub(crate) use key::{check_secrecy, parse as parse_key};
+pub(crate) use gateway::{Down, Gateway, PathConfig, Quota};
+pub(crate) use key::{check_secrecy, parse as parse_key, read_file as read_key_file};
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
@@ -36,6 +34,7 @@ pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use user::user_of;
 
+use crate::control::message::fingerprint;
 use error::Conflict;
 
 /// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
@@ -46,7 +45,7 @@ const OVERHEAD_IPV6_BYTES: u16 = 40 + 8 + 32;
 const LINK_MTU_BYTES: u16 = 1500;
 /// Paths and peers that one gateway may have.
 const PATHS_MAX: usize = 32;
-const PEERS_MAX: usize = 16_384;
+pub(crate) const PEERS_MAX: usize = 16_384;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -63,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
     pub(crate) warnings: Vec<Warning>,
+    /// Tells the file's text from others.
+    pub(crate) fingerprint: String,
 }
 
 /// Something that is allowed but looks unintended.
@@ -85,11 +86,20 @@ impl Config {
     ///
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
-        let document = read(file)?;
+        Self::parse(file, &read_text(file)?)
+    }
+
+    /// The same for a text that may be `file`'s, now or later.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::load`].
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigErrors> {
+        let document = plait_toml::tree::parse(file, text)?;
         Kind::Gateway.expect(file, &document)?;
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
-        problems.finish(config)
+        problems.finish(config.map(|config| Self { fingerprint: fingerprint(text), ..config }))
     }
 
     /// The path of the control socket that a file names, without reading any key.
@@ -201,9 +211,44 @@ impl Kind {
 ///
 /// It cannot be read, or is not TOML.
 pub(crate) fn read(file: &Path) -> Result<Table, ConfigErrors> {
-    let text = fs::read_to_string(file)
-        .map_err(|cause| ConfigError::new(Place::File(file.into()), "", Unreadable(cause)))?;
-    Ok(plait_toml::tree::parse(file, &text)?)
+    Ok(plait_toml::tree::parse(file, &read_text(file)?)?)
+}
+
+fn read_text(file: &Path) -> Result<String, ConfigErrors> {
+    let text = fs::read_to_string(file);
+    text.map_err(|cause| ConfigError::new(Place::File(file.into()), "", Unreadable(cause)).into())
+}
+
+/// The peers of a text with nothing but sections `[[peer]]`; relative file names start at `folder`.
+///
+/// # Errors
+///
+/// Everything that is wrong with one of them alone; `file` is where.
+pub(crate) fn parse_peers(
+    file: &Path,
+    text: &str,
+    folder: &Path,
+) -> Result<Vec<Peer>, ConfigErrors> {
+    let document = plait_toml::tree::parse(file, text)?;
+    peers_of(file, &document, folder)
+}
+
+/// The same for a document that was read, or made.
+///
+/// # Errors
+///
+/// As those of [`parse_peers`].
+pub(crate) fn peers_of(
+    file: &Path,
+    document: &Table,
+    folder: &Path,
+) -> Result<Vec<Peer>, ConfigErrors> {
+    let problems = Problems::default();
+    let mut top = top(&problems, file, document);
+    let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
+    top.finish();
+    let read = problems.none_found().then(|| peers.into_iter().collect()).flatten();
+    problems.finish(read)
 }
 
 pub(crate) fn top<'a>(problems: &'a Problems, file: &Path, document: &'a Table) -> Section<'a> {
@@ -231,6 +276,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         peers: peers.into_iter().collect::<Option<_>>()?,
         tuning,
         warnings: Vec::new(),
+        fingerprint: String::new(),
     };
     check_paths(problems, &config);
     check_peers(problems, &config);

@@ -21,6 +21,7 @@ mod reach;
 mod reload;
 mod requests;
 mod routes;
+mod runtime;
 mod sandbox;
 mod sockets;
 mod state;

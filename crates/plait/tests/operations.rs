@@ -5,6 +5,8 @@
 
 #[path = "operations/reload.rs"]
 mod reload;
+#[path = "operations/runtime.rs"]
+mod runtime;
 #[path = "operations/setup.rs"]
 mod setup;
 #[path = "operations/terminal.rs"]

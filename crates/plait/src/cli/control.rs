@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
+use crate::control::message::{Answer, Request, Told};
 use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
@@ -35,6 +36,24 @@ pub(super) struct Target {
     /// The gateway's control socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+}
+
+/// Which gateway is meant, by options.
+#[derive(Debug, clap::Args)]
+pub(super) struct NamedTarget {
+    /// The configuration file of the gateway
+    #[arg(long, value_name = "FILE", conflicts_with = "socket")]
+    config: Option<PathBuf>,
+    /// The gateway's control socket
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+impl NamedTarget {
+    /// Path of the control socket; does not check whether anyone listens there.
+    pub(super) fn socket(&self) -> anyhow::Result<PathBuf> {
+        Target { config: self.config.clone(), socket: self.socket.clone() }.socket()
+    }
 }
 
 impl Target {
@@ -177,6 +196,22 @@ pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advise
         false => "look at `plait status`, then try again",
     };
     Err(Advised::new(format!("the gateway refuses: {error}"), help))
+}
+
+/// Makes a gateway change something, or tell.
+///
+/// # Errors
+/// It cannot be reached, or refuses.
+pub(super) fn request(socket: &Path, request: &Request) -> Result<Told, Advised> {
+    let text = exchange(socket, &request.line()).map_err(|cause| explain(socket, cause))?;
+    match serde_json::from_str::<Answer>(&text) {
+        Ok(answer) => answer.into(),
+        // What knows no versioned requests says so without a version.
+        Err(cause) => {
+            let message = format!("the gateway behind {} answers oddly", socket.display());
+            Err(Advised::new(message, RESTART).caused_by(cause))
+        }
+    }
 }
 
 /// Makes the gateway or steering node read its configuration again.

@@ -70,11 +70,7 @@ fn links_text(answer: &StatusAnswer, style: Style) -> String {
 }
 
 fn link_line(link: &LinkStatus) -> String {
-    let state = match link.state {
-        LinkState::Up => "up",
-        LinkState::Absent => "absent",
-        LinkState::NoAddress => "no address",
-    };
+    let state = link.state.name();
     let socket = link.socket.as_ref().map(|socket| format!("; {}", socket_text(socket)));
     let socket = socket.unwrap_or_default();
     format!("  {}  {}: {state}, {}{socket}\n", link.name, link.interface, link.reason)

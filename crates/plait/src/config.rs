@@ -22,7 +22,8 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
+use plait_toml::hook::{self, Hook};
+use plait_toml::{Place, Problem, Problems, Section, Table, option, tuning};
 
 pub(crate) use error::{Unreadable, Unresolved};
 pub(crate) use gateway::{Down, Gateway, PathConfig, Quota};
@@ -45,6 +46,7 @@ const OVERHEAD_IPV6_BYTES: u16 = 40 + 8 + 32;
 const LINK_MTU_BYTES: u16 = 1500;
 /// Paths and peers that one gateway may have.
 const PATHS_MAX: usize = 32;
+const HOOKS_MAX: usize = 16;
 pub(crate) const PEERS_MAX: usize = 16_384;
 
 /// A checked configuration.
@@ -58,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) paths: Vec<PathConfig>,
     /// Each `[[peer]]`, in the order of the file.
     pub(crate) peers: Vec<Peer>,
+    /// Each `[[hook]]`, in the order of the file.
+    pub(crate) hooks: Vec<Hook>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
@@ -137,6 +141,11 @@ impl Config {
     /// Whether any peer may measure the bond with this gateway.
     pub(crate) fn serves_measurements(&self) -> bool {
         self.peers.iter().any(|peer| peer.measure.unwrap_or(self.gateway.measure))
+    }
+
+    /// The programs of its hooks.
+    pub(crate) fn hook_programs(&self) -> impl Iterator<Item = &Path> {
+        self.hooks.iter().filter_map(|hook| hook.command.first()).map(Path::new)
     }
 
     /// The files that hold secrets.
@@ -262,6 +271,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let gateway = gateway::read(top.single("gateway"), folder);
     let paths: Vec<_> = top.many("path").into_iter().enumerate().map(gateway::read_path).collect();
     let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
+    let hooks: Vec<_> = top.many("hook").into_iter().map(read_hook).collect();
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -274,6 +284,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         gateway: gateway?,
         paths,
         peers: peers.into_iter().collect::<Option<_>>()?,
+        hooks,
         tuning,
         warnings: Vec::new(),
         fingerprint: String::new(),
@@ -286,7 +297,19 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     problems.none_found().then_some(Config { warnings, ..config })
 }
 
+fn read_hook(mut section: Section<'_>) -> Hook {
+    let mut said = Hook::default();
+    option::read(hook::HOOK, &mut section, &mut said);
+    hook::check(&section, &said);
+    section.finish();
+    said
+}
+
 fn check_paths(problems: &Problems, config: &Config) {
+    if config.hooks.len() > HOOKS_MAX {
+        let too_many = Conflict::TooMany { limit: HOOKS_MAX };
+        config.add(problems, config.gateway.line, "[[hook]]", too_many);
+    }
     let add = |line, option, conflict| config.add(problems, line, option, conflict);
     if config.paths.is_empty() && config.gateway.listen_port.is_none() {
         add(config.gateway.line, "[gateway]", Conflict::NoSocket);
@@ -430,6 +453,11 @@ fn warnings(config: &Config) -> Vec<Warning> {
             let text = format!("{written} is taken as {network}");
             warn(*line, "[[peer]] allowed_ips", text, format!("write \"{network}\""));
         }
+    }
+    for program in config.hook_programs().filter(|program| !program.exists()) {
+        let text = format!("there is no program {}", program.display());
+        let help = "install it, or correct `command`".into();
+        warn(config.gateway.line, "[[hook]] command", text, help);
     }
     warnings.sort_by_key(|warning| warning.line);
     warnings

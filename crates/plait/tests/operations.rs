@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+#[path = "operations/control.rs"]
+mod control;
+#[path = "operations/hooks.rs"]
+mod hooks;
 #[path = "operations/reload.rs"]
 mod reload;
 #[path = "operations/runtime.rs"]

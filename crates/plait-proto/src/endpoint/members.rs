@@ -80,7 +80,7 @@ mod tests {
         let network =
             |first: u8, length| Prefix { address: Ipv4Addr::new(10, first, 0, 0).into(), length };
         PeerConfig {
-            public_key: PublicKey::from_bytes([number; 32]),
+            public_key: PublicKey::from_bytes([number + 1; 32]),
             preshared_key: PresharedKey::default(),
             endpoints: if number.is_multiple_of(3) { vec![endpoint] } else { Vec::new() },
             // Every fourth network is around those of its neighbours.

@@ -15,7 +15,9 @@ use serde::de::DeserializeOwned;
 use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::control::message::{Answer, Request, Told};
-use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
+use crate::daemon::{
+    ContactStatus, HookStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus,
+};
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
 use crate::proxy::config::ProxyConfig;
@@ -98,6 +100,9 @@ pub(super) struct StatusAnswer {
     /// Measurements that run.
     #[serde(default)]
     pub measurements: Vec<MeasurementStatus>,
+    /// What each hook has done.
+    #[serde(default)]
+    pub hooks: Vec<HookStatus>,
 }
 
 impl StatusAnswer {
@@ -238,15 +243,20 @@ fn exchange(socket: &Path, request: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(format!("{request}\n").as_bytes())?;
+    match stream.write_all(format!("{request}\n").as_bytes()) {
+        // Whoever refuses before it has read all has said why.
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => return Err(cause),
+        _ => {}
+    }
     let mut text = String::new();
-    stream.read_to_string(&mut text).map_err(|cause| match cause.kind() {
-        io::ErrorKind::WouldBlock => {
+    match stream.read_to_string(&mut text) {
+        Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
             let message = format!("no answer within {} s", PATIENCE.as_secs());
-            io::Error::new(io::ErrorKind::TimedOut, message)
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
-        _ => cause,
-    })?;
+        Err(cause) if cause.kind() != io::ErrorKind::ConnectionReset => return Err(cause),
+        _ => {}
+    }
     if text.trim_end().is_empty() {
         // The gateway ended between request and answer.
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it hung up without an answer"));

@@ -8,7 +8,7 @@ use super::Outcome;
 use super::control::{self, NamedTarget};
 use super::peer::How;
 use super::save::{self, Prepared};
-use crate::control::message::{PathTold, Request, Told};
+use crate::control::message::{Answer, PathTold, Request, Told};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -225,8 +225,7 @@ impl List {
         let told = control::request(&self.target.socket()?, &Request::PathList {})?;
         let mut stdout = io::stdout().lock();
         if self.json {
-            let answer = serde_json::json!({ "version": 1, "ok": told });
-            writeln!(stdout, "{answer}")?;
+            writeln!(stdout, "{}", serde_json::to_string(&Answer::from(Ok(told)))?)?;
         } else if let Told::Paths(paths) = &told {
             stdout.write_all(table(paths).as_bytes())?;
         }

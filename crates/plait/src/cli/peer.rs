@@ -13,7 +13,7 @@ use super::control::{self, NamedTarget};
 use super::save::{self, Prepared};
 use crate::advice::Advised;
 use crate::config::{self, Peer, check_secrecy, read_key_file};
-use crate::control::message::{PeerAsked, PeerTold, REQUEST_ROOM_BYTES, Request, Told};
+use crate::control::message::{Answer, PeerAsked, PeerTold, REQUEST_ROOM_BYTES, Request, Told};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -320,8 +320,7 @@ impl List {
         let told = control::request(&self.target.socket()?, &Request::PeerList {})?;
         let mut stdout = io::stdout().lock();
         if self.json {
-            let answer = serde_json::json!({ "version": 1, "ok": told });
-            writeln!(stdout, "{answer}")?;
+            writeln!(stdout, "{}", serde_json::to_string(&Answer::from(Ok(told)))?)?;
         } else if let Told::Peers(peers) = &told {
             stdout.write_all(table(peers).as_bytes())?;
         }

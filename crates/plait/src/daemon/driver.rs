@@ -15,7 +15,9 @@ use plait_net::udp::{UdpPort as _, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
+use plait_toml::hook::HookEvent;
 
+use super::hooks::News;
 use super::host::refresh_generator;
 use super::links::{Change, Links};
 use super::operations::Operations;
@@ -141,6 +143,9 @@ impl Driver {
                 self.follow_peers(now, true)?;
             }
         }
+        for news in self.host.operations.take_news() {
+            self.pump.hooks.tell(&news);
+        }
         Ok(())
     }
 
@@ -229,6 +234,13 @@ impl Driver {
     }
 
     fn remove_socket(&mut self, now: Instant, id: SocketId) -> io::Result<()> {
+        let links = self.pump.endpoint.links();
+        if let Some(link) = links.iter().find(|link| link.socket == id) {
+            let reason = self.host.operations.why_gone(&link.name);
+            let (peer, path) = (None, Some(link.name.clone()));
+            let news = News { event: HookEvent::PathDown, peer, path, reason: Some(reason) };
+            self.pump.hooks.tell(&news);
+        }
         self.pump.endpoint.remove_link(now, id);
         // Datagrams for this socket must not leave through the next one with its number.
         self.pump.flush(now);
@@ -244,6 +256,7 @@ impl Driver {
     fn reload(&mut self, now: Instant, config: Config) -> io::Result<()> {
         let Host { links, operations, reach, .. } = &mut self.host;
         let peers = reach.follow(now, &config);
+        self.pump.hooks.follow(&config.hooks);
         operations.reload(now, &mut self.pump.endpoint, links, Reload { config, peers });
         self.follow_peers(now, true)
     }
@@ -335,7 +348,7 @@ impl Driver {
     }
 
     fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let Pump { endpoint, sockets, errors, tun, .. } = &mut self.pump;
+        let Pump { endpoint, sockets, errors, tun, hooks, .. } = &mut self.pump;
         let socket_of = |id: SocketId| {
             let counters = sockets.get(id)?.counters();
             Some(errors.status(now, id, counters))
@@ -347,6 +360,7 @@ impl Driver {
             links: self.host.links.status(socket_of),
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
             device: tun.counters().into(),
+            hooks: hooks.status(),
             endpoint: endpoint.status(now),
         }
     }

@@ -16,11 +16,13 @@ use plait_proto::endpoint::Endpoint;
 use plait_proto::path::Route;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
+use plait_toml::hook::HookEvent;
 
 use self::members::{Index, NatChanges};
 use self::paths::Leaving;
 use super::advertisements;
 use super::driver::LISTENING;
+use super::hooks::News;
 use super::links::Links;
 use super::measure::Registry;
 use super::nat;
@@ -58,6 +60,8 @@ pub(super) struct Operations {
     index: Index,
     nat: NatChanges,
     leaving: Vec<Leaving>,
+    /// What hooks are to be told.
+    news: Vec<News>,
     count_at: Instant,
     save_at: Instant,
 }
@@ -81,6 +85,7 @@ impl Operations {
             index: Index::of(&config),
             nat: NatChanges::default(),
             leaving: Vec::new(),
+            news: Vec::new(),
             config,
             meter: Meter::default(),
             spent: Vec::new(),
@@ -120,6 +125,7 @@ impl Operations {
             read: keys.chain([self.config.file.as_path()]).collect(),
             written: vec![&gateway.state_file, &gateway.control_socket],
             nft: gateway.nat != Nat::Off,
+            programs: self.config.hook_programs().collect(),
         };
         Ok(enter_sandbox(gateway.sandbox, &files))
     }
@@ -179,6 +185,11 @@ impl Operations {
     /// The file says what is in force: somebody wrote it so.
     pub(super) fn note_saved(&mut self, fingerprint: String) {
         self.config.fingerprint = fingerprint;
+    }
+
+    /// What hooks are to be told since this was last asked.
+    pub(super) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
     }
 
     /// The configured paths.
@@ -280,6 +291,12 @@ impl Operations {
                 let reason = spent_reason(used, quota.bytes);
                 if !was_spent {
                     log::warn!("path {}: {reason}; it stands by", path.name);
+                    self.news.push(News {
+                        event: HookEvent::QuotaSpent,
+                        peer: None,
+                        path: Some(path.name.clone()),
+                        reason: Some(reason.clone()),
+                    });
                     self.spent.push(path.name.clone());
                 }
                 for (socket, _) in sockets {
@@ -319,10 +336,12 @@ impl Operations {
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
+        self.forget_leaving(now, endpoint, links);
         self.measurements.follow(&config);
-        self.index = Index::of(&config);
+        let index = Index::of(&config);
+        self.tell_new_peers(&index);
+        self.index = index;
         self.nat = NatChanges::default();
-        self.leaving.clear();
         self.config = config;
         log::info!("{}: read again", self.config.file.display());
     }

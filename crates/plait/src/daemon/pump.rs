@@ -16,6 +16,7 @@ use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 use plait_proto::wire::ecn::Ecn;
 
+use super::hooks::Hooks;
 use super::log_budget::{LogBudget, Verdict};
 use super::ports::SendErrors;
 use super::reach::short;
@@ -41,13 +42,14 @@ pub(super) struct Pump<T, U> {
     pub(super) errors: SendErrors,
     /// Contact to a peer was lost since this flag was last read.
     pub(super) lost_contact: bool,
+    pub(super) hooks: Hooks,
     teller: Teller,
     batch: PacketBatch,
     log_budget: LogBudget<PublicKey>,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
-    pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
+    pub(super) fn new(endpoint: Endpoint, tun: T, hooks: Hooks) -> Self {
         Self {
             endpoint,
             tun,
@@ -55,6 +57,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             traffic: Traffic::default(),
             errors: SendErrors::default(),
             lost_contact: false,
+            hooks,
             teller: Teller::default(),
             batch: PacketBatch::new(),
             log_budget: LogBudget::default(),
@@ -157,6 +160,9 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
         while let Some(event) = self.endpoint.poll_event() {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
             self.teller.learn(&self.endpoint, &event);
+            if let Some(news) = self.teller.news(&event) {
+                self.hooks.tell(&news);
+            }
             if self.may_tell(&event) {
                 self.teller.tell(&event);
             }
@@ -266,7 +272,7 @@ mod tests {
             keepalive: Duration::from_secs(25),
         };
         let endpoint = Endpoint::new(config, vec![peer], Rng::from_seed([number; 32]));
-        let mut pump = Pump::new(endpoint, tun);
+        let mut pump = Pump::new(endpoint, tun, Hooks::new("plait0"));
         for (at, last) in own.iter().enumerate() {
             let socket = network.bind(address(*last)).expect("unused");
             pump.sockets.insert(SocketId(at as u16), socket);
@@ -347,7 +353,7 @@ mod tests {
     fn regression_the_clock_is_read_after_the_datagrams() {
         let network = MemoryNetwork::new();
         let (MemoryPump { endpoint, tun, .. }, _host) = gateway(&network, 1);
-        let mut pump = Pump::new(endpoint, tun);
+        let mut pump = Pump::new(endpoint, tun, Hooks::new("plait0"));
         let log = Rc::new(RefCell::new(Vec::new()));
         pump.sockets.insert(SocketId(0), OnePort { is_read: false, log: log.clone() });
         let now = || {

@@ -11,6 +11,7 @@ use plait_proto::stats::EndpointStatus;
 use plait_proto::wire::ip::Inner;
 use serde::Serialize;
 
+use super::hooks::HookStatus;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
 use super::ports::{SocketStatus, TunStatus};
@@ -56,6 +57,8 @@ pub(super) struct Snapshot {
     pub(super) listening: Option<SocketStatus>,
     /// The TUN device.
     pub(super) device: TunStatus,
+    /// What each hook has done.
+    pub(super) hooks: Vec<HookStatus>,
 }
 
 /// Sends requests to the gateway's loop.

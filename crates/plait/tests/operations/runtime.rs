@@ -189,7 +189,9 @@ fn a_change_is_saved_with_all_comments_or_refused() {
     has("read-only 2\n");
     has("error: cannot read the key file");
     has("key 2\n");
-    has("nothing was changed: No space left on device (os error 28)\n  help: make room on its disk");
+    has(
+        "nothing was changed: No space left on device (os error 28)\n  help: make room on its disk",
+    );
     has("full 2\na.toml fill ");
     has("may not be written; nothing was changed\n");
     has("fs 2\n2\n");

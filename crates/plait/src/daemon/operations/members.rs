@@ -9,17 +9,21 @@ use plait_proto::config::{PeerConfig, Prefix};
 use plait_proto::endpoint::Endpoint;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
+use plait_toml::hook::HookEvent;
 
 use super::Operations;
 use crate::config::{Config, Nat, PEERS_MAX, Peer};
 use crate::control::message::PeerTold;
 use crate::daemon::advertisements;
+use crate::daemon::hooks::News;
 use crate::daemon::nat;
 use crate::daemon::reach::Reach;
 use crate::daemon::runtime::RefusedChange;
 
 /// NAT follows new peers after this: one call of `nft` for all that come within it.
 const NAT_PAUSE: Duration = Duration::from_millis(100);
+/// News that wait to be told.
+const NEWS_MAX: usize = 1000;
 /// RFC 8200 section 5.
 const IPV6_MTU_MIN: u16 = 1280;
 
@@ -107,11 +111,27 @@ impl Operations {
             warnings.extend(self.host_follows_new(now, &config));
             self.measurements.add(&self.config, &peer);
             self.index.add(self.config.peers.len(), &peer);
+            self.tell_new_peer(&peer.public_key.value);
             self.config.peers.push(peer);
             self.peers.push(config.clone());
             endpoint.add_peer(now, config);
         }
         Ok(warnings)
+    }
+
+    fn tell_new_peer(&mut self, key: &PublicKey) {
+        // Many at once are more than any hook is told of.
+        if self.news.len() < NEWS_MAX {
+            let (peer, path, reason) = (Some(key.to_string()), None, None);
+            self.news.push(News { event: HookEvent::PeerNew, peer, path, reason });
+        }
+    }
+
+    /// Another configuration has these peers.
+    pub(super) fn tell_new_peers(&mut self, index: &Index) {
+        let is_new = |key: &&PublicKey| !self.index.places.contains_key(key);
+        let new: Vec<PublicKey> = index.places.keys().filter(is_new).copied().collect();
+        new.iter().for_each(|key| self.tell_new_peer(key));
     }
 
     /// What a file's checks find between peers.

@@ -52,13 +52,11 @@ impl Operations {
             PathChange::Down => warnings.extend(self.put_down(now, endpoint, links, at)),
             PathChange::Up => {
                 path.down = Down::No;
-                let standby = path.standby;
-                if self.leaving.iter().any(|leaving| leaving.path == name) {
-                    self.leaving.retain(|leaving| leaving.path != name);
-                    for (socket, _) in links.sockets().filter(|(_, of)| *of == name) {
-                        endpoint.set_standby(now, socket, standby, None);
-                    }
-                }
+                let (own, others) =
+                    self.leaving.drain(..).partition(|leaving| leaving.path == name);
+                self.leaving = own;
+                self.forget_leaving(now, endpoint, links);
+                self.leaving = others;
             }
             PathChange::Standby(standby) => path.standby = standby,
             PathChange::Price(price) => path.price = price,
@@ -96,6 +94,24 @@ impl Operations {
         let warning = format!("no other path has a link now: the bond is cut until `{name}` is up");
         self.leaving.push(Leaving { path: name, until: now + LEAVING_TIME });
         (!carries).then_some(warning)
+    }
+
+    /// Why the link of this name is gone, for a hook.
+    pub(in crate::daemon) fn why_gone(&self, link: &str) -> String {
+        let path = self.config.paths.iter().find(|path| path.name == link);
+        let reason = path.and_then(|path| path.down.reason());
+        reason.unwrap_or("its link is gone or changed").to_owned()
+    }
+
+    /// Lets the paths that are being put down carry data as before.
+    pub(super) fn forget_leaving(&mut self, now: Instant, endpoint: &mut Endpoint, links: &Links) {
+        for leaving in std::mem::take(&mut self.leaving) {
+            let path = self.config.paths.iter().find(|path| path.name == leaving.path);
+            let standby = path.is_some_and(|path| path.standby);
+            for (socket, _) in links.sockets().filter(|(_, of)| *of == leaving.path) {
+                endpoint.set_standby(now, socket, standby, None);
+            }
+        }
     }
 
     pub(super) fn leaving_due(&self) -> Option<Instant> {

@@ -2,7 +2,7 @@
 //! here looks at all of them.
 
 use super::peer::Peer;
-use super::{Endpoint, NamedBond};
+use super::Endpoint;
 use crate::config::PeerConfig;
 use crate::seq::BondIncarnation;
 use crate::session::PublicKey;
@@ -53,7 +53,7 @@ impl Endpoint {
 /// What the table of sessions holds of a peer.
 fn indices(peer: &Peer) -> impl Iterator<Item = SessionIndex> + '_ {
     let bonds = peer.bond.iter().chain(&peer.next_bond);
-    let of_bonds = bonds.flat_map(|named: &Box<NamedBond>| named.bond.session_indices());
+    let of_bonds = bonds.flat_map(|named| named.bond.session_indices());
     of_bonds.chain(peer.attempts.state.iter().map(|state| state.local))
 }
 

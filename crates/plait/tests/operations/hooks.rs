@@ -28,10 +28,11 @@ per_minute_max = 1000"
         $PLAIT path down one --socket b.sock
         new=$($PLAIT keygen | $PLAIT pubkey)
         $PLAIT peer add $new --allowed-ips 10.4.0.0/16 --endpoint 127.0.0.1:7799 --socket b.sock
-        $PLAIT path up one --socket b.sock
-        kill -9 $a
-        until_true grep -q 'path-down .* nothing comes back' plait/told.txt
         until_true grep -q 'path-down one down by command' plait/told.txt
+        $PLAIT path up one --socket b.sock; until_true paths_up
+        kill -9 $a
+        ping -q -c 20 -i 0.1 -I pb 10.99.0.1 >/dev/null
+        until_true grep -q 'path-down .* nothing comes back' plait/told.txt
         sort -u plait/told.txt
         hooks
     "#;

@@ -101,7 +101,7 @@ pub const HOOK: Options<Hook> = &[
         },
         |hook: &mut Hook| &mut hook.on,
     )
-    .required("on = [\"path-down\", \"path-up\"]"),
+    .absent("required"),
     &Field::new(
         "command",
         "a program by its whole path, and its arguments; run without a shell",
@@ -142,6 +142,13 @@ fn webhook(text: &str) -> Result<String, Problem> {
 
 /// Notes options of a `[[hook]]` that contradict each other.
 pub fn check(section: &Section<'_>, hook: &Hook) {
+    const EXAMPLE: &str = "on = [\"path-down\", \"path-up\"]";
+    if !section.holds_any(&["on"]) {
+        section.missing("on", EXAMPLE);
+    } else if hook.on.is_empty() && section.is_right_so_far() {
+        let help = format!("write for what it is, as in `{EXAMPLE}`");
+        section.problem("on", Problem::new("the hook is for no event", help));
+    }
     if !section.holds_any(&["command", "webhook"]) {
         let help = "add `command = [\"/usr/local/bin/told\"]` or `webhook = \"http://…\"`";
         section.problem("", Problem::new("the hook neither runs nor tells anything", help));

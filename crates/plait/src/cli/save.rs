@@ -328,7 +328,8 @@ algorithm = "ecf" # since May
             ..PeerAsked::default()
         };
         let new = "[[peer]]\npublic_key = \"CCC=\"\npreshared_key_file = \"/etc/psk\"\n\
-                   endpoint = [\"192.0.2.1:7788\"]\nallowed_ips = [\"10.1.0.0/16\", \"fd00::/64\"]\n\
+                   endpoint = [\"192.0.2.1:7788\"]\n\
+                   allowed_ips = [\"10.1.0.0/16\", \"fd00::/64\"]\n\
                    keepalive_s = 9\n\n[scheduler]";
         let text = edit(|file| add_peers(file, &[(peer, Some("/etc/psk".into()))])).unwrap();
         assert_eq!(text, FILE.replace("[scheduler]", new));

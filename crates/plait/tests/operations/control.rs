@@ -77,11 +77,13 @@ for line in sys.stdin:
 END
         start a; a=$!; start b; b=$!; until_true paths_up
         key=$($PLAIT keygen | $PLAIT pubkey)
+        peer='{"public_key":"'$key'","endpoint":["192.0.2.1:1"],"measure":true'
+        peer=$peer',"allowed_ips":["10.4.1.0/16"]}'
         python3 ask.py b.sock <<END
 {"version":1,"request":"peer-list"}
 {"version":1,"request":"path-list"}
 {"version":1,"request":"file"}
-{"version":1,"request":"peer-add","peers":[{"public_key":"$key","endpoint":["192.0.2.1:1"],"allowed_ips":["10.4.1.0/16"],"measure":true}]}
+{"version":1,"request":"peer-add","peers":[$peer]}
 {"version":1,"request":"peer-list"}
 {"version":1,"request":"peer-remove","public_key":"$key"}
 {"version":1,"request":"path-down","path":"one"}

@@ -119,6 +119,22 @@ impl Gateway {
         self.reload()
     }
 
+    /// Its configuration file.
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Runs a command about the gateway, such as `path down dsl`; gives its output.
+    pub(crate) fn command(&self, netns: &NetNs, arguments: &[&str]) -> Result<String> {
+        let mut command = netns.command(plait_program()?);
+        command.args(arguments);
+        // The commands that change a gateway take arguments of their own.
+        if matches!(arguments.first(), Some(&("peer" | "path"))) {
+            command.arg("--config");
+        }
+        process::run(command.arg(&self.config), "", COMMAND_LIMIT * 2)
+    }
+
     /// Memory of the gateway: `VmRSS` of proc_pid_status(5).
     pub(crate) fn memory_mib(&self) -> Result<f64> {
         process::memory_mib(&self.service.pid().to_string(), process::RESIDENT)

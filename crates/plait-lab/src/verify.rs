@@ -89,6 +89,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),
+    ("install.4", install::runtime::check),
     ("link.1", any_link::check_world),
     ("link.4", any_link::check_beside),
     ("link.6", scenes::rows::check_sums),

@@ -360,6 +360,15 @@ pub fn terminate(child: &Child) -> io::Result<()> {
     sys::send_sigterm(child.id())
 }
 
+/// Kills a child and whatever belongs to its process group, which it must lead.
+///
+/// # Errors
+///
+/// The child has been waited for and is gone.
+pub fn kill_group(child: &Child) -> io::Result<()> {
+    sys::kill_group(child.id())
+}
+
 /// Waits until `fd` can be read or `timeout` has passed, to the nanosecond as far as the thread's
 /// timer slack allows. True when it can be read (or has failed, which a read will tell).
 ///
@@ -496,6 +505,12 @@ mod sys {
         let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
         // SAFETY: takes numbers only.
         check(unsafe { libc::kill(pid, libc::SIGTERM) })
+    }
+
+    pub(super) fn kill_group(leader: u32) -> io::Result<()> {
+        let leader = libc::pid_t::try_from(leader).map_err(io::Error::other)?;
+        // SAFETY: takes numbers only.
+        check(unsafe { libc::kill(-leader, libc::SIGKILL) })
     }
 
     pub(super) fn ppoll_in(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {

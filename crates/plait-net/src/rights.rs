@@ -3,10 +3,12 @@
 mod ask;
 
 use std::io;
+use std::os::fd::AsFd;
 
 pub use self::ask::{CannotBecome, can_become, may_write};
 use crate::sys::process;
 use crate::sys::rights as sys;
+use crate::sys::socket;
 
 /// Setting up network devices, addresses, routes, packet filters; large socket buffers.
 pub const CAP_NET_ADMIN: u32 = 12;
@@ -29,6 +31,14 @@ pub struct UserId {
 /// The user as which this process acts.
 pub fn effective_user() -> u32 {
     process::effective_uid()
+}
+
+/// The user at the other end of a Unix socket (`SO_PEERCRED` of unix(7)).
+///
+/// # Errors
+/// The kernel's.
+pub fn user_behind(socket: impl AsFd) -> io::Result<u32> {
+    socket::peer_user(socket.as_fd())
 }
 
 /// Keeps this process's memory from core dumps and from other processes of the same user. Call it
@@ -119,6 +129,13 @@ mod tests {
     fn field(status: &str, name: &str) -> u64 {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         u64::from_str_radix(line.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn who_is_behind_a_socket_is_told() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(user_behind(&socket).unwrap(), effective_user());
+        assert!(user_behind(std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
     }
 
     #[test]

@@ -101,8 +101,6 @@ pub enum BondEvent {
 pub struct BondSetup {
     /// How it behaves.
     pub config: BondConfig,
-    /// The peer's inner sources.
-    pub allowed: Sources,
     /// Keepalive interval of idle paths.
     pub keepalive: Duration,
     /// Which path ids this side gives out.
@@ -161,7 +159,7 @@ impl Bond {
         let (session, cipher, peer) = (established.local, established.cipher, established.peer);
         let inner_mtu = path_mtu::agreed(setup.config.inner_mtu, established.peer.inner_mtu);
         let (send, receive) = split(now, established);
-        let mut egress = Egress::new(&setup.config, setup.allowed);
+        let mut egress = Egress::new(&setup.config);
         egress.add_session(receive);
         egress.set_mss_limit(inner_mtu);
         egress.set_peer_repairs(peer.repairs);
@@ -275,7 +273,7 @@ impl Bond {
         self.ingress.handle_packet(now, inner, packet)
     }
 
-    /// Takes a sealed datagram.
+    /// Takes a sealed datagram. `sources` are the peer's inner addresses.
     ///
     /// # Errors
     /// Why it was dropped; it had no effect then.
@@ -285,10 +283,11 @@ impl Bond {
         header: Header,
         route: Route,
         ecn: Ecn,
+        sources: Sources<'_>,
         datagram: &mut [u8],
     ) -> Result<(), DropReason> {
         let ip_bytes = route.ip_bytes(datagram.len());
-        let opened = self.egress.handle_datagram(now, header, ip_bytes, ecn, datagram)?;
+        let opened = self.egress.handle_datagram(now, header, ip_bytes, ecn, sources, datagram)?;
         self.was_heard = true;
         self.confirm(header.session);
         self.ingress.heard(now, header.path);

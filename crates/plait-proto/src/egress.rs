@@ -71,7 +71,6 @@ pub struct Egress {
     report_due: Option<Instant>,
     /// The earliest `ack_due` of any path.
     first_ack_due: Option<Instant>,
-    allowed: Sources,
     queue: DeliverQueue,
     /// The largest inner packet that this side sends, in bytes.
     inner_mtu: u16,
@@ -85,7 +84,7 @@ pub struct Egress {
 
 /// The way in.
 impl Egress {
-    /// Takes one datagram on its whole way.
+    /// Takes one datagram on its whole way. `sources` are the peer's inner addresses.
     ///
     /// # Errors
     /// Why the datagram was dropped; it had no effect then.
@@ -95,6 +94,7 @@ impl Egress {
         header: Header,
         ip_bytes: u32,
         ecn: Ecn,
+        sources: Sources<'_>,
         datagram: &mut [u8],
     ) -> Result<Opened, DropReason> {
         let Plain { session, number, text } = self.open(now, header, datagram)?;
@@ -107,7 +107,7 @@ impl Egress {
                 ecn::check(packet, ecn)?;
                 self.account(&arrival, prefix.sent, true);
                 self.follow_delay(now, header.path, prefix.sent);
-                let packet = self.check(ecn, packet);
+                let packet = self.check(ecn, sources, packet);
                 self.resequence(now, header.path, prefix, packet);
                 Ok(Opened::Data)
             }
@@ -144,7 +144,7 @@ impl Egress {
 /// What it is made of, and what it tells of itself.
 impl Egress {
     /// An egress that has received nothing.
-    pub fn new(config: &BondConfig, allowed: Sources) -> Self {
+    pub fn new(config: &BondConfig) -> Self {
         let resequencer = resequencer_config(config, false);
         let delay_spread = delay_spread(config);
         Self {
@@ -163,7 +163,6 @@ impl Egress {
             report_interval: config.report_interval,
             report_due: None,
             first_ack_due: None,
-            allowed,
             queue: DeliverQueue::default(),
             inner_mtu: config.inner_mtu,
             delivered_packets: 0,
@@ -195,11 +194,6 @@ impl Egress {
             let release_known_lost = releases_known_lost(self.loss_detection, peer_repairs);
             self.resequencer.reconfigure(ResequencerConfig { release_known_lost, ..config });
         }
-    }
-
-    /// Accepts other inner sources from now on.
-    pub fn set_allowed(&mut self, allowed: Sources) {
-        self.allowed = allowed;
     }
 
     /// Says whether the path may still bring something.

@@ -14,6 +14,7 @@ mod entropy;
 mod handshakes;
 mod limits;
 mod links;
+mod members;
 mod peer;
 mod peers;
 mod pins;
@@ -29,7 +30,6 @@ mod waiting;
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 pub use contact::Contact;
 use limits::Guard;
@@ -95,7 +95,7 @@ pub struct Endpoint {
     /// Where each peer stands in `peers`.
     places: BTreeMap<PublicKey, usize>,
     /// Which peer inner addresses belong to.
-    routes: Arc<Routes<usize>>,
+    routes: Routes<usize>,
     /// Which peer a session index belongs to: established sessions and initiations under way.
     sessions: BTreeMap<SessionIndex, usize>,
     last_timestamp: Timestamp,
@@ -154,7 +154,7 @@ impl Endpoint {
             config,
             peers,
             places: BTreeMap::new(),
-            routes: Arc::default(),
+            routes: Routes::default(),
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
             guard: Guard::new(HandshakeLimits::default()),
@@ -174,8 +174,7 @@ impl Endpoint {
     fn index_peers(&mut self) {
         let peers = self.peers.iter().enumerate();
         self.places = peers.clone().map(|(at, peer)| (peer.config.public_key, at)).collect();
-        self.routes =
-            Arc::new(Routes::new(peers.map(|(at, peer)| (at, &peer.config.allowed_ips[..]))));
+        self.routes = Routes::new(peers.map(|(at, peer)| (at, &peer.config.allowed_ips[..])));
     }
 
     /// Other limits than the default ones, from now on.
@@ -279,13 +278,14 @@ impl Endpoint {
         if is_next && own_stays {
             return Err(DropReason::CrossedBond);
         }
+        let sources = Sources::new(&self.routes, at);
         let peer = &mut self.peers[at];
         if let Some(next) = peer.next_bond.as_mut().filter(|_| is_next) {
-            next.bond.handle_datagram(now, header, route, ecn, datagram)?;
+            next.bond.handle_datagram(now, header, route, ecn, sources, datagram)?;
             self.adopt_next_bond(now, at);
         } else {
             let bond = peer.used_bond_mut().ok_or(DropReason::UnknownIndex)?;
-            bond.handle_datagram(now, header, route, ecn, datagram)?;
+            bond.handle_datagram(now, header, route, ecn, sources, datagram)?;
             if own_stays && bond.was_heard() {
                 // The peer uses this one: what still comes under its own was sent before that.
                 self.discard_next_bond(at);
@@ -404,7 +404,6 @@ impl Endpoint {
         };
         BondSetup {
             config: self.config.bond.clone(),
-            allowed: Sources::new(Arc::clone(&self.routes), at),
             keepalive: peer.config.keepalive,
             parity,
             rng: self.rng.fork(),

@@ -204,6 +204,8 @@ pub struct Path {
     pub quota: Option<u64>,
     /// First day of the month's count, a day that every month has.
     pub quota_day: Option<u8>,
+    /// Whether it is taken out: no socket is opened for it.
+    pub down: bool,
 }
 
 impl Path {
@@ -223,6 +225,7 @@ impl Default for Path {
             metered: false,
             quota: None,
             quota_day: None,
+            down: false,
         }
     }
 }
@@ -277,6 +280,12 @@ pub const PATH: Options<Path> = &[
         |path: &mut Path| &mut path.quota_day,
     )
     .absent("1"),
+    &Field::new(
+        "down",
+        "the path is not used, as after `plait path down` ([while it runs](runtime.md))",
+        Flag,
+        |path: &mut Path| &mut path.down,
+    ),
 ];
 
 fn address(text: &str) -> Result<IpAddr, Problem> {

@@ -9,8 +9,9 @@
 //! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
-//! - [`gateway`], [`node`], [`proxy`]: the options of these files; [`tuning`], [`dida`]: sections
-//!   shared by several kinds of file; [`common`]: options shared by several sections.
+//! - [`gateway`] with [`hook`], [`node`], [`proxy`]: the options of these files; [`tuning`],
+//!   [`dida`]: sections shared by several kinds of file; [`common`]: options shared by several
+//!   sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod dida;
 pub mod error;
 pub mod form;
 pub mod gateway;
+pub mod hook;
 mod nearest;
 pub mod node;
 pub mod option;

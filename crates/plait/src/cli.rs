@@ -6,9 +6,12 @@ mod format;
 mod keygen;
 mod measure;
 mod pages;
+mod path;
+mod peer;
 mod proxy;
 mod pubkey;
 mod reload;
+mod save;
 mod setup;
 mod status;
 mod steer;
@@ -44,6 +47,8 @@ Examples:
   plait reload                              have it read its configuration again
   plait status                              show its peers, paths and counters
   plait watch                               the same live, with rates and a minute of history
+  plait peer add KEY --allowed-ips NET      one more peer, without a restart
+  plait path down dsl                       take a link out; its packets go over the others
   plait measure                             what each link gives, and the bond of them
   plait steer node.toml                     run a steering node, for clients without plait
   plait steer --client-rules node.toml      what such clients need
@@ -75,6 +80,8 @@ enum Command {
     Status(status::Args),
     Watch(watch::Args),
     Measure(measure::Args),
+    Peer(peer::Args),
+    Path(path::Args),
     Steer(steer::Args),
     Proxy(proxy::Args),
     Setup(setup::Args),
@@ -97,6 +104,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::Peer(args) => peer::run(args),
+        Command::Path(args) => path::run(args),
         Command::Steer(args) => steer::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Setup(args) => setup::run(args),

@@ -22,13 +22,12 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
+use plait_toml::hook::{self, Hook};
+use plait_toml::{Place, Problem, Problems, Section, Table, option, tuning};
 
 pub(crate) use error::{Unreadable, Unresolved};
-#[cfg(test)]
-pub(crate) use gateway::Quota;
-pub(crate) use gateway::{Gateway, PathConfig};
-pub(crate) use key::{check_secrecy, parse as parse_key};
+pub(crate) use gateway::{Down, Gateway, PathConfig, Quota};
+pub(crate) use key::{check_secrecy, parse as parse_key, read_file as read_key_file};
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
@@ -36,6 +35,7 @@ pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use user::{find_user, user_of};
 
+use crate::control::message::fingerprint;
 use error::Conflict;
 
 /// IPv4 and UDP headers and plait's framing around one inner packet, in bytes.
@@ -46,7 +46,8 @@ const OVERHEAD_IPV6_BYTES: u16 = 40 + 8 + 32;
 const LINK_MTU_BYTES: u16 = 1500;
 /// Paths and peers that one gateway may have.
 const PATHS_MAX: usize = 32;
-const PEERS_MAX: usize = 16_384;
+const HOOKS_MAX: usize = 16;
+pub(crate) const PEERS_MAX: usize = 16_384;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -59,10 +60,14 @@ pub(crate) struct Config {
     pub(crate) paths: Vec<PathConfig>,
     /// Each `[[peer]]`, in the order of the file.
     pub(crate) peers: Vec<Peer>,
+    /// Each `[[hook]]`, in the order of the file.
+    pub(crate) hooks: Vec<Hook>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
     pub(crate) warnings: Vec<Warning>,
+    /// Tells the file's text from others.
+    pub(crate) fingerprint: String,
 }
 
 /// Something that is allowed but looks unintended.
@@ -85,11 +90,20 @@ impl Config {
     ///
     /// Everything that is wrong, each with file, line, option and remedy.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigErrors> {
-        let document = read(file)?;
+        Self::parse(file, &read_text(file)?)
+    }
+
+    /// The same for a text that may be `file`'s, now or later.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::load`].
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigErrors> {
+        let document = plait_toml::tree::parse(file, text)?;
         Kind::Gateway.expect(file, &document)?;
         let problems = Problems::default();
         let config = sections(&problems, file, &document);
-        problems.finish(config)
+        problems.finish(config.map(|config| Self { fingerprint: fingerprint(text), ..config }))
     }
 
     /// The path of the control socket that a file names, without reading any key.
@@ -127,6 +141,11 @@ impl Config {
     /// Whether any peer may measure the bond with this gateway.
     pub(crate) fn serves_measurements(&self) -> bool {
         self.peers.iter().any(|peer| peer.measure.unwrap_or(self.gateway.measure))
+    }
+
+    /// The programs of its hooks.
+    pub(crate) fn hook_programs(&self) -> impl Iterator<Item = &Path> {
+        self.hooks.iter().filter_map(|hook| hook.command.first()).map(Path::new)
     }
 
     /// The files that hold secrets.
@@ -201,9 +220,44 @@ impl Kind {
 ///
 /// It cannot be read, or is not TOML.
 pub(crate) fn read(file: &Path) -> Result<Table, ConfigErrors> {
-    let text = fs::read_to_string(file)
-        .map_err(|cause| ConfigError::new(Place::File(file.into()), "", Unreadable(cause)))?;
-    Ok(plait_toml::tree::parse(file, &text)?)
+    Ok(plait_toml::tree::parse(file, &read_text(file)?)?)
+}
+
+fn read_text(file: &Path) -> Result<String, ConfigErrors> {
+    let text = fs::read_to_string(file);
+    text.map_err(|cause| ConfigError::new(Place::File(file.into()), "", Unreadable(cause)).into())
+}
+
+/// The peers of a text with nothing but sections `[[peer]]`; relative file names start at `folder`.
+///
+/// # Errors
+///
+/// Everything that is wrong with one of them alone; `file` is where.
+pub(crate) fn parse_peers(
+    file: &Path,
+    text: &str,
+    folder: &Path,
+) -> Result<Vec<Peer>, ConfigErrors> {
+    let document = plait_toml::tree::parse(file, text)?;
+    peers_of(file, &document, folder)
+}
+
+/// The same for a document that was read, or made.
+///
+/// # Errors
+///
+/// As those of [`parse_peers`].
+pub(crate) fn peers_of(
+    file: &Path,
+    document: &Table,
+    folder: &Path,
+) -> Result<Vec<Peer>, ConfigErrors> {
+    let problems = Problems::default();
+    let mut top = top(&problems, file, document);
+    let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
+    top.finish();
+    let read = problems.none_found().then(|| peers.into_iter().collect()).flatten();
+    problems.finish(read)
 }
 
 pub(crate) fn top<'a>(problems: &'a Problems, file: &Path, document: &'a Table) -> Section<'a> {
@@ -217,6 +271,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let gateway = gateway::read(top.single("gateway"), folder);
     let paths: Vec<_> = top.many("path").into_iter().enumerate().map(gateway::read_path).collect();
     let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
+    let hooks: Vec<_> = top.many("hook").into_iter().map(read_hook).collect();
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -229,8 +284,10 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         gateway: gateway?,
         paths,
         peers: peers.into_iter().collect::<Option<_>>()?,
+        hooks,
         tuning,
         warnings: Vec::new(),
+        fingerprint: String::new(),
     };
     check_paths(problems, &config);
     check_peers(problems, &config);
@@ -240,7 +297,19 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     problems.none_found().then_some(Config { warnings, ..config })
 }
 
+fn read_hook(mut section: Section<'_>) -> Hook {
+    let mut said = Hook::default();
+    option::read(hook::HOOK, &mut section, &mut said);
+    hook::check(&section, &said);
+    section.finish();
+    said
+}
+
 fn check_paths(problems: &Problems, config: &Config) {
+    if config.hooks.len() > HOOKS_MAX {
+        let too_many = Conflict::TooMany { limit: HOOKS_MAX };
+        config.add(problems, config.gateway.line, "[[hook]]", too_many);
+    }
     let add = |line, option, conflict| config.add(problems, line, option, conflict);
     if config.paths.is_empty() && config.gateway.listen_port.is_none() {
         add(config.gateway.line, "[gateway]", Conflict::NoSocket);
@@ -384,6 +453,11 @@ fn warnings(config: &Config) -> Vec<Warning> {
             let text = format!("{written} is taken as {network}");
             warn(*line, "[[peer]] allowed_ips", text, format!("write \"{network}\""));
         }
+    }
+    for program in config.hook_programs().filter(|program| !program.exists()) {
+        let text = format!("there is no program {}", program.display());
+        let help = "install it, or correct `command`".into();
+        warn(config.gateway.line, "[[hook]] command", text, help);
     }
     warnings.sort_by_key(|warning| warning.line);
     warnings

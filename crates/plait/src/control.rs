@@ -1,19 +1,21 @@
 //! Input to a running daemon from outside its loop: signals and the control socket. Each has its
-//! own thread, so that a slow client never delays a packet.
+//! own threads, so that a slow client never delays a packet.
+
+pub(crate) mod message;
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mio::Waker;
 use plait_net::entry::Entry;
-use plait_net::rights::{UserId, effective_user, may_write};
+use plait_net::rights::{UserId, effective_user, may_write, user_behind};
 use plait_net::terminal::Terminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -23,8 +25,12 @@ use crate::advice::Advised;
 /// How long a client may take to send its request and to read the answer, and how long a loop may
 /// take to produce it.
 pub(crate) const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest request in bytes.
-const REQUEST_BYTES_MAX: u64 = 256;
+/// The longest request in bytes, its line's end included.
+pub(crate) const REQUEST_BYTES_MAX: usize = 65_536;
+/// So many clients are served at once; who is slow keeps one place for a few seconds.
+const CLIENTS_MAX: usize = 4;
+/// Root may ask whatever the gateway's user may.
+const ROOT: u32 = 0;
 
 /// Sends requests `R` to a loop.
 pub(crate) struct Requests<R> {
@@ -221,25 +227,45 @@ impl ControlSocket {
         Ok(socket)
     }
 
-    /// Answers clients, one after the other, on a thread of its own. Dropping the returned value
-    /// removes the file.
+    /// Answers clients, a few at once, on threads of their own: root and this process's own user;
+    /// others are refused, whatever the file's mode says. Dropping the returned value removes the
+    /// file.
     pub(crate) fn answer_with(
         self,
-        answer: impl Fn(UnixStream) -> io::Result<()> + Send + 'static,
+        answer: impl Fn(UnixStream) -> io::Result<()> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
-        let listener = self.listener.try_clone().context("cannot share the control socket")?;
-        thread::Builder::new()
-            .name("control".into())
-            .spawn(move || {
-                for client in listener.incoming().flatten() {
-                    if let Err(error) = answer(client) {
-                        log::debug!("a client of the control socket: {error}");
+        let answer = Arc::new(answer);
+        for _ in 0..CLIENTS_MAX {
+            let listener = self.listener.try_clone().context("cannot share the control socket")?;
+            let answer = Arc::clone(&answer);
+            thread::Builder::new()
+                .name("control".into())
+                .spawn(move || {
+                    for client in listener.incoming().flatten() {
+                        if let Err(error) = admit(&client).and_then(|()| answer(client)) {
+                            log::debug!("a client of the control socket: {error}");
+                        }
                     }
-                }
-            })
-            .context("cannot start a thread")?;
+                })
+                .context("cannot start a thread")?;
+        }
         Ok(self)
     }
+}
+
+/// Refuses a client that may not ask, with a reason.
+fn admit(client: &UnixStream) -> io::Result<()> {
+    let user = user_behind(client)?;
+    if [ROOT, effective_user()].contains(&user) {
+        return Ok(());
+    }
+    let error = format!("user {user} may not ask here");
+    let help = "run this as root, or as the user that plait runs as";
+    let refusal = serde_json::json!({ "version": 1, "error": error, "help": help });
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    let mut client = client;
+    writeln!(client, "{refusal}")?;
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, error))
 }
 
 /// Says whether there is a socket file at `path` that may be replaced; false when there is nothing.
@@ -261,13 +287,28 @@ fn check_place(path: &Path, section: &str, user: Option<UserId>) -> Result<bool,
     Ok(true)
 }
 
-/// Reads a client's request.
+/// Reads a client's request: a line, or what comes before the client ends, of
+/// [`REQUEST_BYTES_MAX`] at most; what is longer comes without its line's end.
 pub(crate) fn read_request(client: &UnixStream) -> io::Result<String> {
-    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
-    let mut line = String::new();
-    BufReader::new(io::Read::take(client, REQUEST_BYTES_MAX)).read_line(&mut line)?;
-    Ok(line)
+    let until = Instant::now() + CLIENT_TIMEOUT;
+    let mut line = Vec::new();
+    let mut part = [0; 4096];
+    while line.len() < REQUEST_BYTES_MAX && line.last() != Some(&b'\n') {
+        // A client that sends byte by byte has no more time than any other.
+        let rest = until.saturating_duration_since(Instant::now());
+        client.set_read_timeout(Some(rest.max(Duration::from_millis(1))))?;
+        let most = part.len().min(REQUEST_BYTES_MAX - line.len());
+        let mut source = client;
+        match source.read(&mut part[..most])? {
+            0 => break,
+            read => line.extend_from_slice(&part[..read]),
+        }
+        if rest.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
@@ -324,6 +365,37 @@ mod tests {
         drop(socket);
         assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_request_is_bounded_in_bytes_and_time() {
+        let asked = |bytes: Vec<u8>| {
+            let (mut client, server) = UnixStream::pair().unwrap();
+            let sending = thread::spawn(move || {
+                let _ = client.write_all(&bytes);
+                client
+            });
+            let read = read_request(&server);
+            drop(server);
+            drop(sending.join());
+            read.map(|text| text.len())
+        };
+        assert_eq!(asked(b"status\n".to_vec()).unwrap(), 7);
+        assert_eq!(asked(vec![b'a'; 3 * REQUEST_BYTES_MAX]).unwrap(), REQUEST_BYTES_MAX);
+        assert_eq!(asked(vec![0xff, b'\n']).unwrap_err().kind(), io::ErrorKind::InvalidData);
+
+        // One byte after the other: the time is that of the whole request.
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let drip = thread::spawn(move || {
+            while client.write_all(b"a").is_ok() {
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let begun = Instant::now();
+        assert!(read_request(&server).is_err());
+        assert!(begun.elapsed() < 2 * CLIENT_TIMEOUT, "{:?}", begun.elapsed());
+        drop(server);
+        drip.join().unwrap();
     }
 
     #[test]

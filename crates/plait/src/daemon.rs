@@ -7,6 +7,7 @@
 
 mod advertisements;
 mod driver;
+mod hooks;
 pub(crate) mod host;
 pub(crate) mod links;
 mod log_budget;
@@ -21,6 +22,7 @@ mod reach;
 mod reload;
 mod requests;
 mod routes;
+mod runtime;
 mod sandbox;
 mod service;
 mod sockets;
@@ -39,6 +41,8 @@ use plait_proto::endpoint::Endpoint;
 use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
 use driver::{Driver, Host};
+pub(crate) use hooks::HookStatus;
+use hooks::Hooks;
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
@@ -87,13 +91,17 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let link = config.listening_link(driver::LISTENING).into_iter().collect();
     let endpoint_config = config.endpoint(link, mtu, started_at);
     let serves = measuring.is_some();
+    let mut hooks = Hooks::new(&name);
+    let wanted_hooks = config.hooks.clone();
     let mut operations =
         Operations::new(config, peers.clone(), routes, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);
     operations.tell_known_addresses(&mut endpoint);
-    let mut pump = Pump::new(endpoint, tun);
+    // Its threads have the rights and the sandbox that are in force now.
+    hooks.follow(&wanted_hooks);
+    let mut pump = Pump::new(endpoint, tun, hooks);
     if let Some(socket) = listening {
         pump.sockets.insert(driver::LISTENING, socket);
     }

@@ -64,6 +64,7 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
         read: vec![&config.file],
         written: vec![&config.node.state_file, &config.node.control_socket],
         nft: false,
+        programs: Vec::new(),
     };
     enter_sandbox(config.node.sandbox, &files);
     let seed = u64::from_ne_bytes(random_bytes()?);

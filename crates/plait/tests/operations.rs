@@ -3,10 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+#[path = "operations/control.rs"]
+mod control;
+#[path = "operations/hooks.rs"]
+mod hooks;
 #[path = "operations/reload.rs"]
 mod reload;
 #[path = "operations/service.rs"]
 mod service;
+#[path = "operations/runtime.rs"]
+mod runtime;
 #[path = "operations/setup.rs"]
 mod setup;
 #[path = "operations/terminal.rs"]

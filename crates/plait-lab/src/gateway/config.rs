@@ -69,6 +69,7 @@ price = 0
 weight = 1
 standby = false
 metered = false
+down = false
 
 [[path]]
 interface = "lte"
@@ -77,6 +78,7 @@ price = 0
 weight = 1
 standby = false
 metered = false
+down = false
 
 [[peer]]
 public_key = "S0VZ"

@@ -2,6 +2,8 @@
 
 pub(super) mod boot;
 mod debian;
+mod hooks;
 mod inventory;
 mod machine;
 pub(super) mod package;
+pub(super) mod runtime;

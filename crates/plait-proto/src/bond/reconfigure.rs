@@ -4,7 +4,6 @@ use core::net::SocketAddr;
 
 use super::Bond;
 use super::notices::Notice;
-use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection, SocketId};
 use crate::egress::ReceiveSession;
 use crate::seq::PathId;
@@ -34,11 +33,6 @@ impl Bond {
             self.egress.remove_session(index);
         }
         self.egress.add_session(receive).or(abandoned)
-    }
-
-    /// Accepts inner packets from these sources from now on.
-    pub fn set_allowed(&mut self, allowed: Sources) {
-        self.egress.set_allowed(allowed);
     }
 
     /// Idle paths send a datagram this often from now on.

@@ -53,13 +53,10 @@ fn config() -> BondConfig {
 
 /// The bonds of both sides, the first of which gives out even path ids.
 fn pair() -> [Bond; 2] {
-    let all = [Prefix { address: [0, 0, 0, 0].into(), length: 0 }];
-    let routes = std::sync::Arc::new(Routes::new([(0, &all[..])]));
     let mut parities = [PathIdParity::Even, PathIdParity::Odd].into_iter();
     established(1).map(|session| {
         let setup = BondSetup {
             config: config(),
-            allowed: Sources::new(std::sync::Arc::clone(&routes), 0),
             keepalive: Duration::from_secs(25),
             parity: parities.next().expect("two sides"),
             rng: Rng::from_seed([9; 32]),
@@ -86,7 +83,10 @@ fn sent(bond: &mut Bond) -> Vec<Vec<u8>> {
 fn give(bond: &mut Bond, now: Instant, datagram: &[u8], over: Route) -> Result<(), DropReason> {
     let kind = Kind::of(datagram[0]).expect("one of ours");
     let header = Header::read(kind, datagram).expect("whole");
-    bond.handle_datagram(now, header, over, Ecn::NotEct, &mut datagram.to_vec())
+    let all = [Prefix { address: [0, 0, 0, 0].into(), length: 0 }];
+    let routes = Routes::new([(0, &all[..])]);
+    let sources = Sources::new(&routes, 0);
+    bond.handle_datagram(now, header, over, Ecn::NotEct, sources, &mut datagram.to_vec())
 }
 
 /// Both sides send each other what they have, until there is no more.

@@ -63,6 +63,17 @@ impl Places {
         self.passed += 1;
     }
 
+    /// The peer at `at` is gone, and the one that stood at `last` stands there.
+    fn swap_remove(&mut self, at: usize, last: usize) {
+        self.rewind();
+        self.noted.retain(|noted| *noted as usize != at);
+        let moved = self.noted.iter_mut().find(|noted| **noted as usize == last);
+        if let Some(moved) = moved {
+            *moved = at as u32;
+            self.is_sorted = false;
+        }
+    }
+
     /// All were passed: the next round begins.
     fn rewind(&mut self) {
         if self.mark != 0 && self.passed == self.noted.len() {
@@ -100,6 +111,36 @@ impl Peers {
             (Places::new(count, TO_TRANSMIT), Places::new(count, TO_DELIVER));
         all.iter().for_each(|peer| peer.marks.set(NOTED));
         Self { all, to_transmit, to_deliver, timers: RefCell::new(timers) }
+    }
+
+    /// One more peer, behind all others. Call it with all outputs drained.
+    pub(super) fn push(&mut self, peer: Peer) {
+        if self.all.len() <= FEW {
+            let mut all = core::mem::take(self).into_all();
+            all.push(peer);
+            *self = Self::new(all);
+            return;
+        }
+        self.all.push(peer);
+        self.timers.get_mut().by_time.push();
+        self.note_of_many(self.all.len() - 1);
+    }
+
+    /// Takes a peer out, and puts the last one in its place. Call it with all outputs drained.
+    pub(super) fn swap_remove(&mut self, at: usize) -> Peer {
+        let last = self.all.len() - 1;
+        if last <= FEW {
+            let mut all = core::mem::take(self).into_all();
+            let peer = all.swap_remove(at);
+            *self = Self::new(all);
+            return peer;
+        }
+        self.to_transmit.swap_remove(at, last);
+        self.to_deliver.swap_remove(at, last);
+        let timers = self.timers.get_mut();
+        timers.changed.swap_remove(at, last);
+        timers.by_time.swap_remove(at);
+        self.all.swap_remove(at)
     }
 
     #[inline]

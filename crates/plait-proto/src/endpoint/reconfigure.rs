@@ -1,12 +1,10 @@
 //! Another configuration for a running endpoint: what did not change goes on undisturbed.
 
 use core::net::SocketAddr;
-use std::sync::Arc;
 
 use super::peer::Peer;
 use super::peers::Peers;
 use super::{Endpoint, Event, endpoint_for};
-use crate::allowed_ips::Sources;
 use crate::bond::Bond;
 use crate::config::{BondConfig, PeerConfig};
 use crate::seq::BondIncarnation;
@@ -77,7 +75,7 @@ impl Endpoint {
 
     /// Says farewell to a peer. Its bond is gone before its datagrams are: they leave with the
     /// handshakes.
-    fn dismiss(&mut self, now: Instant, peer: Peer) {
+    pub(super) fn dismiss(&mut self, now: Instant, peer: Peer) {
         self.guard.forget_reached(&peer.reached);
         let Some(mut bond) = peer.bond.map(|named| named.bond) else { return };
         bond.close(now);
@@ -112,11 +110,8 @@ impl Endpoint {
         let config = &peer.config;
         let new_key = !config.preshared_key.is_same_as(&before.preshared_key);
         let new_endpoints = config.endpoints != before.endpoints;
-        // Another peer's prefix may be part of this one's from now on.
-        let allowed = Sources::new(Arc::clone(&self.routes), at);
-        for named in peer.bond.iter_mut().chain(&mut peer.next_bond) {
-            named.bond.set_allowed(allowed.clone());
-            if config.keepalive != before.keepalive {
+        if config.keepalive != before.keepalive {
+            for named in peer.bond.iter_mut().chain(&mut peer.next_bond) {
                 named.bond.set_keepalive(config.keepalive);
             }
         }

@@ -21,6 +21,23 @@ impl Schedule {
         Self { heap: Vec::new(), places: vec![NOWHERE; count] }
     }
 
+    /// There is one more peer, with nothing due.
+    pub(super) fn push(&mut self) {
+        self.places.push(NOWHERE);
+    }
+
+    /// A peer is gone, and the last one gets its number.
+    pub(super) fn swap_remove(&mut self, of: usize) {
+        self.set(of, None);
+        self.places.swap_remove(of);
+        if let Some(moved) = self.places.get(of).filter(|at| **at != NOWHERE) {
+            let moved = *moved as usize;
+            self.heap[moved].1 = of as u32;
+            // Of two that are due at once, the one with the lower number comes first.
+            self.rise(moved);
+        }
+    }
+
     /// The first time and whose it is.
     pub(super) fn first(&self) -> Option<(Instant, usize)> {
         self.heap.first().map(|(due, of)| (*due, *of as usize))
@@ -115,11 +132,18 @@ mod tests {
         #[test]
         fn the_first_is_the_least(
             changes in vec((0..40_usize, proptest::option::of(0..50_u64)), 0..200),
+            swaps: bool,
         ) {
             let mut schedule = Schedule::new(40);
-            let mut model = [None; 40];
+            let mut model = vec![None; 40];
             for (of, due) in changes {
                 let due = due.map(Instant::from_millis);
+                if swaps && model.len() > 1 {
+                    schedule.swap_remove(of % model.len());
+                    model.swap_remove(of % model.len());
+                    schedule.push();
+                    model.push(None);
+                }
                 schedule.set(of, due);
                 model[of] = due;
                 let first = schedule.first().map(|(due, _)| due);

@@ -38,6 +38,33 @@ fn key_from_base64(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
     Ok(key)
 }
 
+/// Public keys of small order, whose product with every private key is zero (RFC 7748, section
+/// 6.1): 0 and 1, the two of order 8, and -1, 0 and 1 of the field again, written with its modulus.
+const SMALL_ORDER: [[u8; 32]; 7] = [
+    [0; 32],
+    edge(1, 0, 0),
+    [
+        0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4,
+        0x6a, 0xda, 0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49,
+        0xb8, 0x00,
+    ],
+    [
+        0x5f, 0x9c, 0x95, 0xbc, 0xa3, 0x50, 0x8c, 0x24, 0xb1, 0xd0, 0xb1, 0x55, 0x9c, 0x83, 0xef,
+        0x5b, 0x04, 0x44, 0x5c, 0xc4, 0x58, 0x1c, 0x8e, 0x86, 0xd8, 0x22, 0x4e, 0xdd, 0xd0, 0x9f,
+        0x11, 0x57,
+    ],
+    edge(0xec, 0xff, 0x7f),
+    edge(0xed, 0xff, 0x7f),
+    edge(0xee, 0xff, 0x7f),
+];
+
+const fn edge(first: u8, between: u8, last: u8) -> [u8; 32] {
+    let mut bytes = [between; 32];
+    bytes[0] = first;
+    bytes[31] = last;
+    bytes
+}
+
 /// A gateway's identity as others know it: an X25519 public key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);
@@ -51,6 +78,15 @@ impl PublicKey {
     /// The key's bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Whether a handshake with its owner is possible: no private key has such a public key
+    /// otherwise. Who takes keys from people asks before an endpoint is given one.
+    pub fn can_agree(&self) -> bool {
+        let mut plain = self.0;
+        // The highest bit says nothing (RFC 7748, section 5).
+        plain[31] &= 0x7f;
+        !SMALL_ORDER.contains(&plain)
     }
 }
 
@@ -324,6 +360,21 @@ mod tests {
         assert_eq!(public.to_string().parse(), Ok(public));
         assert!("short".parse::<PublicKey>().is_err());
         assert!(BASE64.encode([0; 31]).parse::<PublicKey>().is_err());
+    }
+
+    #[test]
+    fn nothing_is_agreed_with_keys_of_small_order_and_with_all_others() {
+        for mut key in SMALL_ORDER {
+            for bit in [0, 0x80] {
+                key[31] ^= bit;
+                assert!(!PublicKey::from_bytes(key).can_agree(), "{key:?}");
+                assert!(!noise::agrees(&key), "{key:?}");
+            }
+        }
+        for seed in 1..=255 {
+            let key = PublicKey::from_bytes([seed; 32]);
+            assert!(key.can_agree() && noise::agrees(key.as_bytes()), "{key}");
+        }
     }
 
     /// RFC 7748 §6.1: Alice's key pair.

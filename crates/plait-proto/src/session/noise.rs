@@ -162,6 +162,13 @@ pub(super) fn public_key(private: &[u8; 32]) -> [u8; 32] {
     on_wiped_stack::<STACK_BYTES, _>(|| public_of(&x25519_key(private)))
 }
 
+/// Whether anything can be agreed with the owner of a public key.
+#[cfg(test)]
+pub(super) fn agrees(public: &[u8; 32]) -> bool {
+    let public = UnparsedPublicKey::new(&X25519, public);
+    agreement::agree(&x25519_key(&[1; 32]), public, (), |_| Ok(())).is_ok()
+}
+
 fn x25519_key(private: &[u8; 32]) -> agreement::PrivateKey {
     agreement::PrivateKey::from_private_key(&X25519, private)
         .expect("any 32 bytes are a private key of X25519 (RFC 7748, section 5)")

@@ -183,3 +183,47 @@ fn a_link_that_stands_by_is_told_to_the_peer_even_if_a_datagram_is_lost() {
     assert_eq!(told(&mut pair, PROVIDER), [false, false]);
     assert_eq!(peer(&mut pair, CUSTOMER).paths[1].reason, own.paths[0].reason);
 }
+
+/// The customer's bond stands at another place afterwards: nothing of it may be looked for at the
+/// old one.
+#[test]
+fn a_bond_goes_on_while_other_peers_come_and_go() {
+    let strangers: Vec<PeerConfig> = (20..40_u8)
+        .map(|number| PeerConfig {
+            public_key: PrivateKey::from_bytes([number; 32]).public_key(),
+            endpoints: Vec::new(),
+            allowed_ips: vec![Prefix { address: [10, 98, 0, number].into(), length: 32 }],
+            ..stranger()
+        })
+        .collect();
+    let mut pair = Pair::connected(Setup::default());
+    pair.reconfigure(PROVIDER, |peers, _| {
+        let own = std::mem::replace(peers, strangers[..10].to_vec());
+        peers.extend(own);
+    });
+    send(&mut pair, 0, 50);
+    let handshakes = pair.sides[PROVIDER].status(pair.now).peers[10].handshakes;
+    for (at, one) in strangers[10..].iter().enumerate() {
+        let now = pair.now;
+        assert!(pair.sides[PROVIDER].add_peer(now, one.clone()));
+        assert!(pair.sides[PROVIDER].remove_peer(now, &one.public_key));
+        // The last one, at first the customer, takes the place.
+        assert!(pair.sides[PROVIDER].remove_peer(now, &strangers[at].public_key));
+        pair.run_for(Duration::from_millis(10));
+        let first = 50 + at as u32 * 5;
+        send(&mut pair, first, first + 5);
+    }
+    assert_arrived(&pair, 100);
+    // Answers find their way, too.
+    let back: Vec<_> = (0..5).map(|n| packet(PROVIDER, 1, n)).collect();
+    pair.send(PROVIDER, &back);
+    pair.run_for(Duration::from_secs(300));
+    assert_eq!(pair.delivered[CUSTOMER].len(), 5);
+    let left = pair.sides[PROVIDER].status(pair.now).peers;
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].state, "up");
+    assert!(left[0].handshakes >= handshakes, "renewed at its new place");
+    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::UnknownIndex), 0);
+    send(&mut pair, 100, 110);
+    assert_arrived(&pair, 110);
+}

@@ -14,7 +14,10 @@ use serde::de::DeserializeOwned;
 
 use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
-use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
+use crate::control::message::{Answer, Request, Told};
+use crate::daemon::{
+    ContactStatus, HookStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus,
+};
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
 use crate::proxy::config::ProxyConfig;
@@ -35,6 +38,24 @@ pub(super) struct Target {
     /// The gateway's control socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+}
+
+/// Which gateway is meant, by options.
+#[derive(Debug, clap::Args)]
+pub(super) struct NamedTarget {
+    /// The configuration file of the gateway
+    #[arg(long, value_name = "FILE", conflicts_with = "socket")]
+    config: Option<PathBuf>,
+    /// The gateway's control socket
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+impl NamedTarget {
+    /// Path of the control socket; does not check whether anyone listens there.
+    pub(super) fn socket(&self) -> anyhow::Result<PathBuf> {
+        Target { config: self.config.clone(), socket: self.socket.clone() }.socket()
+    }
 }
 
 impl Target {
@@ -79,6 +100,9 @@ pub(super) struct StatusAnswer {
     /// Measurements that run.
     #[serde(default)]
     pub measurements: Vec<MeasurementStatus>,
+    /// What each hook has done.
+    #[serde(default)]
+    pub hooks: Vec<HookStatus>,
 }
 
 impl StatusAnswer {
@@ -179,6 +203,22 @@ pub(super) fn command(socket: &Path, command: &Command) -> Result<Obeyed, Advise
     Err(Advised::new(format!("the gateway refuses: {error}"), help))
 }
 
+/// Makes a gateway change something, or tell.
+///
+/// # Errors
+/// It cannot be reached, or refuses.
+pub(super) fn request(socket: &Path, request: &Request) -> Result<Told, Advised> {
+    let text = exchange(socket, &request.line()).map_err(|cause| explain(socket, cause))?;
+    match serde_json::from_str::<Answer>(&text) {
+        Ok(answer) => answer.into(),
+        // What knows no versioned requests says so without a version.
+        Err(cause) => {
+            let message = format!("the gateway behind {} answers oddly", socket.display());
+            Err(Advised::new(message, RESTART).caused_by(cause))
+        }
+    }
+}
+
 /// Makes the gateway or steering node read its configuration again.
 ///
 /// # Errors
@@ -203,15 +243,20 @@ fn exchange(socket: &Path, request: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(format!("{request}\n").as_bytes())?;
+    match stream.write_all(format!("{request}\n").as_bytes()) {
+        // Whoever refuses before it has read all has said why.
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => return Err(cause),
+        _ => {}
+    }
     let mut text = String::new();
-    stream.read_to_string(&mut text).map_err(|cause| match cause.kind() {
-        io::ErrorKind::WouldBlock => {
+    match stream.read_to_string(&mut text) {
+        Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
             let message = format!("no answer within {} s", PATIENCE.as_secs());
-            io::Error::new(io::ErrorKind::TimedOut, message)
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
-        _ => cause,
-    })?;
+        Err(cause) if cause.kind() != io::ErrorKind::ConnectionReset => return Err(cause),
+        _ => {}
+    }
     if text.trim_end().is_empty() {
         // The gateway ended between request and answer.
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it hung up without an answer"));

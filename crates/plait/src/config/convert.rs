@@ -15,14 +15,7 @@ impl Config {
         &self,
         addresses_of: impl Fn(&Endpoint) -> Vec<SocketAddr>,
     ) -> Vec<PeerConfig> {
-        let peer = |peer: &Peer| PeerConfig {
-            public_key: peer.public_key.value,
-            preshared_key: peer.preshared_key.clone().unwrap_or_default(),
-            endpoints: peer.endpoints.iter().flat_map(|e| addresses_of(&e.value)).collect(),
-            allowed_ips: peer.allowed_ips.iter().map(|prefix| prefix.value.into()).collect(),
-            keepalive: peer.keepalive,
-        };
-        self.peers.iter().map(peer).collect()
+        self.peers.iter().map(|peer| peer.config(&addresses_of)).collect()
     }
 
     /// The prefixes of all peers.
@@ -67,6 +60,19 @@ impl Config {
             report_interval: self.tuning.report_interval(),
             inner_mtu,
             rekey: RekeyLimits::default(),
+        }
+    }
+}
+
+impl Peer {
+    /// The peer; `addresses_of` gives the known addresses of an endpoint.
+    pub(crate) fn config(&self, addresses_of: impl Fn(&Endpoint) -> Vec<SocketAddr>) -> PeerConfig {
+        PeerConfig {
+            public_key: self.public_key.value,
+            preshared_key: self.preshared_key.clone().unwrap_or_default(),
+            endpoints: self.endpoints.iter().flat_map(|e| addresses_of(&e.value)).collect(),
+            allowed_ips: self.allowed_ips.iter().map(|prefix| prefix.value.into()).collect(),
+            keepalive: self.keepalive,
         }
     }
 }

@@ -57,6 +57,8 @@ impl Unresolved {
 pub(crate) enum KeyProblem {
     #[error("not a key: {0}")]
     Malformed(Malformed),
+    #[error("no private key has this public key: there is no secret to be agreed with it")]
+    OfSmallOrder,
     #[error("cannot read the key file {}: {cause}", path.display())]
     File { path: PathBuf, cause: io::Error },
     #[error(
@@ -76,6 +78,9 @@ pub(crate) enum KeyProblem {
 impl KeyProblem {
     fn help(&self) -> String {
         match self {
+            Self::OfSmallOrder => {
+                "write the key that the other gateway's `plait pubkey` prints".into()
+            }
             Self::Malformed(_) => {
                 "a key is 32 bytes in base64: 44 characters ending in `=`, as `plait pubkey` prints"
                     .into()

@@ -76,6 +76,31 @@ pub(crate) struct PathConfig {
     pub(crate) metered: bool,
     /// Its monthly allowance; a link that has spent it stands by.
     pub(crate) quota: Option<Quota>,
+    /// Whether it is taken out.
+    pub(crate) down: Down,
+}
+
+/// Whether a path is taken out, and by whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Down {
+    /// It is not.
+    #[default]
+    No,
+    /// Its section says so.
+    ByFile,
+    /// Somebody asked the running gateway to.
+    ByCommand,
+}
+
+impl Down {
+    /// Why, in words, when it is taken out.
+    pub(crate) fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::No => None,
+            Self::ByFile => Some("down, as its section says"),
+            Self::ByCommand => Some("down by command"),
+        }
+    }
 }
 
 /// Bytes that a link may carry in a month.
@@ -157,6 +182,7 @@ pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> PathConfi
         standby: said.standby,
         metered: said.metered,
         quota: said.quota.map(|bytes| Quota { bytes, first_day }),
+        down: if said.down { Down::ByFile } else { Down::No },
     };
     section.finish();
     path

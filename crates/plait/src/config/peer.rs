@@ -98,7 +98,14 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
 
 fn public_key(section: &Section<'_>, text: &str) -> Option<Located<PublicKey>> {
     match key::parse(text) {
-        Ok(key) => Some(Located::option(section, "public_key", PublicKey::from_bytes(*key))),
+        Ok(key) => {
+            let key = PublicKey::from_bytes(*key);
+            if !key.can_agree() {
+                section.problem("public_key", KeyProblem::OfSmallOrder);
+                return None;
+            }
+            Some(Located::option(section, "public_key", key))
+        }
         Err(malformed) => {
             section.problem("public_key", KeyProblem::Malformed(malformed));
             None

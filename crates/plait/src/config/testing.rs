@@ -16,5 +16,6 @@ pub(crate) fn path(name: &str, interface: Option<&str>, address: Option<&str>) -
         standby: false,
         metered: false,
         quota: None,
+        down: super::Down::No,
     }
 }

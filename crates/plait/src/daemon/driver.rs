@@ -13,8 +13,11 @@ use plait_net::netlink::Monitor;
 use plait_net::tun::Tun;
 use plait_net::udp::{UdpPort as _, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
+use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
+use plait_toml::hook::HookEvent;
 
+use super::hooks::News;
 use super::host::refresh_generator;
 use super::links::{Change, Links};
 use super::operations::Operations;
@@ -24,6 +27,10 @@ use super::reload::Reload;
 use super::requests::{Request, Requests, Snapshot};
 use super::service::Service;
 use crate::config::Config;
+use super::runtime::Wanted;
+use crate::advice::Advised;
+use crate::config::{Config, Peer};
+use crate::control::message::Told;
 
 const WAKER: Token = Token(usize::MAX);
 const TUN: Token = Token(usize::MAX - 1);
@@ -108,7 +115,7 @@ impl Driver {
             if self.tun_ready {
                 self.tun_ready = self.pump.read_tun(now)?;
             }
-            self.run_due(now());
+            self.run_due(now())?;
             refresh_generator(&mut self.pump.endpoint);
         }
         self.host.service.end();
@@ -119,7 +126,7 @@ impl Driver {
         Ok(())
     }
 
-    fn run_due(&mut self, now: Instant) {
+    fn run_due(&mut self, now: Instant) -> io::Result<()> {
         if self.pump.endpoint.poll_timeout(now).is_some_and(|due| due <= now) {
             self.pump.endpoint.handle_timeout(now);
             self.pump.flush(now);
@@ -137,8 +144,16 @@ impl Driver {
         if operations.due_at() <= now {
             let Pump { endpoint, traffic, .. } = &mut self.pump;
             operations.run_due(now, endpoint, traffic, links);
+            let leaves = operations.leave_due(now);
             self.pump.flush(now);
+            if leaves {
+                self.follow_peers(now, true)?;
+            }
         }
+        for news in self.host.operations.take_news() {
+            self.pump.hooks.tell(&news);
+        }
+        Ok(())
     }
 
     /// Sleeps until something is to be read or a timer is due; not at all while a port may have
@@ -228,6 +243,13 @@ impl Driver {
     }
 
     fn remove_socket(&mut self, now: Instant, id: SocketId) -> io::Result<()> {
+        let links = self.pump.endpoint.links();
+        if let Some(link) = links.iter().find(|link| link.socket == id) {
+            let reason = self.host.operations.why_gone(&link.name);
+            let (peer, path) = (None, Some(link.name.clone()));
+            let news = News { event: HookEvent::PathDown, peer, path, reason: Some(reason) };
+            self.pump.hooks.tell(&news);
+        }
         self.pump.endpoint.remove_link(now, id);
         // Datagrams for this socket must not leave through the next one with its number.
         self.pump.flush(now);
@@ -243,6 +265,7 @@ impl Driver {
     fn reload(&mut self, now: Instant, config: Config) -> io::Result<()> {
         let Host { links, operations, reach, .. } = &mut self.host;
         let peers = reach.follow(now, &config);
+        self.pump.hooks.follow(&config.hooks);
         operations.reload(now, &mut self.pump.endpoint, links, Reload { config, peers });
         self.follow_peers(now, true)
     }
@@ -270,8 +293,71 @@ impl Driver {
         if paths_changed { self.carry_out(now, Vec::new()) } else { Ok(()) }
     }
 
+    /// Changes what a request asks for.
+    fn change(&mut self, now: Instant, wanted: Wanted) -> io::Result<Result<Told, Advised>> {
+        let Host { links, operations, .. } = &mut self.host;
+        let endpoint = &mut self.pump.endpoint;
+        Ok(match wanted {
+            Wanted::ListPeers => Ok(Told::Peers(operations.list_peers(endpoint))),
+            Wanted::ListPaths => Ok(Told::Paths(operations.list_paths(links))),
+            Wanted::File => {
+                let (file, fingerprint) = operations.file();
+                let path = std::path::absolute(file)?.to_string_lossy().into_owned();
+                Ok(Told::File { path, fingerprint: fingerprint.to_owned() })
+            }
+            Wanted::FileSaved(fingerprint) => {
+                operations.note_saved(fingerprint);
+                Ok(Told::Changed { warnings: Vec::new() })
+            }
+            Wanted::AddPeers(peers) => self.add_peers(now, peers)?,
+            Wanted::RemovePeer(key) => self.remove_peer(now, &key)?,
+            Wanted::ChangePath(name, change) => {
+                match operations.change_path(now, endpoint, links, &name, change) {
+                    Ok(warnings) => {
+                        self.follow_peers(now, true)?;
+                        Ok(Told::Changed { warnings })
+                    }
+                    Err(refused) => Err(refused.into()),
+                }
+            }
+        })
+    }
+
+    fn add_peers(&mut self, now: Instant, peers: Vec<Peer>) -> io::Result<Result<Told, Advised>> {
+        let Host { links, operations, reach, .. } = &mut self.host;
+        let first = operations.peers().len();
+        let added = operations.add_peers(now, &mut self.pump.endpoint, reach, peers);
+        let warnings = match added {
+            Ok(warnings) => warnings,
+            Err(refused) => return Ok(Err(refused.into())),
+        };
+        let endpoints = operations.peers()[first..].iter().flat_map(|peer| &peer.endpoints);
+        let differs = links.widen(endpoints);
+        self.pump.flush(now);
+        if differs {
+            self.look_at = Some(now);
+            self.look_at_interfaces(now)?;
+        }
+        Ok(Ok(Told::Changed { warnings }))
+    }
+
+    fn remove_peer(&mut self, now: Instant, key: &PublicKey) -> io::Result<Result<Told, Advised>> {
+        let Host { operations, reach, .. } = &mut self.host;
+        match operations.remove_peer(now, &mut self.pump.endpoint, key) {
+            Ok(peer) => {
+                reach.peer_went(key);
+                self.pump.flush(now);
+                if !peer.endpoints.is_empty() {
+                    self.follow_peers(now, false)?;
+                }
+                Ok(Ok(Told::Changed { warnings: Vec::new() }))
+            }
+            Err(refused) => Ok(Err(refused.into())),
+        }
+    }
+
     fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let Pump { endpoint, sockets, errors, tun, .. } = &mut self.pump;
+        let Pump { endpoint, sockets, errors, tun, hooks, .. } = &mut self.pump;
         let socket_of = |id: SocketId| {
             let counters = sockets.get(id)?.counters();
             Some(errors.status(now, id, counters))
@@ -283,6 +369,7 @@ impl Driver {
             links: self.host.links.status(socket_of),
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
             device: tun.counters().into(),
+            hooks: hooks.status(),
             endpoint: endpoint.status(now),
         }
     }
@@ -293,6 +380,9 @@ impl Driver {
             match request {
                 Request::Stop => return Ok(true),
                 Request::Reload(config) => self.reload(now, *config)?,
+                Request::Change(wanted, reply) => {
+                    let _ = reply.send(self.change(now, *wanted)?);
+                }
                 Request::Resolved(answer) => self.note_name(now, answer)?,
                 Request::Pin(path, flow, reply) => {
                     let _ = reply.send(self.pump.endpoint.pin_flow(now, flow, path));

@@ -51,6 +51,8 @@ pub(super) struct Links {
     netlink: Netlink,
     live: Vec<Live>,
     status: Vec<LinkStatus>,
+    /// For each status its place among the paths.
+    status_of: Vec<usize>,
     /// Links whose sockets cannot be opened, with the reason last logged.
     refused: Vec<(String, String)>,
 }
@@ -71,6 +73,7 @@ impl Links {
             netlink: Netlink::open()?,
             live: Vec::new(),
             status: Vec::new(),
+            status_of: Vec::new(),
             refused: Vec::new(),
         };
         links.reconfigure(&config.paths, endpoints);
@@ -107,6 +110,20 @@ impl Links {
         self.paths = paths.to_vec();
         self.families = families;
         differs
+    }
+
+    /// Peers came with these endpoints; says as [`Self::reconfigure`] does whether there is a
+    /// difference.
+    pub(super) fn widen<'a>(&mut self, endpoints: impl Iterator<Item = &'a SocketAddr>) -> bool {
+        let families = Families::of(endpoints).and(self.families);
+        let differs = families != self.families;
+        self.families = families;
+        differs
+    }
+
+    /// Every configured path's links, each with the path's place.
+    pub(super) fn states(&self) -> impl Iterator<Item = (usize, &LinkStatus)> {
+        self.status_of.iter().copied().zip(&self.status)
     }
 
     /// The sockets that are open, each with the name of its configured path.
@@ -160,6 +177,7 @@ impl Links {
         };
         let plan = plan::plan(&self.paths, &interfaces, self.families, &self.own_tun);
         self.status = plan.status;
+        self.status_of = plan.paths;
         let mut changes = self.remove_unwanted(&plan.wanted);
         let mut refused = Vec::new();
         for wanted in plan.wanted {
@@ -297,6 +315,7 @@ mod tests {
             netlink: Netlink::open().expect("a socket needs no right"),
             live: Vec::new(),
             status: Vec::new(),
+            status_of: Vec::new(),
             refused: Vec::new(),
         }
     }

@@ -113,28 +113,54 @@ fn removal(table: &str) -> String {
 /// address.
 fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
     let table = table_name(tun);
+    let mut script = removal(&table);
+    let rules = rules(tun, nat, prefixes);
+    if *nat == Nat::Off {
+        return script;
+    }
+    let _ = writeln!(script, "table inet {table} {{\n  chain postrouting {{");
+    script.push_str("    type nat hook postrouting priority srcnat; policy accept;\n");
+    for rule in rules {
+        let _ = writeln!(script, "    {rule}");
+    }
+    script.push_str("  }\n}\n");
+    script
+}
+
+/// A rule for each prefix; none when nothing is hidden.
+fn rules(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> Vec<String> {
     let leaves_by = match nat {
-        Nat::Off => return removal(&table),
+        Nat::Off => return Vec::new(),
         Nat::Everywhere => format!("!= \"{tun}\""),
         Nat::Interfaces(names) => {
             let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
             format!("{{ {} }}", quoted.join(", "))
         }
     };
-    let mut script = removal(&table);
-    let _ = writeln!(script, "table inet {table} {{\n  chain postrouting {{");
-    script.push_str("    type nat hook postrouting priority srcnat; policy accept;\n");
-    for Prefix { address, length } in prefixes {
+    let rule = |Prefix { address, length }: &Prefix| {
         let source = match (address, length) {
             (IpAddr::V4(_), 0) => "meta nfproto ipv4".to_owned(),
             (IpAddr::V6(_), 0) => "meta nfproto ipv6".to_owned(),
             (IpAddr::V4(address), length) => format!("ip saddr {address}/{length}"),
             (IpAddr::V6(address), length) => format!("ip6 saddr {address}/{length}"),
         };
-        let _ = writeln!(script, "    {source} oifname {leaves_by} masquerade");
+        format!("{source} oifname {leaves_by} masquerade")
+    };
+    prefixes.iter().map(rule).collect()
+}
+
+/// Hides more prefixes, beside those that are hidden already.
+///
+/// # Errors
+/// nft does not run, or refuses.
+pub(super) fn hide_more(config: &Config, prefixes: &[Prefix]) -> Result<(), HostError> {
+    let Config { gateway, .. } = config;
+    let table = table_name(&gateway.tun);
+    let mut script = String::new();
+    for rule in rules(&gateway.tun, &gateway.nat, prefixes) {
+        let _ = writeln!(script, "add rule inet {table} postrouting {rule}");
     }
-    script.push_str("  }\n}\n");
-    script
+    nft(&[], &script)
 }
 
 /// Undoes what an earlier run left, then sets up what the configuration asks for.
@@ -231,7 +257,15 @@ pub(crate) fn forward(
     Ok(())
 }
 
-fn set_nat(config: &Config, prefixes: &[Prefix], file: &mut StateFile) -> Result<(), HostError> {
+/// Sets the table up anew, if there is to be one.
+///
+/// # Errors
+/// nft does not run, or refuses.
+pub(super) fn set_nat(
+    config: &Config,
+    prefixes: &[Prefix],
+    file: &mut StateFile,
+) -> Result<(), HostError> {
     let Config { gateway, .. } = config;
     if gateway.nat == Nat::Off {
         return Ok(());

@@ -1,7 +1,12 @@
-//! A gateway's long-term work: counts quotas, keeps its state file, applies another configuration.
+//! A gateway's long-term work: counts quotas, keeps its state file, applies another configuration,
+//! whole or peer by peer and path by path.
+
+mod members;
+mod paths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use plait_net::clock::realtime_since_epoch;
@@ -11,9 +16,13 @@ use plait_proto::endpoint::Endpoint;
 use plait_proto::path::Route;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
+use plait_toml::hook::HookEvent;
 
+use self::members::{Index, NatChanges};
+use self::paths::Leaving;
 use super::advertisements;
 use super::driver::LISTENING;
+use super::hooks::News;
 use super::links::Links;
 use super::measure::Registry;
 use super::nat;
@@ -47,6 +56,12 @@ pub(super) struct Operations {
     serves_measurements: bool,
     /// Paths that stand by because their quota is spent.
     spent: Vec<String>,
+    /// Finds the peers of `config`.
+    index: Index,
+    nat: NatChanges,
+    leaving: Vec<Leaving>,
+    /// What hooks are to be told.
+    news: Vec<News>,
     count_at: Instant,
     save_at: Instant,
 }
@@ -67,6 +82,10 @@ impl Operations {
             measurements,
             serves_measurements,
             file: StateFile::open(&config.gateway.state_file),
+            index: Index::of(&config),
+            nat: NatChanges::default(),
+            leaving: Vec::new(),
+            news: Vec::new(),
             config,
             meter: Meter::default(),
             spent: Vec::new(),
@@ -106,6 +125,7 @@ impl Operations {
             read: keys.chain([self.config.file.as_path()]).collect(),
             written: vec![&gateway.state_file, &gateway.control_socket],
             nft: gateway.nat != Nat::Off,
+            programs: self.config.hook_programs().collect(),
         };
         Ok(enter_sandbox(gateway.sandbox, &files))
     }
@@ -157,6 +177,21 @@ impl Operations {
         }
     }
 
+    /// The configuration file, and the fingerprint of what was read of it.
+    pub(super) fn file(&self) -> (&Path, &str) {
+        (&self.config.file, &self.config.fingerprint)
+    }
+
+    /// The file says what is in force: somebody wrote it so.
+    pub(super) fn note_saved(&mut self, fingerprint: String) {
+        self.config.fingerprint = fingerprint;
+    }
+
+    /// What hooks are to be told since this was last asked.
+    pub(super) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
     /// The configured paths.
     pub(super) fn paths(&self) -> &[PathConfig] {
         &self.config.paths
@@ -165,7 +200,9 @@ impl Operations {
     /// When [`Self::run_due`] has something to do.
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
-        if any_quota { self.count_at.min(self.save_at) } else { self.save_at }
+        let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
+        let changes = [self.nat.due(), self.leaving_due()].into_iter().flatten();
+        changes.fold(periodic, Instant::min)
     }
 
     /// Does what is due.
@@ -179,6 +216,9 @@ impl Operations {
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
+        }
+        if self.nat.due().is_some_and(|due| due <= now) {
+            self.follow_with_nat();
         }
         if self.save_at <= now {
             self.keep(endpoint);
@@ -252,6 +292,12 @@ impl Operations {
                 if !was_spent {
                     let name = &path.name;
                     log::warn!(plait_link = name; "path {name}: {reason}; it stands by");
+                    self.news.push(News {
+                        event: HookEvent::QuotaSpent,
+                        peer: None,
+                        path: Some(path.name.clone()),
+                        reason: Some(reason.clone()),
+                    });
                     self.spent.push(path.name.clone());
                 }
                 for (socket, _) in sockets {
@@ -292,7 +338,12 @@ impl Operations {
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
+        self.forget_leaving(now, endpoint, links);
         self.measurements.follow(&config);
+        let index = Index::of(&config);
+        self.tell_new_peers(&index);
+        self.index = index;
+        self.nat = NatChanges::default();
         self.config = config;
         log::info!("{}: read again", self.config.file.display());
     }

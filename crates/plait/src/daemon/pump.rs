@@ -16,6 +16,7 @@ use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 use plait_proto::wire::ecn::Ecn;
 
+use super::hooks::Hooks;
 use super::log_budget::{LogBudget, Verdict};
 use super::ports::SendErrors;
 use super::reach::short;
@@ -44,13 +45,14 @@ pub(super) struct Pump<T, U> {
     pub(super) lost_contact: bool,
     /// Which bonds can carry data.
     pub(super) carrying: Carrying,
+    pub(super) hooks: Hooks,
     teller: Teller,
     batch: PacketBatch,
     log_budget: LogBudget<PublicKey>,
 }
 
 impl<T: TunPort, U: UdpPort> Pump<T, U> {
-    pub(super) fn new(endpoint: Endpoint, tun: T) -> Self {
+    pub(super) fn new(endpoint: Endpoint, tun: T, hooks: Hooks) -> Self {
         Self {
             endpoint,
             tun,
@@ -59,6 +61,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             errors: SendErrors::default(),
             lost_contact: false,
             carrying: Carrying::default(),
+            hooks,
             teller: Teller::default(),
             batch: PacketBatch::new(),
             log_budget: LogBudget::default(),
@@ -162,6 +165,9 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
             self.carrying.note(&event);
             self.teller.learn(&self.endpoint, &event);
+            if let Some(news) = self.teller.news(&event) {
+                self.hooks.tell(&news);
+            }
             if self.may_tell(&event) {
                 self.teller.tell(&event);
             }
@@ -271,7 +277,7 @@ mod tests {
             keepalive: Duration::from_secs(25),
         };
         let endpoint = Endpoint::new(config, vec![peer], Rng::from_seed([number; 32]));
-        let mut pump = Pump::new(endpoint, tun);
+        let mut pump = Pump::new(endpoint, tun, Hooks::new("plait0"));
         for (at, last) in own.iter().enumerate() {
             let socket = network.bind(address(*last)).expect("unused");
             pump.sockets.insert(SocketId(at as u16), socket);
@@ -352,7 +358,7 @@ mod tests {
     fn regression_the_clock_is_read_after_the_datagrams() {
         let network = MemoryNetwork::new();
         let (MemoryPump { endpoint, tun, .. }, _host) = gateway(&network, 1);
-        let mut pump = Pump::new(endpoint, tun);
+        let mut pump = Pump::new(endpoint, tun, Hooks::new("plait0"));
         let log = Rc::new(RefCell::new(Vec::new()));
         pump.sockets.insert(SocketId(0), OnePort { is_read: false, log: log.clone() });
         let now = || {

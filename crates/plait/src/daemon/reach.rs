@@ -20,7 +20,7 @@ pub(super) use self::names::{Names, ResolvedName};
 use self::refusals::Refusals;
 use super::ports::SendErrors;
 use super::requests::Requests;
-use crate::config::Config;
+use crate::config::{Config, Peer};
 
 /// How often the state is checked while a peer does not answer.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -84,6 +84,21 @@ impl Reach {
         self.names.ask_at_once(now);
         self.wake(now);
         self.names.peers(config)
+    }
+
+    /// There is one more peer: its names are resolved at once, and it is watched soon.
+    pub(super) fn peer_came(&mut self, now: Instant, peer: &Peer) {
+        if self.names.add(now, peer) {
+            self.wake(now);
+        } else if !peer.endpoints.is_empty() {
+            self.check_at.get_or_insert(now + CHECK_INTERVAL);
+        }
+    }
+
+    /// A peer is gone.
+    pub(super) fn peer_went(&mut self, peer: &PublicKey) {
+        self.names.remove(peer);
+        self.told.remove(peer);
     }
 
     /// When [`Self::run_due`] has something to do.

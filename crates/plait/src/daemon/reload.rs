@@ -62,6 +62,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
         ("user", user(before) != user(now)),
         ("sandbox", before.sandbox != now.sandbox),
         ("nat", is_nat_out_of_reach(old, new)),
+        ("sandbox for a [[hook]] with a command", are_hooks_out_of_reach(old, new)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("measure_port", before.measure_port != now.measure_port),
@@ -78,6 +79,13 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
 /// A sandbox entered without NAT lets no program run, and NAT needs one.
 fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
     old.gateway.sandbox && old.gateway.nat == Nat::Off && new.gateway.nat != Nat::Off
+}
+
+/// The same goes for hooks: programs in folders that were not named at the start.
+fn are_hooks_out_of_reach(old: &Config, new: &Config) -> bool {
+    let folder = |program: &Path| program.parent().map(Path::to_owned);
+    let known: Vec<_> = old.hook_programs().map(folder).collect();
+    old.gateway.sandbox && new.hook_programs().any(|program| !known.contains(&folder(program)))
 }
 
 /// Whether the listening socket is the one link before and not after, or the other way round.

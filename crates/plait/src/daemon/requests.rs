@@ -11,12 +11,16 @@ use plait_proto::stats::EndpointStatus;
 use plait_proto::wire::ip::Inner;
 use serde::Serialize;
 
+use super::hooks::HookStatus;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
 use super::ports::{SocketStatus, TunStatus};
 use super::reach::{ContactStatus, ResolvedName};
 use super::reload;
+use super::runtime::{self, Wanted};
+use crate::advice::Advised;
 use crate::config::Config;
+use crate::control::message::{self, Answer, Told};
 use crate::control::{self, ControlSocket, read_request};
 use crate::measure::{Command, Flow};
 
@@ -26,6 +30,8 @@ pub(super) enum Request {
     Stop,
     /// Go on with another configuration.
     Reload(Box<Config>),
+    /// Change a part of what is in force, or tell of it.
+    Change(Box<Wanted>, SyncSender<Result<Told, Advised>>),
     /// A name of an endpoint was resolved, or failed to.
     Resolved(ResolvedName),
     /// Report the state.
@@ -51,6 +57,8 @@ pub(super) struct Snapshot {
     pub(super) listening: Option<SocketStatus>,
     /// The TUN device.
     pub(super) device: TunStatus,
+    /// What each hook has done.
+    pub(super) hooks: Vec<HookStatus>,
 }
 
 /// Sends requests to the gateway's loop.
@@ -91,11 +99,25 @@ pub(super) fn serve(
 ) -> anyhow::Result<ControlSocket> {
     socket.answer_with(move |client| {
         let line = read_request(&client)?;
+        if let Some(asked) = message::Request::read(&line) {
+            let answer = Answer::from(asked.and_then(|asked| change(asked, &requests)));
+            let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
+            return writeln!(&client, "{text}");
+        }
         if line == "reload\n" {
             let done = control::reload_for_client(&requests, || read_again(&config));
             return writeln!(&client, "{done}");
         }
         answer(client, &line, &identity, &requests, &measurements)
+    })
+}
+
+/// Has the loop carry out a versioned request.
+fn change(asked: message::Request, requests: &Requests) -> Result<Told, Advised> {
+    let wanted = Box::new(runtime::wanted(asked)?);
+    requests.ask(|reply| Request::Change(wanted, reply)).unwrap_or_else(|| {
+        let help = "look with `plait peer list` or `plait path list` whether it was done";
+        Err(Advised::new("the gateway is too busy to answer, or ends", help))
     })
 }
 

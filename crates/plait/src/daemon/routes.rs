@@ -68,6 +68,25 @@ impl Routes {
         self.added = added.filter(stays).collect();
     }
 
+    /// Adds those of one more peer. A failure keeps none of the others back.
+    pub(super) fn add_all(&mut self, prefixes: &[Prefix]) -> Vec<Advised> {
+        let missing = halved(prefixes).into_iter();
+        let missing: Vec<_> =
+            missing.filter(|route| self.added.binary_search(route).is_err()).collect();
+        missing.into_iter().filter_map(|route| self.add(route).err()).collect()
+    }
+
+    /// Removes those of a peer that is gone, unless another one asks for them, too.
+    pub(super) fn remove_all(&mut self, prefixes: &[Prefix], stays: impl Fn(&Prefix) -> bool) {
+        for route in halved(prefixes).into_iter().filter(|route| !stays(route)) {
+            if let Ok(at) = self.added.binary_search(&route)
+                && self.remove(route)
+            {
+                self.added.remove(at);
+            }
+        }
+    }
+
     /// Removes a route; says whether it is gone.
     fn remove(&mut self, route: Prefix) -> bool {
         let removed = self.netlink.remove_route(self.index, route.address, route.length, None);

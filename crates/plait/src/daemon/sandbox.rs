@@ -47,6 +47,8 @@ pub(crate) struct Files<'a> {
     pub(crate) written: Vec<&'a Path>,
     /// Whether `nft` is to be run.
     pub(crate) nft: bool,
+    /// Other programs that are to be run, wherever they are.
+    pub(crate) programs: Vec<&'a Path>,
 }
 
 /// Enters the sandbox, if configured. Returns the parts in force, for `plait status`.
@@ -77,8 +79,9 @@ fn needs(files: &Files<'_>) -> Needs {
     let linked = fs::canonicalize("/etc/resolv.conf").ok();
     needs.read.extend(linked.as_deref().map(folder_of));
     needs.write.extend(files.written.iter().map(|file| folder_of(file)));
-    if files.nft {
+    if files.nft || !files.programs.is_empty() {
         needs.run = owned(&PROGRAMS);
+        needs.run.extend(files.programs.iter().map(|program| folder_of(program)));
     }
     needs
 }
@@ -98,7 +101,8 @@ mod tests {
     #[test]
     fn folders_stay_within_reach_and_programs_only_when_needed() {
         let read = vec![Path::new("/etc/plait/gw.toml"), Path::new("gateway.key")];
-        let files = Files { read, written: vec![Path::new("/run/plait/a.sock")], nft: false };
+        let written = vec![Path::new("/run/plait/a.sock")];
+        let files = Files { read, written, nft: false, programs: Vec::new() };
         let found = needs(&files);
         for folder in ["/etc/plait", "."] {
             assert!(found.read.contains(&folder.into()), "{folder}");
@@ -106,6 +110,10 @@ mod tests {
         assert!(found.write.contains(&"/run/plait".into()));
         assert!(!found.write.iter().any(|path| path.starts_with("/etc")));
         assert!(found.run.is_empty());
+        let hook = vec![Path::new("/opt/told/run")];
+        let run =
+            needs(&Files { programs: hook, nft: false, read: Vec::new(), written: Vec::new() });
+        assert!(run.run.contains(&"/opt/told".into()) && run.run.contains(&"/bin".into()));
         assert!(needs(&Files { nft: true, ..files }).run.contains(&"/usr/sbin".into()));
     }
 }

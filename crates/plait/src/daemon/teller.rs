@@ -6,7 +6,9 @@ use log::Level;
 use plait_proto::endpoint::{Endpoint, Event};
 use plait_proto::seq::PathId;
 use plait_proto::session::PublicKey;
+use plait_toml::hook::HookEvent;
 
+use super::hooks::News;
 use super::reach::short;
 
 /// Knows the names of paths, even of paths that are gone when their end is logged.
@@ -38,6 +40,37 @@ impl Teller {
             }
             _ => {}
         }
+    }
+
+    /// What hooks are told of an event; `None` when none is for such.
+    pub(super) fn news(&self, event: &Event) -> Option<News> {
+        let of_path = |event, peer: &PublicKey, id: &PathId, reason: Option<&str>| News {
+            event,
+            peer: Some(peer.to_string()),
+            path: self.names.get(&(*peer, *id)).cloned(),
+            reason: reason.map(str::to_owned),
+        };
+        let of_bond = |event, peer: &PublicKey| News {
+            event,
+            peer: Some(peer.to_string()),
+            path: None,
+            reason: None,
+        };
+        Some(match event {
+            Event::PathUp(peer, id) => of_path(HookEvent::PathUp, peer, id, None),
+            Event::PathSilent(peer, id) => {
+                of_path(HookEvent::PathDown, peer, id, Some("nothing comes back"))
+            }
+            Event::PathLossy(peer, id) => {
+                of_path(HookEvent::PathDown, peer, id, Some("it loses too much"))
+            }
+            Event::PathClosed(peer, id) => {
+                of_path(HookEvent::PathDown, peer, id, Some("the peer removed it"))
+            }
+            Event::BondUp(peer) => of_bond(HookEvent::BondUp, peer),
+            Event::BondDown(peer) => of_bond(HookEvent::BondDown, peer),
+            Event::BondStuck(_) | Event::PathMoved(..) | Event::InnerMtu(..) => return None,
+        })
     }
 
     /// Logs an event, with the link's name and the peer in fields of their own.

@@ -66,6 +66,10 @@ fn states(config: &Config, plan: &WantedLinks, network: &Network) -> Vec<Finding
                 findings.push(Finding::ok(subject, format!("{name} {}", status.reason)));
                 continue;
             }
+            (LinkState::Down, ..) => {
+                findings.push(Finding::ok(subject, status.reason.clone()));
+                continue;
+            }
             (LinkState::Absent, Some(interface), _) if !interface.up => (
                 format!("{name} is switched off; the path waits for it"),
                 format!("switch it on: `ip link set {name} up`"),

@@ -8,7 +8,8 @@ use plait_proto::units::Rate;
 use super::StatusAnswer;
 use crate::cli::format::{bytes, contact_lines, duration, milliseconds, path_traits, percent};
 use crate::daemon::{
-    ContactStatus, LinkState, LinkStatus, MeasurementStatus, Role, SocketStatus, TunStatus,
+    ContactStatus, HookStatus, LinkState, LinkStatus, MeasurementStatus, Role, SocketStatus,
+    TunStatus,
 };
 use crate::output::Style;
 
@@ -37,6 +38,7 @@ pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
             text.push_str(&measurement_text(one));
         }
     }
+    text.push_str(&hooks_text(&answer.hooks, style));
     if let Some(device) = &answer.device {
         text.push_str(&format!("\n{}", device_text(device)));
     }
@@ -70,11 +72,7 @@ fn links_text(answer: &StatusAnswer, style: Style) -> String {
 }
 
 fn link_line(link: &LinkStatus) -> String {
-    let state = match link.state {
-        LinkState::Up => "up",
-        LinkState::Absent => "absent",
-        LinkState::NoAddress => "no address",
-    };
+    let state = link.state.name();
     let socket = link.socket.as_ref().map(|socket| format!("; {}", socket_text(socket)));
     let socket = socket.unwrap_or_default();
     format!("  {}  {}: {state}, {}{socket}\n", link.name, link.interface, link.reason)
@@ -163,6 +161,25 @@ fn overhead_line(peer: &PeerStatus) -> Option<String> {
     let paths = of_paths.join(", ");
     let overhead = peer.overhead()?;
     Some(format!("received {overhead:.3} bytes for each inner byte delivered ({paths})"))
+}
+
+/// Hooks that did not do all that they should.
+fn hooks_text(hooks: &[HookStatus], style: Style) -> String {
+    let is_well = |hook: &&HookStatus| hook.failed + hook.timed_out + hook.left_out == 0;
+    let lines = hooks.iter().filter(|hook| !is_well(hook)).map(|hook| {
+        let error = hook.last_error.as_ref().map(|error| format!(": {error}"));
+        format!(
+            "  on {}: done {}, failed {}, timed out {}, left out {}{}\n",
+            hook.on.join(", "),
+            hook.done,
+            hook.failed,
+            hook.timed_out,
+            hook.left_out,
+            error.unwrap_or_default()
+        )
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\n{}\n{lines}", style.bold("hooks")) }
 }
 
 fn measurement_text(measurement: &MeasurementStatus) -> String {

@@ -81,6 +81,7 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
         listening: None,
         device: None,
         measurements: Vec::new(),
+        hooks: Vec::new(),
         endpoint: EndpointStatus {
             public_key: "own-key-in-base64-of-forty-four-characters==".into(),
             peers,

@@ -23,6 +23,21 @@ pub(crate) enum LinkState {
     /// The interface works but has no suitable address.
     #[serde(rename = "no address")]
     NoAddress,
+    /// It is taken out.
+    #[serde(rename = "down")]
+    Down,
+}
+
+impl LinkState {
+    /// The state's name in the status.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Absent => "absent",
+            Self::NoAddress => "no address",
+            Self::Down => "down",
+        }
+    }
 }
 
 /// The status of a configured path's link.
@@ -56,6 +71,11 @@ impl Families {
             ipv6: families.ipv6 || endpoint.is_ipv6(),
         };
         endpoints.fold(Self::default(), add)
+    }
+
+    /// Those of either.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { ipv4: self.ipv4 || other.ipv4, ipv6: self.ipv6 || other.ipv6 }
     }
 
     fn takes(self, address: IpAddr) -> bool {
@@ -125,7 +145,9 @@ pub(crate) fn plan(
     let exact = paths.iter().filter(|path| !path.is_wildcard());
     taken.extend(exact.filter_map(|path| path.interface.as_ref()).map(|name| name.value.as_str()));
     for (at, path) in paths.iter().enumerate() {
-        if path.is_wildcard() {
+        if let Some(reason) = path.down.reason() {
+            plan.miss(at, path, LinkState::Down, reason.into());
+        } else if path.is_wildcard() {
             let matches = |known: &&Interface| {
                 path.takes_interface(&known.name) && !taken.contains(&known.name.as_str())
             };
@@ -292,6 +314,17 @@ mod tests {
         assert_eq!(names(&made), [wanted[0], wanted[1], ("best", "wwan1"), ("wlan0", "wlan0")]);
         let made = plan(&paths, &[], Families::default(), "wg0");
         assert_eq!(states(&made)[0], ("wwan*", LinkState::Absent));
+    }
+
+    #[test]
+    fn a_path_that_is_taken_out_has_no_link_and_keeps_its_interface() {
+        let mut paths = [path("best", Some("wwan1"), None), path("wwan*", Some("wwan*"), None)];
+        paths[0].down = crate::config::Down::ByCommand;
+        let interfaces = ["wwan0", "wwan1"].map(|name| interface(name, 1, &["10.0.0.1"]));
+        let made = plan(&paths, &interfaces, Families::default(), "plait0");
+        assert_eq!(names(&made), [("wwan0", "wwan0")], "the wildcard does not take it");
+        assert_eq!(made.status[0].state, LinkState::Down);
+        assert_eq!(made.status[0].reason, "down by command");
     }
 
     #[test]

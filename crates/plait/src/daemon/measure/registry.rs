@@ -10,7 +10,7 @@ use plait_proto::allowed_ips::Routes;
 use plait_proto::config::Prefix;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::{Config, Peer};
 use crate::daemon::log_budget::{LogBudget, Verdict};
 use crate::measure::wire::{Refusal, Token};
 use crate::measure::{SESSION_BYTES_MAX, SESSION_TIME_MAX};
@@ -154,6 +154,23 @@ impl Registry {
         }
     }
 
+    /// There is one more peer.
+    pub(crate) fn add(&self, config: &Config, peer: &Peer) {
+        self.lock().peers.push(known(config, peer));
+    }
+
+    /// A peer is gone, and so is its measurement.
+    pub(crate) fn remove(&self, key: &str) {
+        let mut state = self.lock();
+        state.asked.remove(key);
+        for session in state.served.iter().filter(|session| session.peer == key) {
+            session.is_over.store(true, Ordering::Relaxed);
+        }
+        if let Some(at) = state.peers.iter().position(|peer| peer.key == key) {
+            state.peers.swap_remove(at);
+        }
+    }
+
     /// A peer begins a measurement.
     pub(super) fn open(
         &self,
@@ -187,8 +204,7 @@ impl Registry {
     /// The key of the peer that an address belongs to, whether it may measure or not.
     pub(super) fn peer_of(&self, source: IpAddr) -> Option<String> {
         let state = self.lock();
-        let routes = Routes::new(state.peers.iter().map(|peer| (peer, &peer.prefixes[..])));
-        routes.peer_of(source).map(|peer| peer.key.clone())
+        state.peer_at(source).map(|peer| peer.key.clone())
     }
 
     /// Whether a measurement's beginning and end are logged: a peer could begin thousands.
@@ -245,17 +261,23 @@ impl Registry {
 }
 
 impl State {
+    /// The peer that an address belongs to.
+    fn peer_at(&self, source: IpAddr) -> Option<&Known> {
+        let peers = self.peers.iter().enumerate();
+        let routes = Routes::new(peers.map(|(at, peer)| (at, &peer.prefixes[..])));
+        routes.peer_of(source).map(|at| &self.peers[at])
+    }
+
     /// The key of the peer that an address belongs to, if that may measure.
     fn served_peer(&self, source: IpAddr) -> Result<String, Refused> {
-        let routes = Routes::new(self.peers.iter().map(|peer| (peer, &peer.prefixes[..])));
-        let served = routes.peer_of(source).filter(|peer| peer.serves).map(|peer| peer.key.clone());
+        let served = self.peer_at(source).filter(|peer| peer.serves).map(|peer| peer.key.clone());
         served.ok_or_else(|| {
             Refused::new(Refusal::NotAllowed, "its configuration does not let this peer measure")
         })
     }
 }
 
-fn known(config: &Config, peer: &crate::config::Peer) -> Known {
+fn known(config: &Config, peer: &Peer) -> Known {
     let prefixes: Vec<Prefix> = peer.allowed_ips.iter().map(|prefix| prefix.value.into()).collect();
     Known {
         key: peer.public_key.value.to_string(),

@@ -88,11 +88,10 @@ impl Names {
     /// Applies the names of another configuration. Known addresses are kept.
     pub(in crate::daemon) fn follow(&mut self, config: &Config) {
         let mut old = std::mem::take(&mut self.known);
-        let of = |peer: &Peer| peer.endpoints.iter().map(|e| e.value.clone()).collect();
         let is_named =
             |peer: &&Peer| peer.endpoints.iter().any(|endpoint| endpoint.value.name().is_some());
         let named = config.peers.iter().filter(is_named);
-        self.endpoints = named.map(|peer| (peer.public_key.value, of(peer))).collect();
+        self.endpoints = named.map(|peer| (peer.public_key.value, endpoints_of(peer))).collect();
         for endpoint in self.endpoints.values().flatten() {
             if let Endpoint::Name(name, port) = endpoint {
                 let name = (name.clone(), *port);
@@ -102,12 +101,42 @@ impl Names {
         }
     }
 
+    /// One more peer of the configuration; says whether it has a name.
+    pub(super) fn add(&mut self, now: Instant, peer: &Peer) -> bool {
+        let named = peer.endpoints.iter().filter_map(|endpoint| endpoint.value.name());
+        let mut has_name = false;
+        for (name, port) in named {
+            has_name = true;
+            let known = self.known.entry((name.to_owned(), port)).or_default();
+            if known.addresses.is_empty() {
+                (known.wait, known.next_at) = (Duration::ZERO, Some(now));
+            }
+        }
+        if has_name {
+            self.endpoints.insert(peer.public_key.value, endpoints_of(peer));
+        }
+        has_name
+    }
+
+    /// A peer is gone; so are its names, but those of others.
+    pub(super) fn remove(&mut self, peer: &PublicKey) {
+        let Some(gone) = self.endpoints.remove(peer) else { return };
+        for endpoint in gone {
+            if let Endpoint::Name(name, port) = &endpoint
+                && !self.endpoints.values().flatten().any(|other| *other == endpoint)
+            {
+                self.known.remove(&(name.clone(), *port));
+            }
+        }
+    }
+
     /// The peers of a configuration passed to [`Self::follow`], with their known addresses.
     pub(in crate::daemon) fn peers(&self, config: &Config) -> Vec<PeerConfig> {
         config.peer_configs(|endpoint| self.addresses(endpoint))
     }
 
-    fn addresses(&self, endpoint: &Endpoint) -> Vec<SocketAddr> {
+    /// The known addresses of an endpoint.
+    pub(in crate::daemon) fn addresses(&self, endpoint: &Endpoint) -> Vec<SocketAddr> {
         match endpoint {
             Endpoint::Address(address) => vec![*address],
             Endpoint::Name(name, port) => {
@@ -226,6 +255,10 @@ impl Names {
         });
         names.collect()
     }
+}
+
+fn endpoints_of(peer: &Peer) -> Vec<Endpoint> {
+    peer.endpoints.iter().map(|endpoint| endpoint.value.clone()).collect()
 }
 
 fn resolve(name: Name) -> ResolvedName {

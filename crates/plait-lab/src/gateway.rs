@@ -20,6 +20,7 @@ pub(crate) mod captured;
 mod check;
 mod config;
 mod measured;
+mod scraped;
 mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
@@ -27,6 +28,7 @@ pub(crate) use check::{Finding, Level, answers, check};
 pub(crate) use config::{idle_peer, path_over};
 pub(crate) use measured::MeasuredView;
 pub(crate) use plait_toml::gateway::{GatewayFile, Path as GatewayPath};
+pub(crate) use scraped::Scrape;
 pub(crate) use status::Status;
 
 /// The port that the provider's gateway listens on.
@@ -142,12 +144,22 @@ impl Gateway {
 
     /// The gateway's status; `None` while it is not ready to answer.
     pub(crate) fn status(&mut self, netns: &NetNs) -> Result<Option<Status>> {
+        self.status_text(netns)?.map(|text| Status::parse(&text)).transpose()
+    }
+
+    /// The whole of what `plait status --json` prints; `None` while it is not ready to answer.
+    pub(crate) fn status_json(&mut self, netns: &NetNs) -> Result<Option<serde_json::Value>> {
+        let text = self.status_text(netns)?;
+        text.map(|text| serde_json::from_str(&text).context("the status is no JSON")).transpose()
+    }
+
+    fn status_text(&mut self, netns: &NetNs) -> Result<Option<String>> {
         self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
         command.args(["status", "--json"]).arg(&self.config);
         // It answers with exit status 1, too, when no bond is up.
         let Finished { stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;
-        if stdout.is_empty() { Ok(None) } else { Status::parse(&stdout).map(Some) }
+        Ok((!stdout.is_empty()).then_some(stdout))
     }
 
     /// Stops the gateway by SIGTERM; it must end by itself and with status 0.

@@ -17,6 +17,7 @@ mod clear_text;
 mod cost;
 mod dida;
 mod fresh_clone;
+mod install;
 mod paper;
 mod promise;
 mod records;
@@ -83,6 +84,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("dida.5", dida::download::check),
     ("dida.6", cost::check_steering),
     ("paper.5", dida::download::check_by_capacity),
+    ("install.5", install::metrics::check),
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),

@@ -25,6 +25,7 @@ mod schedule;
 mod shape;
 mod size;
 mod standby;
+mod status;
 mod waiting;
 
 use core::net::SocketAddr;
@@ -37,6 +38,7 @@ use peer::{Ends, NamedBond, Peer, SessionAge};
 use peers::Peers;
 #[cfg(feature = "simulation")]
 pub use shape::{NamedBondShape, PeerShape};
+pub use status::StatusWalk;
 
 use crate::allowed_ips::{Routes, Sources};
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
@@ -48,7 +50,6 @@ use crate::path::Route;
 use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
 use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp};
-use crate::stats::{EndpointStatus, PeerStatus};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
 use crate::wire::ecn::Ecn;
@@ -94,6 +95,8 @@ pub struct Endpoint {
     peers: Peers,
     /// Where each peer stands in `peers`.
     places: BTreeMap<PublicKey, usize>,
+    /// How often peers got other places.
+    places_version: u64,
     /// Which peer inner addresses belong to.
     routes: Arc<Routes<usize>>,
     /// Which peer a session index belongs to: established sessions and initiations under way.
@@ -154,6 +157,7 @@ impl Endpoint {
             config,
             peers,
             places: BTreeMap::new(),
+            places_version: 0,
             routes: Arc::default(),
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
@@ -172,6 +176,7 @@ impl Endpoint {
 
     /// The tables that find a peer's place, anew.
     fn index_peers(&mut self) {
+        self.places_version += 1;
         let peers = self.peers.iter().enumerate();
         self.places = peers.clone().map(|(at, peer)| (peer.config.public_key, at)).collect();
         self.routes =
@@ -343,6 +348,7 @@ impl Endpoint {
         peer.session = None;
         if let Some(named) = peer.bond.take() {
             peer.gone = Some(named.ends);
+            named.bond.add_drops(peer.past_drops.get_or_insert_default());
             self.events.push_back(Event::BondDown(peer.config.public_key));
             for index in named.bond.session_indices() {
                 self.sessions.remove(&index);
@@ -602,8 +608,8 @@ impl Endpoint {
 
     /// Drops by reason, of the endpoint and all its bonds.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
-        let bonds = self.peers.iter().filter_map(Peer::used_bond);
-        self.drops.get(reason) + bonds.map(|bond| bond.drop_count(reason)).sum::<u64>()
+        let of_peers = self.peers.iter().map(|peer| peer.drop_count(reason));
+        self.drops.get(reason) + of_peers.sum::<u64>()
     }
 
     /// Places of packets that all bonds together looked at one after the other, since each began.
@@ -614,25 +620,6 @@ impl Endpoint {
     /// All drops.
     pub fn drop_total(&self) -> u64 {
         DropReason::ALL.iter().map(|reason| self.drop_count(*reason)).sum()
-    }
-
-    /// What there is to know.
-    pub fn status(&mut self, now: Instant) -> EndpointStatus {
-        let drops = DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name().to_owned(), self.drop_count(*reason)))
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        let mut status = EndpointStatus {
-            public_key: self.identity.public.to_string(),
-            peers: self.peers.iter_mut().map(|peer| peer_status(now, peer)).collect(),
-            drops,
-        };
-        self.tell_standby_reasons(&mut status);
-        for (peer, told) in self.peers.iter().zip(&mut status.peers) {
-            told.attempts = self.attempts_of(now, peer);
-        }
-        status
     }
 
     fn random_index(&mut self) -> SessionIndex {
@@ -683,15 +670,4 @@ impl Endpoint {
 /// Attempts go round a peer's endpoints.
 fn endpoint_for(endpoints: &[SocketAddr], attempt: usize) -> Option<SocketAddr> {
     endpoints.get(attempt % endpoints.len().max(1)).copied()
-}
-
-fn peer_status(now: Instant, peer: &mut Peer) -> PeerStatus {
-    let key = peer.config.public_key.to_string();
-    let mut status = match peer.used_bond_mut() {
-        Some(bond) => bond.status(now, key),
-        None => PeerStatus::down(key, peer.attempts.next_at.is_some()),
-    };
-    status.session_age_s = peer.session.map(|session| now.since(session.made_at).as_secs());
-    status.handshakes = peer.handshakes;
-    status
 }

@@ -7,10 +7,12 @@
 
 mod advertisements;
 mod driver;
+mod gather;
 pub(crate) mod host;
 pub(crate) mod links;
 mod log_budget;
 mod measure;
+mod metrics;
 mod nat;
 mod operations;
 mod ports;
@@ -41,6 +43,7 @@ use driver::{Driver, Host};
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
+pub(crate) use metrics::CannotListen;
 pub(crate) use nat::{
     FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, nft, undo,
 };
@@ -77,6 +80,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let routes = Routes::new(tun.name())?;
     let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
     let measuring = measure::open(&config)?;
+    let scraped = metrics::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);
     let clock = Clock::start();
@@ -106,6 +110,9 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     requests::watch_signals(requests.clone(), config_file.clone())?;
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
+    }
+    if let Some(listener) = scraped {
+        metrics::serve(listener, requests.clone())?;
     }
     let control = {
         let identity = requests::Identity { tun: name.clone(), sandbox };

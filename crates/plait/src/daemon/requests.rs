@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
 use super::ports::{SocketStatus, TunStatus};
+use super::quota::QuotaStatus;
 use super::reach::{ContactStatus, ResolvedName};
 use super::reload;
 use crate::config::Config;
@@ -37,7 +38,7 @@ pub(super) enum Request {
 }
 
 /// The part of the gateway's state that the loop knows.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Snapshot {
     /// Seconds since the start.
     pub(super) uptime_s: u64,
@@ -49,6 +50,8 @@ pub(super) struct Snapshot {
     pub(super) links: Vec<LinkStatus>,
     /// The socket for peers that call.
     pub(super) listening: Option<SocketStatus>,
+    /// The paths that have a quota.
+    pub(super) quotas: Vec<QuotaStatus>,
     /// The TUN device.
     pub(super) device: TunStatus,
 }

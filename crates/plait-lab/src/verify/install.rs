@@ -1,0 +1,3 @@
+//! install.*: what an operator lives with.
+
+pub(super) mod metrics;

@@ -85,6 +85,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("dida.6", cost::check_steering),
     ("paper.5", dida::download::check_by_capacity),
     ("install.5", install::metrics::check),
+    ("install.7", install::wireshark::check),
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),

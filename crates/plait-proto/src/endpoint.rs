@@ -49,7 +49,7 @@ use crate::output::{DeliverQueue, Transmit, TransmitQueue};
 use crate::path::Route;
 use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
-use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp};
+use crate::session::{Cipher, Established, Hello, Identity, LoggedSecret, PublicKey, Timestamp};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
 use crate::wire::ecn::Ecn;
@@ -111,6 +111,8 @@ pub struct Endpoint {
     told: DeliverQueue,
     /// Why links of this side stand by although their configuration does not say so, in words.
     standby_reasons: BTreeMap<SocketId, String>,
+    /// Secrets for the owner's log of keys, when there is one.
+    logged_secrets: Option<VecDeque<LoggedSecret>>,
     faults: Faults,
 }
 
@@ -168,6 +170,7 @@ impl Endpoint {
             events: VecDeque::new(),
             told: DeliverQueue::default(),
             standby_reasons: BTreeMap::new(),
+            logged_secrets: None,
             faults: Faults::default(),
         };
         endpoint.index_peers();
@@ -186,6 +189,23 @@ impl Endpoint {
     /// Other limits than the default ones, from now on.
     pub fn set_handshake_limits(&mut self, limits: HandshakeLimits) {
         self.guard.set_limits(limits);
+    }
+
+    /// From now on keeps the secrets of new sessions for [`Self::poll_secret`]. For an owner that was
+    /// told to write them down, and for nobody else.
+    pub fn log_secrets(&mut self) {
+        self.logged_secrets = Some(VecDeque::new());
+    }
+
+    /// The next secret for the owner's log of keys; without [`Self::log_secrets`] there is none.
+    pub fn poll_secret(&mut self) -> Option<LoggedSecret> {
+        self.logged_secrets.as_mut()?.pop_front()
+    }
+
+    fn log_secrets_of(&mut self, established: &Established) {
+        if let Some(logged) = &mut self.logged_secrets {
+            logged.extend(LoggedSecret::of(established));
+        }
     }
 
     /// Reaches out to every peer that has an endpoint, or of which a route is remembered.
@@ -428,6 +448,7 @@ impl Endpoint {
         route: Route,
         established: Established,
     ) {
+        self.log_secrets_of(&established);
         // The attempt that the peer answered went to the endpoint before the next one.
         let peer = &mut self.peers[at];
         peer.answered_attempt = peer.attempts.count.saturating_sub(1);

@@ -9,6 +9,7 @@ mod advertisements;
 mod driver;
 mod gather;
 pub(crate) mod host;
+mod key_log;
 pub(crate) mod links;
 mod log_budget;
 mod measure;
@@ -40,6 +41,7 @@ use plait_proto::endpoint::Endpoint;
 use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
 use driver::{Driver, Host};
+use key_log::KeyLog;
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
@@ -69,6 +71,7 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let user = user_of(config.gateway.user.as_ref())?;
+    let key_log = KeyLog::open()?;
     let names = Names::resolved(&config);
     let peers = names.peers(&config);
     let endpoints = || peers.iter().flat_map(|peer| &peer.endpoints);
@@ -94,7 +97,9 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);
     operations.tell_known_addresses(&mut endpoint);
+    let key_log_file = key_log.as_ref().map(|log| log.begin(&mut endpoint));
     let mut pump = Pump::new(endpoint, tun);
+    pump.key_log = key_log;
     if let Some(socket) = listening {
         pump.sockets.insert(driver::LISTENING, socket);
     }
@@ -115,7 +120,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
         metrics::serve(listener, requests.clone())?;
     }
     let control = {
-        let identity = requests::Identity { tun: name.clone(), sandbox };
+        let identity = requests::Identity { tun: name.clone(), sandbox, key_log: key_log_file };
         requests::serve(control, identity, config_file, requests, measurements)?
     };
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {

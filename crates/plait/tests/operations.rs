@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+#[path = "operations/observe.rs"]
+mod observe;
 #[path = "operations/reload.rs"]
 mod reload;
 #[path = "operations/setup.rs"]

@@ -1,3 +1,4 @@
 //! install.*: what an operator lives with.
 
 pub(super) mod metrics;
+pub(super) mod wireshark;

@@ -108,6 +108,9 @@ pub(super) struct Identity {
     pub(super) tun: String,
     /// The parts of the sandbox in force.
     pub(super) sandbox: Vec<&'static str>,
+    /// The file to which the keys of sessions are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key_log: Option<String>,
 }
 
 #[derive(Serialize)]

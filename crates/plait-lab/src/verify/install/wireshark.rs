@@ -245,22 +245,20 @@ fn figures(packets: &[Vec<u8>], all: &[Dissected]) -> Vec<Figure> {
         let seen = named.filter_map(|(kind, name)| Some(format!("{name} {}", counts.get(&kind)?)));
         seen.collect()
     };
+    let missing = (1_u8..).zip(FRAMES).filter(|(kind, _)| !frames.contains_key(kind));
+    let missing: Vec<&str> = missing.map(|(_, name)| name).collect();
     let (kinds, frames) = (seen(&KINDS, &kinds), seen(&FRAMES, &frames));
     output::note(format!("install.7: {}; {}", kinds.join(", "), frames.join(", ")));
-    let sealed = |one: &Dissected| one.kind.is_some_and(|kind| kind >= 4);
+    let closed = count(|one| one.kind.is_some_and(|kind| kind >= 4) && !one.opened);
     vec![
         Figure::count("datagrams", packets.len() as u64).at_least(DATAGRAMS as f64, SOURCE),
         Figure::none("not taken for plait's", count(|one| one.kind.is_none()), SOURCE),
         Figure::count("kinds of datagrams seen", kinds.len() as u64).at_least(5.0, SOURCE),
         Figure::count("kinds of frames seen, of 13", frames.len() as u64).at_least(11.0, SOURCE),
-        Figure::text("frames seen", frames.join(", ")),
+        Figure::text("frames that nothing provoked", missing.join(", ")),
         Figure::none("malformed", count(|one| one.malformed), SOURCE),
         Figure::none("with bytes that have no name", count(|one| one.unknown), SOURCE),
-        Figure::none(
-            "sealed ones that were not opened",
-            { all.iter().filter(|one| sealed(one) && !one.opened).count() as u64 },
-            SOURCE,
-        ),
+        Figure::none("sealed ones that were not opened", closed, SOURCE),
         Figure::none("tags that do not fit", count(|one| one.bad_tag || one.no_key), SOURCE),
     ]
 }

@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use plait_net::clock::lower_priority;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex, Semaphore};
@@ -74,6 +75,10 @@ pub(super) fn start(listener: TcpListener, requests: Requests) -> anyhow::Result
 }
 
 fn run(runtime: &Runtime, listener: TcpListener, metrics: Arc<Metrics>) {
+    // The loop has packets to carry.
+    if let Err(error) = lower_priority() {
+        log::debug!("metrics have the loop's priority: {error}");
+    }
     runtime.block_on(async {
         match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => accept(listener, metrics).await,

@@ -66,6 +66,8 @@ impl Gathering {
             // They may have gone away.
             let _ = reply.send(snapshot.clone());
         }
-        let _ = last.map(|reply| reply.send(snapshot));
+        if let Some(reply) = last {
+            let _ = reply.send(snapshot);
+        }
     }
 }

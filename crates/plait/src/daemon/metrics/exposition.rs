@@ -55,7 +55,7 @@ impl Exposition {
     }
 
     /// The text.
-    pub(super) fn to_text(self) -> String {
+    pub(super) fn into_text(self) -> String {
         /// A peer with a path is about so long.
         const BYTES_PER_PEER: usize = 7000;
         let mut text = String::with_capacity((self.peers.len() + 2) * BYTES_PER_PEER);

@@ -186,6 +186,6 @@ impl Metrics {
         };
         // A name that was noted stays noted, whatever happened to the thread that did.
         let mut paths = self.paths.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Some(Exposition::new(snapshot, served, &mut paths).to_text().into())
+        Some(Exposition::new(snapshot, served, &mut paths).into_text().into())
     }
 }

@@ -115,7 +115,7 @@ fn samples(text: &str) -> Samples {
 
 fn text_of(status: Json) -> String {
     let served = Served::default();
-    Exposition::new(snapshot(status), served, &mut PathNames::default()).to_text()
+    Exposition::new(snapshot(status), served, &mut PathNames::default()).into_text()
 }
 
 /// The series' name that a figure has in the text.
@@ -238,7 +238,7 @@ fn a_quota_is_shown_beside_its_limit() {
         limit_bytes: 7,
     });
     let served = Served::default();
-    let text = Exposition::new(with_quota, served, &mut PathNames::default()).to_text();
+    let text = Exposition::new(with_quota, served, &mut PathNames::default()).into_text();
     let samples = samples(&text);
     assert_eq!(samples["plait_quota_used_bytes{path=\"lte\"}"], 5.0);
     assert_eq!(samples["plait_quota_limit_bytes{path=\"lte\"}"], 7.0);

@@ -317,6 +317,11 @@ impl Emulator {
         std::mem::take(&mut self.direction(way).lock().capture).packets
     }
 
+    /// Copies of the packets kept so far of one direction; goes on keeping them.
+    pub(crate) fn captured_so_far(&self, way: Way) -> Vec<Box<[u8]>> {
+        self.direction(way).lock().capture.packets.clone()
+    }
+
     /// Bytes that one direction of the first link has delivered.
     pub(crate) fn delivered_bytes(&self, way: Way) -> u64 {
         self.direction(way).lock().links[0].0.counters().out_bytes

@@ -20,6 +20,7 @@ pub(crate) mod captured;
 mod check;
 mod config;
 mod measured;
+pub(crate) mod scraped;
 mod status;
 
 pub(crate) use bond::{Bond, BondSetup};
@@ -27,6 +28,7 @@ pub(crate) use check::{Finding, Level, answers, check};
 pub(crate) use config::{idle_peer, path_over};
 pub(crate) use measured::MeasuredView;
 pub(crate) use plait_toml::gateway::{GatewayFile, Path as GatewayPath};
+pub(crate) use scraped::Scrape;
 pub(crate) use status::Status;
 
 /// The port that the provider's gateway listens on.
@@ -70,6 +72,8 @@ pub(crate) fn make_key(file: &Path) -> Result<String> {
 pub(crate) struct Gateway {
     config: PathBuf,
     log: PathBuf,
+    /// Where it writes the keys of its sessions.
+    key_log: Option<PathBuf>,
     service: Service,
 }
 
@@ -81,17 +85,38 @@ impl Gateway {
         name: &str,
         file: &GatewayFile,
     ) -> Result<Self> {
+        Self::start_with(netns, folder, name, file, None)
+    }
+
+    /// As [`Self::start`]; the gateway writes the keys of its sessions to `key_log`.
+    pub(crate) fn start_logging_keys(
+        netns: &NetNs,
+        folder: &Path,
+        name: &str,
+        file: &GatewayFile,
+        key_log: &Path,
+    ) -> Result<Self> {
+        Self::start_with(netns, folder, name, file, Some(key_log.to_owned()))
+    }
+
+    fn start_with(
+        netns: &NetNs,
+        folder: &Path,
+        name: &str,
+        file: &GatewayFile,
+        key_log: Option<PathBuf>,
+    ) -> Result<Self> {
         let config = folder.join(format!("{name}.toml"));
         fs::write(&config, file.to_text())?;
         let log = folder.join(format!("{name}.log"));
-        let service = start_service(netns, &config, &log)?;
-        Ok(Self { config, log, service })
+        let service = start_service(netns, &config, &log, key_log.as_deref())?;
+        Ok(Self { config, log, key_log, service })
     }
 
     /// Kills the gateway, so that it cannot clean up, and starts it again.
     pub(crate) fn kill_and_restart(&mut self, netns: &NetNs) -> Result<()> {
         self.service.kill()?;
-        self.service = start_service(netns, &self.config, &self.log)?;
+        self.service = start_service(netns, &self.config, &self.log, self.key_log.as_deref())?;
         Ok(())
     }
 
@@ -102,7 +127,7 @@ impl Gateway {
 
     /// Starts the gateway after it was killed.
     pub(crate) fn restart(&mut self, netns: &NetNs) -> Result<()> {
-        self.service = start_service(netns, &self.config, &self.log)?;
+        self.service = start_service(netns, &self.config, &self.log, self.key_log.as_deref())?;
         Ok(())
     }
 
@@ -158,12 +183,22 @@ impl Gateway {
 
     /// The gateway's status; `None` while it is not ready to answer.
     pub(crate) fn status(&mut self, netns: &NetNs) -> Result<Option<Status>> {
+        self.status_text(netns)?.map(|text| Status::parse(&text)).transpose()
+    }
+
+    /// The whole of what `plait status --json` prints; `None` while it is not ready to answer.
+    pub(crate) fn status_json(&mut self, netns: &NetNs) -> Result<Option<serde_json::Value>> {
+        let text = self.status_text(netns)?;
+        text.map(|text| serde_json::from_str(&text).context("the status is no JSON")).transpose()
+    }
+
+    fn status_text(&mut self, netns: &NetNs) -> Result<Option<String>> {
         self.ensure_runs()?;
         let mut command = netns.command(plait_program()?);
         command.args(["status", "--json"]).arg(&self.config);
         // It answers with exit status 1, too, when no bond is up.
         let Finished { stdout, .. } = process::run_any(&mut command, "", COMMAND_LIMIT)?;
-        if stdout.is_empty() { Ok(None) } else { Status::parse(&stdout).map(Some) }
+        Ok((!stdout.is_empty()).then_some(stdout))
     }
 
     /// Stops the gateway by SIGTERM; it must end by itself and with status 0.
@@ -183,8 +218,16 @@ impl Gateway {
     }
 }
 
-fn start_service(netns: &NetNs, config: &Path, log: &Path) -> Result<Service> {
+fn start_service(
+    netns: &NetNs,
+    config: &Path,
+    log: &Path,
+    key_log: Option<&Path>,
+) -> Result<Service> {
     let mut command = netns.command(plait_program()?);
+    if let Some(key_log) = key_log {
+        command.env("PLAIT_KEYLOG", key_log);
+    }
     Service::start(command.arg("up").arg(config), log)
 }
 

@@ -5,6 +5,8 @@
 //! packet or datagram after the other, as when nothing can be read together: then what a packet
 //! costs because of its peer shows most.
 
+pub(crate) mod crowd;
+
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;

@@ -14,6 +14,7 @@ mod base;
 mod bond;
 mod cleanup;
 mod measure;
+mod metrics;
 mod scenario;
 mod steer;
 mod survive;
@@ -57,6 +58,7 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("reload", 0, |output| scenario::holds("reload", output)),
     ("hostile", 10, survive::hostile),
     ("measure", 50, measure::measures_each_path_and_the_bond),
+    ("metrics-board", 15, metrics::board),
     ("measure-refused", 0, measure::says_why_it_cannot_measure),
     ("sigterm-leaves-nothing", 0, cleanup::sigterm_leaves_nothing),
     ("bad-config-leaves-nothing", 0, cleanup::bad_config_leaves_nothing),

@@ -86,6 +86,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("paper.5", dida::download::check_by_capacity),
     ("install.1", install::package::check),
     ("install.2", install::boot::check),
+    ("install.5", install::metrics::check),
+    ("install.7", install::wireshark::check),
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),

@@ -206,6 +206,30 @@ fn licences_sources_and_banned_crates() {
     }
 }
 
+/// docs/decisions/0003-no-async-runtime.md: in the program the server of metrics alone.
+#[test]
+fn no_runtime_is_near_the_packets() {
+    fn visit(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                visit(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let names = ["tokio::", "hyper::", "hyper_util::"].iter().any(|it| text.contains(it));
+            if names {
+                found.push(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../plait/src"), &mut found);
+    assert!(!found.is_empty(), "the server of metrics was found nowhere");
+    found.retain(|file| !file.contains("/daemon/metrics/"));
+    assert!(found.is_empty(), "these name a runtime: {found:?}");
+}
+
 /// As much of npm's `package-lock.json` as is checked.
 #[derive(Deserialize)]
 struct Lock {

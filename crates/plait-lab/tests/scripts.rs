@@ -150,3 +150,26 @@ fn setup_goes_on_without_a_browser_except_in_ci() {
     let output = programs.run("setup", &[]);
     assert!(output.status.success() && !text(&output.stdout).contains("chromium"));
 }
+
+#[test]
+fn each_alert_fires_when_it_should() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/prometheus");
+    if !Path::new("/usr/bin/promtool").exists() {
+        eprintln!("SKIPPED: promtool is missing; run scripts/setup --observe");
+        return;
+    }
+    for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
+        let output = Command::new("/usr/bin/promtool")
+            .args(arguments)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    }
+    let tests = fs::read_to_string(folder.join("alerts_test.yml")).unwrap();
+    let rules = fs::read_to_string(folder.join("alerts.yml")).unwrap();
+    for rule in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        let fires = format!("alertname: {rule}\n        exp_alerts:");
+        assert!(tests.contains(&fires), "{rule} has no case");
+    }
+}

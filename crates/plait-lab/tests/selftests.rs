@@ -63,6 +63,15 @@ fn selftest_of_page(name: &str) {
     selftest(name);
 }
 
+/// A test that needs Prometheus, which no build and no CI does.
+fn selftest_with_prometheus(name: &str) {
+    if !std::path::Path::new("/usr/bin/prometheus").exists() {
+        eprintln!("SKIPPED: prometheus is missing; run scripts/setup --observe");
+        return;
+    }
+    selftest_of_plait(name);
+}
+
 macro_rules! tests {
     ($run:ident: $($function:ident => $name:literal,)+) => {
         $(#[test] fn $function() { $run($name); })+
@@ -79,6 +88,10 @@ tests! { selftest:
     files_come_with_their_senders_view => "fetch",
     a_tcp_scenario_runs => "scenario-tcp",
     a_transfer_tells_its_time => "scenario-transfer",
+}
+
+tests! { selftest_with_prometheus:
+    every_panel_of_the_board_has_series => "metrics-board",
 }
 
 tests! { selftest_of_plait:

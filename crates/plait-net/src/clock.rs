@@ -52,6 +52,16 @@ pub fn set_realtime_priority() -> io::Result<()> {
     sys::process::set_realtime_priority()
 }
 
+/// Lets ordinary threads run before the calling one, and before those that it starts later. For work
+/// that can wait.
+///
+/// # Errors
+/// The kernel's.
+pub fn lower_priority() -> io::Result<()> {
+    const STEPS: i32 = 15;
+    sys::process::lower_priority(STEPS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +111,21 @@ mod tests {
             if let Ok(slack) = slack {
                 assert!(["1234", "50000"].contains(&slack.trim()));
             }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_can_be_made_to_wait_for_others() {
+        let nice = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let (_, after_name) = stat.rsplit_once(')').unwrap();
+            after_name.split_whitespace().nth(16).unwrap().parse::<i32>().unwrap()
+        };
+        std::thread::spawn(move || {
+            lower_priority().unwrap();
+            assert_eq!((nice(), std::thread::spawn(nice).join().unwrap()), (15, 15));
         })
         .join()
         .unwrap();

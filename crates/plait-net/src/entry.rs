@@ -15,6 +15,28 @@ use std::path::{Path, PathBuf};
 use crate::rights::UserId;
 use crate::sys;
 
+/// Opens a file to append to, which only its owner may read: a new one, or this process's own. A
+/// link at `path` is not followed.
+///
+/// # Errors
+/// The kernel's; `PermissionDenied` when it is another user's, or no file.
+pub fn append_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    let is_own = metadata.uid() == crate::rights::effective_user();
+    if !metadata.is_file() || !is_own || metadata.nlink() > 1 {
+        let why = "it is no file, another user's, or has a second name";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
 /// A file, folder, socket or link itself, whatever becomes of its name.
 #[derive(Debug)]
 pub struct Entry {
@@ -224,5 +246,24 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(folder.with("pipe")).status().unwrap();
         assert!(made.success());
         assert!(open_file(&folder.with("pipe")).is_err());
+    }
+
+    #[test]
+    fn what_is_private_is_appended_to_and_no_link_is_followed() {
+        let folder = Folder::new("private");
+        let (file, link) = (folder.with("file"), folder.with("link"));
+        fs::write(&file, "first ").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        symlink(&file, &link).unwrap();
+        assert!(append_private(&link).is_err());
+        std::io::Write::write_all(&mut append_private(&file).unwrap(), b"second").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "first second");
+        append_private(&folder.with("new")).unwrap();
+        for file in [&file, &folder.with("new")] {
+            assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600);
+        }
+        fs::hard_link(&file, folder.with("other")).unwrap();
+        assert!(append_private(&file).is_err());
+        assert!(append_private(&folder.0).is_err());
     }
 }

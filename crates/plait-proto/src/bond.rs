@@ -35,7 +35,7 @@ pub use shape::{BondShape, PathShape};
 
 use crate::allowed_ips::Sources;
 use crate::config::{BondConfig, LossDetection};
-use crate::drop_reason::DropReason;
+use crate::drop_reason::{DropCounters, DropReason};
 use crate::egress::{Egress, Opened, ReceiveSession};
 use crate::faults::Faults;
 use crate::ingress::{Ingress, SendSession};
@@ -531,5 +531,12 @@ impl Bond {
     /// Packets dropped after they had been taken or opened, for one reason.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
         self.egress.drops.get(reason) + self.ingress.drop_count(reason)
+    }
+
+    /// Adds the packets dropped after they had been taken or opened.
+    pub fn add_drops(&self, sum: &mut DropCounters) {
+        for reason in DropReason::ALL {
+            sum.count_many(*reason, self.drop_count(*reason) as usize);
+        }
     }
 }

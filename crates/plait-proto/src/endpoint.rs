@@ -26,6 +26,7 @@ mod schedule;
 mod shape;
 mod size;
 mod standby;
+mod status;
 mod waiting;
 
 use core::net::SocketAddr;
@@ -37,6 +38,7 @@ use peer::{Ends, NamedBond, Peer, SessionAge};
 use peers::Peers;
 #[cfg(feature = "simulation")]
 pub use shape::{NamedBondShape, PeerShape};
+pub use status::StatusWalk;
 
 use crate::allowed_ips::{Routes, Sources};
 use crate::bond::{Bond, BondEvent, BondSetup, PathIdParity};
@@ -47,8 +49,7 @@ use crate::output::{DeliverQueue, Transmit, TransmitQueue};
 use crate::path::Route;
 use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
-use crate::session::{Cipher, Established, Hello, Identity, PublicKey, Timestamp};
-use crate::stats::{EndpointStatus, PeerStatus};
+use crate::session::{Cipher, Established, Hello, Identity, LoggedSecret, PublicKey, Timestamp};
 use crate::time::{Duration, Instant, earlier};
 use crate::wire::Kind;
 use crate::wire::ecn::Ecn;
@@ -94,6 +95,8 @@ pub struct Endpoint {
     peers: Peers,
     /// Where each peer stands in `peers`.
     places: BTreeMap<PublicKey, usize>,
+    /// How often peers got other places.
+    places_version: u64,
     /// Which peer inner addresses belong to.
     routes: Routes<usize>,
     /// Which peer a session index belongs to: established sessions and initiations under way.
@@ -108,6 +111,8 @@ pub struct Endpoint {
     told: DeliverQueue,
     /// Why links of this side stand by although their configuration does not say so, in words.
     standby_reasons: BTreeMap<SocketId, String>,
+    /// Secrets for the owner's log of keys, when there is one.
+    logged_secrets: Option<VecDeque<LoggedSecret>>,
     faults: Faults,
 }
 
@@ -154,6 +159,7 @@ impl Endpoint {
             config,
             peers,
             places: BTreeMap::new(),
+            places_version: 0,
             routes: Routes::default(),
             sessions: BTreeMap::new(),
             last_timestamp: Timestamp::default(),
@@ -164,6 +170,7 @@ impl Endpoint {
             events: VecDeque::new(),
             told: DeliverQueue::default(),
             standby_reasons: BTreeMap::new(),
+            logged_secrets: None,
             faults: Faults::default(),
         };
         endpoint.index_peers();
@@ -172,6 +179,7 @@ impl Endpoint {
 
     /// The tables that find a peer's place, anew.
     fn index_peers(&mut self) {
+        self.places_version += 1;
         let peers = self.peers.iter().enumerate();
         self.places = peers.clone().map(|(at, peer)| (peer.config.public_key, at)).collect();
         self.routes = Routes::new(peers.map(|(at, peer)| (at, &peer.config.allowed_ips[..])));
@@ -180,6 +188,23 @@ impl Endpoint {
     /// Other limits than the default ones, from now on.
     pub fn set_handshake_limits(&mut self, limits: HandshakeLimits) {
         self.guard.set_limits(limits);
+    }
+
+    /// From now on keeps the secrets of new sessions for [`Self::poll_secret`]. For an owner that was
+    /// told to write them down, and for nobody else.
+    pub fn log_secrets(&mut self) {
+        self.logged_secrets = Some(VecDeque::new());
+    }
+
+    /// The next secret for the owner's log of keys; without [`Self::log_secrets`] there is none.
+    pub fn poll_secret(&mut self) -> Option<LoggedSecret> {
+        self.logged_secrets.as_mut()?.pop_front()
+    }
+
+    fn log_secrets_of(&mut self, established: &Established) {
+        if let Some(logged) = &mut self.logged_secrets {
+            logged.extend(LoggedSecret::of(established));
+        }
     }
 
     /// Reaches out to every peer that has an endpoint, or of which a route is remembered.
@@ -343,6 +368,7 @@ impl Endpoint {
         peer.session = None;
         if let Some(named) = peer.bond.take() {
             peer.gone = Some(named.ends);
+            named.bond.add_drops(peer.past_drops.get_or_insert_default());
             self.events.push_back(Event::BondDown(peer.config.public_key));
             for index in named.bond.session_indices() {
                 self.sessions.remove(&index);
@@ -421,6 +447,7 @@ impl Endpoint {
         route: Route,
         established: Established,
     ) {
+        self.log_secrets_of(&established);
         // The attempt that the peer answered went to the endpoint before the next one.
         let peer = &mut self.peers[at];
         peer.answered_attempt = peer.attempts.count.saturating_sub(1);
@@ -601,8 +628,8 @@ impl Endpoint {
 
     /// Drops by reason, of the endpoint and all its bonds.
     pub fn drop_count(&self, reason: DropReason) -> u64 {
-        let bonds = self.peers.iter().filter_map(Peer::used_bond);
-        self.drops.get(reason) + bonds.map(|bond| bond.drop_count(reason)).sum::<u64>()
+        let of_peers = self.peers.iter().map(|peer| peer.drop_count(reason));
+        self.drops.get(reason) + of_peers.sum::<u64>()
     }
 
     /// Places of packets that all bonds together looked at one after the other, since each began.
@@ -613,25 +640,6 @@ impl Endpoint {
     /// All drops.
     pub fn drop_total(&self) -> u64 {
         DropReason::ALL.iter().map(|reason| self.drop_count(*reason)).sum()
-    }
-
-    /// What there is to know.
-    pub fn status(&mut self, now: Instant) -> EndpointStatus {
-        let drops = DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name().to_owned(), self.drop_count(*reason)))
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        let mut status = EndpointStatus {
-            public_key: self.identity.public.to_string(),
-            peers: self.peers.iter_mut().map(|peer| peer_status(now, peer)).collect(),
-            drops,
-        };
-        self.tell_standby_reasons(&mut status);
-        for (peer, told) in self.peers.iter().zip(&mut status.peers) {
-            told.attempts = self.attempts_of(now, peer);
-        }
-        status
     }
 
     fn random_index(&mut self) -> SessionIndex {
@@ -682,15 +690,4 @@ impl Endpoint {
 /// Attempts go round a peer's endpoints.
 fn endpoint_for(endpoints: &[SocketAddr], attempt: usize) -> Option<SocketAddr> {
     endpoints.get(attempt % endpoints.len().max(1)).copied()
-}
-
-fn peer_status(now: Instant, peer: &mut Peer) -> PeerStatus {
-    let key = peer.config.public_key.to_string();
-    let mut status = match peer.used_bond_mut() {
-        Some(bond) => bond.status(now, key),
-        None => PeerStatus::down(key, peer.attempts.next_at.is_some()),
-    };
-    status.session_age_s = peer.session.map(|session| now.since(session.made_at).as_secs());
-    status.handshakes = peer.handshakes;
-    status
 }

@@ -2,6 +2,7 @@
 
 mod cookie;
 mod handshake;
+mod key_log;
 mod keys;
 mod noise;
 #[cfg(feature = "simulation")]
@@ -16,6 +17,7 @@ pub use cookie::{Cookie, CookieSecrets};
 pub use handshake::{
     Established, Finished, Hello, Identity, InitiatorState, ResponderState, Timestamp,
 };
+pub use key_log::LoggedSecret;
 pub use keys::{
     Cipher, DirectionSecret, KeyError, PathKey, PresharedKey, PrivateKey, PublicKey, Unauthentic,
 };

@@ -1,6 +1,8 @@
 //! Options shared by several kinds of section, each declared once; the section says where its value
 //! goes.
 
+use std::net::SocketAddr;
+
 use plait_proto::steer::{Granularity, NoPolicy, Policy};
 
 use crate::form::{Flag, Form, Maybe, Parsed, Whole, alternatives, text};
@@ -13,6 +15,19 @@ use crate::value::names;
 pub const SOCKETS: &str = "/run/plait";
 /// The folder of daemons' state files unless their files say otherwise.
 pub const STATES: &str = "/var/lib/plait";
+
+/// An address with a port, to listen on.
+pub(crate) const SOCKET_ADDRESS: Parsed<SocketAddr> =
+    Parsed { told: "`IP:port`", read: socket_address };
+
+fn socket_address(text: &str) -> Result<SocketAddr, Problem> {
+    let address: Option<SocketAddr> = text.parse().ok();
+    address.filter(|address| address.port() > 0).ok_or_else(|| {
+        let help = "write it as in \"192.168.1.1:3128\" or \"[fd00::1]:3128\"; \"0.0.0.0\" is \
+                    every address of IPv4, \"[::]\" of both";
+        Problem::new(format!("\"{text}\" is no IP address with a port"), help)
+    })
+}
 
 /// The name of a daemon's TUN device.
 pub const fn tun<C>(at: fn(&mut C) -> &mut String) -> Field<C, Parsed<String>> {

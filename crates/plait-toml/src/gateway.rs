@@ -1,7 +1,7 @@
 //! Reads and writes a gateway's file: its sections `[gateway]`, `[[path]]` and `[[peer]]`. The
 //! sections for how bonds behave are in [`crate::tuning`].
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::common;
@@ -77,6 +77,10 @@ pub struct Gateway {
     pub measure: bool,
     /// TCP port of the measuring service, on the TUN device.
     pub measure_port: u16,
+    /// Where metrics are served over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Whether hosts outside may read them.
+    pub metrics_open: bool,
 }
 
 impl Gateway {
@@ -102,6 +106,8 @@ impl Default for Gateway {
             nat: Nat::Off,
             measure: false,
             measure_port: Self::MEASURE_PORT,
+            metrics: None,
+            metrics_open: false,
         }
     }
 }
@@ -177,6 +183,19 @@ pub const GATEWAY: Options<Gateway> = &[
         "TCP port of the measuring service, on the TUN device alone",
         PORT,
         |gateway: &mut Gateway| &mut gateway.measure_port,
+    ),
+    &Field::new(
+        "metrics",
+        "serves metrics for Prometheus over HTTP ([metrics](metrics.md))",
+        Maybe(common::SOCKET_ADDRESS),
+        |gateway: &mut Gateway| &mut gateway.metrics,
+    )
+    .absent("not served"),
+    &Field::new(
+        "metrics_open",
+        "no warning that `metrics` is an address that other hosts may reach",
+        Flag,
+        |gateway: &mut Gateway| &mut gateway.metrics_open,
     ),
 ];
 

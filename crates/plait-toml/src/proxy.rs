@@ -254,7 +254,7 @@ pub struct Listen {
 }
 
 const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-const SOCKET_ADDRESS: Parsed<SocketAddr> = Parsed { told: "`IP:port`", read: socket_address };
+const SOCKET_ADDRESS: Parsed<SocketAddr> = common::SOCKET_ADDRESS;
 
 impl Default for Listen {
     fn default() -> Self {
@@ -519,15 +519,6 @@ impl fmt::Display for Ports {
         let (low, high) = (self.0.start(), self.0.end());
         if low == high { low.fmt(f) } else { write!(f, "{low}-{high}") }
     }
-}
-
-fn socket_address(text: &str) -> Result<SocketAddr, Problem> {
-    let address: Option<SocketAddr> = text.parse().ok();
-    address.filter(|address| address.port() > 0).ok_or_else(|| {
-        let help = "write it as in \"192.168.1.1:3128\" or \"[fd00::1]:3128\"; \"0.0.0.0\" is \
-                    every address of IPv4, \"[::]\" of both";
-        Problem::new(format!("\"{text}\" is no IP address with a port"), help)
-    })
 }
 
 #[cfg(test)]

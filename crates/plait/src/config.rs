@@ -407,6 +407,18 @@ fn inner_address_warnings(config: &Config, warn: &mut impl FnMut(usize, &str, St
     }
 }
 
+/// Metrics are served without a password: whoever reaches their address reads them.
+fn metrics_warning(config: &Config, warn: &mut impl FnMut(usize, &str, String, String)) {
+    let Some(metrics) = &config.gateway.metrics else { return };
+    let address = metrics.value.ip().to_canonical();
+    let is_inner = config.gateway.addresses.iter().any(|own| own.address == address);
+    if !address.is_loopback() && !is_inner && !config.gateway.metrics_open {
+        let text = format!("hosts that reach {} can read how much each peer sends", metrics.value);
+        let help = "use a loopback or an inner address, or add `metrics_open = true`";
+        warn(metrics.line, "[gateway] metrics", text, help.into());
+    }
+}
+
 /// Like `ssh`: a secret that others can read is no longer secret.
 fn check_key_files(problems: &Problems, config: &Config) {
     if config.gateway.allow_open_key_files {
@@ -443,6 +455,7 @@ fn warnings(config: &Config) -> Vec<Warning> {
         let help = "add `forward = true`, unless net.ipv4.ip_forward is set elsewhere".into();
         warn(config.gateway.line, "[gateway] nat", text.into(), help);
     }
+    metrics_warning(config, &mut warn);
     for peer in &config.peers {
         if peer.allowed_ips.is_empty() {
             let text = "without allowed_ips nothing is sent to the peer or taken from it".into();

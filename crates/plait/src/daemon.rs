@@ -7,11 +7,14 @@
 
 mod advertisements;
 mod driver;
+mod gather;
 mod hooks;
 pub(crate) mod host;
+mod key_log;
 pub(crate) mod links;
 mod log_budget;
 mod measure;
+mod metrics;
 mod nat;
 mod operations;
 mod ports;
@@ -43,9 +46,11 @@ use crate::control::ControlSocket;
 use driver::{Driver, Host};
 pub(crate) use hooks::HookStatus;
 use hooks::Hooks;
+use key_log::KeyLog;
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
+pub(crate) use metrics::CannotListen;
 pub(crate) use nat::{
     FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, nft, undo,
 };
@@ -72,6 +77,7 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let user = user_of(config.gateway.user.as_ref())?;
+    let key_log = KeyLog::open()?;
     let names = Names::resolved(&config);
     let peers = names.peers(&config);
     let endpoints = || peers.iter().flat_map(|peer| &peer.endpoints);
@@ -84,6 +90,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let routes = Routes::new(tun.name())?;
     let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
     let measuring = measure::open(&config)?;
+    let scraped = metrics::open(&config)?;
     let measurements = measure::Registry::default();
     measurements.follow(&config);
     let clock = Clock::start();
@@ -101,7 +108,9 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     operations.tell_known_addresses(&mut endpoint);
     // Its threads have the rights and the sandbox that are in force now.
     hooks.follow(&wanted_hooks);
+    let key_log_file = key_log.as_ref().map(|log| log.begin(&mut endpoint));
     let mut pump = Pump::new(endpoint, tun, hooks);
+    pump.key_log = key_log;
     if let Some(socket) = listening {
         pump.sockets.insert(driver::LISTENING, socket);
     }
@@ -119,8 +128,11 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     if let Some(listener) = measuring {
         measure::serve(listener, measurements.clone(), requests.clone())?;
     }
+    if let Some(listener) = scraped {
+        metrics::serve(listener, requests.clone())?;
+    }
     let control = {
-        let identity = requests::Identity { tun: name.clone(), sandbox };
+        let identity = requests::Identity { tun: name.clone(), sandbox, key_log: key_log_file };
         requests::serve(control, identity, config_file, requests, measurements)?
     };
     if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {

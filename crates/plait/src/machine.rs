@@ -140,6 +140,7 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     findings.push(services::control_socket(config));
     findings.push(services::state_file(config));
     findings.extend(services::measure_port(config));
+    findings.extend(services::metrics(config));
     findings.extend(services::user(config));
     findings.extend(forwarding::forwarding(config));
     // Without rights, asking the packet filter tells nothing more.

@@ -7,6 +7,8 @@
 mod control;
 #[path = "operations/hooks.rs"]
 mod hooks;
+#[path = "operations/observe.rs"]
+mod observe;
 #[path = "operations/reload.rs"]
 mod reload;
 #[path = "operations/service.rs"]

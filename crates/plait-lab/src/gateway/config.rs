@@ -61,6 +61,7 @@ forward = false
 nat = false
 measure = false
 measure_port = 7789
+metrics_open = false
 
 [[path]]
 interface = "dsl"
@@ -130,6 +131,7 @@ forward = false
 nat = false
 measure = false
 measure_port = 7789
+metrics_open = false
 
 [[peer]]
 public_key = "S0VZ"

@@ -5,5 +5,7 @@ mod debian;
 mod hooks;
 mod inventory;
 mod machine;
+pub(super) mod metrics;
 pub(super) mod package;
 pub(super) mod runtime;
+pub(super) mod wireshark;

@@ -29,6 +29,13 @@ pub(crate) fn set_realtime_priority() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Lets other threads run before the calling one: by so many steps of "nice", from 0 to 19.
+pub(crate) fn lower_priority(steps: i32) -> io::Result<()> {
+    // SAFETY: all arguments are passed by value; 0 names the calling thread (setpriority(2)).
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, steps) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Fills `bytes` from the kernel's generator.
 pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     let mut rest = bytes;

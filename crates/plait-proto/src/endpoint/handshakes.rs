@@ -124,6 +124,7 @@ impl Endpoint {
         let psk = peer.config.preshared_key.clone();
         let hello = self.hello(ends.own);
         let (established, response) = self.identity.respond(state, &psk, local, &hello)?;
+        self.log_secrets_of(&established);
         let peer = &mut self.peers[at];
         peer.newest_timestamp = timestamp;
         peer.initiation_accepted_at = Some(now);

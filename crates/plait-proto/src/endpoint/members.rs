@@ -33,6 +33,7 @@ impl Endpoint {
     /// left. Call it with all outputs drained.
     pub fn remove_peer(&mut self, now: Instant, key: &PublicKey) -> bool {
         let Some(at) = self.places.remove(key) else { return false };
+        self.places_version += 1;
         let peer = self.peers.swap_remove(at);
         self.routes.pass_on(at, None, &peer.config.allowed_ips);
         for index in indices(&peer) {

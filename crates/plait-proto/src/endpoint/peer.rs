@@ -7,6 +7,7 @@ use super::limits::{Bucket, Reached};
 use super::waiting::WaitingRoom;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
+use crate::drop_reason::{DropCounters, DropReason};
 use crate::path::Route;
 use crate::seq::BondIncarnation;
 use crate::session::{InitiatorState, Timestamp};
@@ -135,6 +136,8 @@ pub(super) struct Peer {
     /// How often senders of packets for this peer may still be told of sizes.
     pub(super) told_size: Bucket,
     pub(super) handshakes: u64,
+    /// What its earlier bonds dropped; in a box, because most of a provider's peers have none.
+    pub(super) past_drops: Option<Box<DropCounters>>,
     /// Which attempt the peer answered: it went to the endpoint that works.
     pub(super) answered_attempt: usize,
 }
@@ -165,6 +168,7 @@ impl Peer {
             inner_mtu: None,
             told_size: Bucket::default(),
             handshakes: 0,
+            past_drops: None,
             answered_attempt: 0,
         }
     }
@@ -192,6 +196,22 @@ impl Peer {
     /// The bond in use.
     pub(super) fn used_bond_mut(&mut self) -> Option<&mut Bond> {
         self.bond.as_mut().map(|named| &mut named.bond)
+    }
+
+    /// Packets that its bonds dropped, for one reason.
+    pub(super) fn drop_count(&self, reason: DropReason) -> u64 {
+        let past = self.past_drops.as_ref().map_or(0, |past| past.get(reason));
+        past + self.used_bond().map_or(0, |bond| bond.drop_count(reason))
+    }
+
+    /// Adds the packets that its bonds dropped.
+    pub(super) fn add_drops(&self, sum: &mut DropCounters) {
+        for (reason, count) in self.past_drops.iter().flat_map(|past| past.iter()) {
+            sum.count_many(reason, count as usize);
+        }
+        if let Some(bond) = self.used_bond() {
+            bond.add_drops(sum);
+        }
     }
 
     /// Whether a path of the bond in use can carry data.

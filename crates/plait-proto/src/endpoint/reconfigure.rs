@@ -77,6 +77,7 @@ impl Endpoint {
     /// handshakes.
     pub(super) fn dismiss(&mut self, now: Instant, peer: Peer) {
         self.guard.forget_reached(&peer.reached);
+        peer.add_drops(&mut self.drops);
         let Some(mut bond) = peer.bond.map(|named| named.bond) else { return };
         bond.close(now);
         let farewells: Vec<_> = bond.routes().collect();

@@ -1,8 +1,9 @@
 //! Links that their owner takes out of use for a while, as when a month's quota is spent.
 
 use super::Endpoint;
+use super::peer::Peer;
 use crate::config::{LinkConfig, SocketId};
-use crate::stats::{EndpointStatus, PathState};
+use crate::stats::{PathState, PeerStatus};
 use crate::time::Instant;
 
 impl Endpoint {
@@ -26,15 +27,13 @@ impl Endpoint {
     }
 
     /// A path that works says why its link stands by; any other says what is wrong with it.
-    pub(super) fn tell_standby_reasons(&self, status: &mut EndpointStatus) {
+    pub(super) fn tell_standby_reasons(&self, peer: &Peer, told: &mut PeerStatus) {
+        let Some(bond) = peer.used_bond() else { return };
         for (socket, reason) in &self.standby_reasons {
-            for (peer, told) in self.peers.iter().zip(&mut status.peers) {
-                let Some(bond) = peer.used_bond() else { continue };
-                for id in bond.own_paths_over(*socket) {
-                    let path = told.paths.iter_mut().find(|path| path.id == id.0);
-                    if let Some(path) = path.filter(|path| path.state == PathState::Up) {
-                        path.reason.clone_from(reason);
-                    }
+            for id in bond.own_paths_over(*socket) {
+                let path = told.paths.iter_mut().find(|path| path.id == id.0);
+                if let Some(path) = path.filter(|path| path.state == PathState::Up) {
+                    path.reason.clone_from(reason);
                 }
             }
         }

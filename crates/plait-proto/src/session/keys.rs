@@ -338,6 +338,13 @@ impl DirectionSecret {
         key
     }
 
+    /// Another copy of it, for a log of keys.
+    pub(super) fn copy(&self) -> Zeroizing<[u8; 32]> {
+        let mut copy = Zeroizing::new([0; 32]);
+        copy.copy_from_slice(&self.0[..]);
+        copy
+    }
+
     #[cfg(test)]
     pub(super) fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -114,3 +114,18 @@ fn both_sides_may_start_at_once() {
         }
     }
 }
+
+#[test]
+fn secrets_are_given_out_only_to_who_asked_before() {
+    let mut pair = Pair::new(Setup::default());
+    pair.sides[CUSTOMER].log_secrets();
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.paths_up(CUSTOMER), 2);
+    let side = &mut pair.sides[CUSTOMER];
+    let lines = std::iter::from_fn(|| side.poll_secret()).map(|secret| secret.line().to_string());
+    let lines: Vec<String> = lines.collect();
+    assert_eq!(lines.len(), 2, "one for each direction");
+    assert!(lines.iter().all(|line| line.starts_with("PLAIT1_DIRECTION ")), "{lines:?}");
+    assert_ne!(lines[0], lines[1]);
+    assert!(pair.sides[PROVIDER].poll_secret().is_none());
+}

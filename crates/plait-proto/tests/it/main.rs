@@ -21,3 +21,4 @@ mod rekey;
 mod reload;
 mod restart;
 mod sleep;
+mod status;

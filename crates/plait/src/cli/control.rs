@@ -81,6 +81,9 @@ impl Target {
 pub(super) struct StatusAnswer {
     /// Name of the TUN device.
     pub tun: String,
+    /// The file to which the keys of sessions are written.
+    #[serde(default)]
+    pub key_log: Option<String>,
     /// Seconds since the gateway started.
     pub uptime_s: u64,
     #[serde(flatten)]

@@ -1,6 +1,6 @@
 //! `[gateway]` and `[[path]]`: this end of the bond.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use plait_proto::config::LinkConfig;
@@ -52,6 +52,10 @@ pub(crate) struct Gateway {
     pub(crate) measure: bool,
     /// TCP port of the measuring service, on the TUN device.
     pub(crate) measure_port: u16,
+    /// Where metrics are served over HTTP.
+    pub(crate) metrics: Option<Located<SocketAddr>>,
+    /// Whether other hosts may read them, as the file says.
+    pub(crate) metrics_open: bool,
 }
 
 /// One `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
@@ -124,6 +128,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let line = line_of(section.place());
     let listen_port = Located::maybe(&section, "listen_port", said.listen_port);
     let user = Located::maybe(&section, "user", said.user.take());
+    let metrics = Located::maybe(&section, "metrics", said.metrics);
     section.finish();
     let (private_key_file, private_key) = private_key?;
     let private_key = PrivateKey::from_bytes(*private_key);
@@ -146,6 +151,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         nat: said.nat,
         measure: said.measure,
         measure_port: said.measure_port,
+        metrics,
+        metrics_open: said.metrics_open,
     })
 }
 

@@ -14,9 +14,11 @@ use plait_net::tun::Tun;
 use plait_net::udp::{UdpPort as _, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 use plait_proto::session::PublicKey;
+use plait_proto::stats::EndpointStatus;
 use plait_proto::time::Instant;
 use plait_toml::hook::HookEvent;
 
+use super::gather::Gathering;
 use super::hooks::News;
 use super::host::refresh_generator;
 use super::links::{Change, Links};
@@ -59,6 +61,7 @@ pub(super) struct Driver {
     clock: Clock,
     poll: Poll,
     requests: Receiver<Request>,
+    gathering: Gathering,
     tun_ready: bool,
     /// Sockets that may have more to read.
     sockets_ready: Vec<bool>,
@@ -84,8 +87,17 @@ impl Driver {
             registry.register(&mut source, Token(usize::from(id.0)), Interest::READABLE)?;
         }
         let sockets_ready = vec![true; pump.sockets.len()];
-        let (tun_ready, look_at) = (true, None);
-        let driver = Self { pump, host, clock, poll, requests, tun_ready, sockets_ready, look_at };
+        let driver = Self {
+            pump,
+            host,
+            clock,
+            poll,
+            requests,
+            gathering: Gathering::default(),
+            tun_ready: true,
+            sockets_ready,
+            look_at: None,
+        };
         Ok((driver, waker))
     }
 
@@ -107,6 +119,7 @@ impl Driver {
             if self.answer_requests(now())? {
                 break;
             }
+            self.gather_status(now());
             for at in 0..self.sockets_ready.len() {
                 if self.sockets_ready[at] {
                     self.sockets_ready[at] = self.pump.read_socket(SocketId(at as u16), now);
@@ -159,7 +172,8 @@ impl Driver {
     /// Sleeps until something is to be read or a timer is due; not at all while a port may have
     /// more.
     fn wait(&mut self, events: &mut Events, now: Instant) -> io::Result<()> {
-        let timeout = if self.tun_ready || self.sockets_ready.contains(&true) {
+        let gathers = self.gathering.is_under_way();
+        let timeout = if gathers || self.tun_ready || self.sockets_ready.contains(&true) {
             Some(Duration::ZERO)
         } else {
             let operations = Some(self.host.operations.due_at());
@@ -356,21 +370,32 @@ impl Driver {
         }
     }
 
-    fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let Pump { endpoint, sockets, errors, tun, hooks, .. } = &mut self.pump;
+    /// Goes on with the status that was asked for, if any.
+    fn gather_status(&mut self, now: Instant) {
+        let gathered = self.gathering.step(now, &self.clock, &mut self.pump.endpoint);
+        if let Some(status) = gathered {
+            let snapshot = self.snapshot(now, status);
+            self.gathering.answer(snapshot);
+        }
+    }
+
+    fn snapshot(&self, now: Instant, status: EndpointStatus) -> Snapshot {
+        let Pump { endpoint, sockets, errors, tun, hooks, .. } = &self.pump;
+        let Host { links, operations, reach, .. } = &self.host;
         let socket_of = |id: SocketId| {
             let counters = sockets.get(id)?.counters();
             Some(errors.status(now, id, counters))
         };
-        let is_links = |id| self.host.links.sockets().any(|(socket, _)| socket == id);
+        let is_links = |id| links.sockets().any(|(socket, _)| socket == id);
         Snapshot {
             uptime_s: self.clock.elapsed().as_secs(),
-            contacts: self.host.reach.status(now, endpoint, errors),
-            links: self.host.links.status(socket_of),
+            contacts: reach.status(now, endpoint, errors),
+            links: links.status(socket_of),
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
+            quotas: operations.quotas(),
             device: tun.counters().into(),
             hooks: hooks.status(),
-            endpoint: endpoint.status(now),
+            endpoint: status,
         }
     }
 
@@ -389,10 +414,7 @@ impl Driver {
                     self.pump.flush(now);
                 }
                 Request::Unpin(flow) => self.pump.endpoint.unpin_flow(&flow),
-                Request::Status(reply) => {
-                    // The client may have gone away.
-                    let _ = reply.send(self.snapshot(now));
-                }
+                Request::Status(reply) => self.gathering.ask(reply),
             }
         }
         Ok(false)

@@ -27,7 +27,7 @@ use super::links::Links;
 use super::measure::Registry;
 use super::nat;
 use super::privileges;
-use super::quota::{Meter, month, spent_reason};
+use super::quota::{Meter, QuotaStatus, month, spent_reason};
 use super::reach::Names;
 use super::reload::{self, Reload};
 use super::routes::Routes;
@@ -35,7 +35,7 @@ use super::sandbox::{Files, enter_sandbox};
 use super::state::StateFile;
 use super::traffic::Traffic;
 use crate::advice::Advised;
-use crate::config::{Config, Nat, PathConfig, parse_key};
+use crate::config::{Config, Nat, PathConfig, Quota, parse_key};
 
 /// How often quotas are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
@@ -312,6 +312,24 @@ impl Operations {
                 }
             }
         }
+    }
+
+    /// How far each path that has a quota has spent it.
+    pub(super) fn quotas(&self) -> Vec<QuotaStatus> {
+        let wall = realtime_since_epoch();
+        let used = |path: &PathConfig, quota: Quota| {
+            let months = self.file.state.used_bytes.get(&path.name);
+            months.and_then(|months| months.get(&month(wall, quota.first_day))).copied()
+        };
+        let status = |path: &PathConfig| {
+            let quota = path.quota?;
+            Some(QuotaStatus {
+                path: path.name.clone(),
+                used_bytes: used(path, quota).unwrap_or(0),
+                limit_bytes: quota.bytes,
+            })
+        };
+        self.config.paths.iter().filter_map(status).collect()
     }
 
     /// Applies another configuration. Update the links afterwards, then call

@@ -17,6 +17,7 @@ use plait_proto::time::Instant;
 use plait_proto::wire::ecn::Ecn;
 
 use super::hooks::Hooks;
+use super::key_log::KeyLog;
 use super::log_budget::{LogBudget, Verdict};
 use super::ports::SendErrors;
 use super::reach::short;
@@ -41,6 +42,8 @@ pub(super) struct Pump<T, U> {
     pub(super) sockets: Sockets<U>,
     pub(super) traffic: Traffic,
     pub(super) errors: SendErrors,
+    /// Where the keys of sessions are written, when the owner wants that.
+    pub(super) key_log: Option<KeyLog>,
     /// Contact to a peer was lost since this flag was last read.
     pub(super) lost_contact: bool,
     /// Which bonds can carry data.
@@ -59,6 +62,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             sockets: Sockets::default(),
             traffic: Traffic::default(),
             errors: SendErrors::default(),
+            key_log: None,
             lost_contact: false,
             carrying: Carrying::default(),
             hooks,
@@ -160,6 +164,9 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
         }
         if let Err(error) = self.tun.flush() {
             log::debug!("writing to the TUN device: {error}");
+        }
+        if let Some(log) = &mut self.key_log {
+            log.take_from(&mut self.endpoint);
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));

@@ -8,6 +8,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
+
+/// How far a path has spent its quota.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct QuotaStatus {
+    /// Name of the configured path.
+    pub(super) path: String,
+    /// Bytes in this month, as last counted.
+    pub(super) used_bytes: u64,
+    /// Bytes that it may carry in a month.
+    pub(super) limit_bytes: u64,
+}
+
 /// Bytes by month, as in `2026-11`.
 pub(super) type Months = BTreeMap<String, u64>;
 

@@ -53,6 +53,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
     let (before, now) = (&old.gateway, &new.gateway);
     let port = |gateway: &crate::config::Gateway| gateway.listen_port.as_ref().map(|p| p.value);
     let user = |gateway: &crate::config::Gateway| gateway.user.as_ref().map(|u| u.value.clone());
+    let metrics = |gateway: &crate::config::Gateway| gateway.metrics.as_ref().map(|m| m.value);
     let changes = [
         ("tun", before.tun != now.tun),
         ("private_key_file", before.public_key != now.public_key),
@@ -66,6 +67,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("measure_port", before.measure_port != now.measure_port),
+        ("metrics", metrics(before) != metrics(now)),
         ("measure", !serves_measurements && new.serves_measurements()),
     ];
     let changed = changes.into_iter().filter(|(_, changed)| *changed);
@@ -109,6 +111,7 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     now.addresses.clone_from(&before.addresses);
     now.mtu = before.mtu;
     now.measure_port = before.measure_port;
+    now.metrics.clone_from(&before.metrics);
     now.private_key.clone_from(&before.private_key);
     now.public_key = before.public_key;
     if listening_link_differs(&old.paths, &new.paths) {

@@ -15,6 +15,7 @@ use super::hooks::HookStatus;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
 use super::ports::{SocketStatus, TunStatus};
+use super::quota::QuotaStatus;
 use super::reach::{ContactStatus, ResolvedName};
 use super::reload;
 use super::runtime::{self, Wanted};
@@ -43,7 +44,7 @@ pub(super) enum Request {
 }
 
 /// The part of the gateway's state that the loop knows.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Snapshot {
     /// Seconds since the start.
     pub(super) uptime_s: u64,
@@ -55,6 +56,8 @@ pub(super) struct Snapshot {
     pub(super) links: Vec<LinkStatus>,
     /// The socket for peers that call.
     pub(super) listening: Option<SocketStatus>,
+    /// The paths that have a quota.
+    pub(super) quotas: Vec<QuotaStatus>,
     /// The TUN device.
     pub(super) device: TunStatus,
     /// What each hook has done.
@@ -127,6 +130,9 @@ pub(super) struct Identity {
     pub(super) tun: String,
     /// The parts of the sandbox in force.
     pub(super) sandbox: Vec<&'static str>,
+    /// The file to which the keys of sessions are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key_log: Option<String>,
 }
 
 #[derive(Serialize)]

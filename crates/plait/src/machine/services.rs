@@ -2,6 +2,7 @@
 //! becomes.
 
 use std::io;
+use std::net::TcpListener;
 
 use plait_net::rights::can_become;
 use plait_net::tcp;
@@ -10,7 +11,7 @@ use plait_net::udp::{BindError, BindTo, UdpSocket};
 use super::{Finding, gateway_option, option_at};
 use crate::config::{Config, user_of};
 use crate::control;
-use crate::daemon::{CANNOT_BECOME_HELP, StateFile};
+use crate::daemon::{CANNOT_BECOME_HELP, CannotListen, StateFile};
 
 pub(super) fn listen_port(place: &str, port: u16) -> Finding {
     let subject = format!("{place}: [gateway] listen_port");
@@ -81,6 +82,29 @@ pub(super) fn measure_port(config: &Config) -> Option<Finding> {
             format!("TCP port {port} cannot be opened: {error}"),
             "choose a port from 1024 on, or run plait as root",
         ),
+    })
+}
+
+/// An inner address does not exist yet: its port is tried on the loopback device instead.
+pub(super) fn metrics(config: &Config) -> Option<Finding> {
+    let metrics = config.gateway.metrics.as_ref()?;
+    let subject = option_at(config, metrics.line, "[gateway] metrics");
+    let address = metrics.value;
+    let is_inner = config.gateway.addresses.iter().any(|own| own.address == address.ip());
+    if is_inner && config.serves_measurements() && config.gateway.measure_port == address.port() {
+        let text = format!("TCP port {} is `measure_port` too", address.port());
+        return Some(Finding::error(subject, text, "set another port"));
+    }
+    let tried = match is_inner {
+        true => tcp::listen_on("lo", address.port()),
+        false => TcpListener::bind(address),
+    };
+    Some(match tried {
+        Ok(_) => Finding::ok(subject, format!("{address} can be listened on")),
+        Err(error) => {
+            let problem = CannotListen { address, cause: error };
+            Finding::error(subject, problem.to_string(), problem.help())
+        }
     })
 }
 

@@ -99,7 +99,15 @@ pub(crate) const CASES: &[Case] = &[
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
              allow_open_key_files, forward, nat, measure, \
-             measure_port"
+             measure_port, metrics, metrics_open"
+        ]
+    ),
+    case!(
+        "no address for metrics", "metrics = \"9788\"" in gateway,
+        [
+            "gw.toml:4: [gateway] metrics: \"9788\" is no IP address with a port",
+            "write it as in \"192.168.1.1:3128\" or \"[fd00::1]:3128\"; \"0.0.0.0\" is every \
+             address of IPv4, \"[::]\" of both"
         ]
     ),
     case!(
@@ -147,7 +155,7 @@ pub(crate) const CASES: &[Case] = &[
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
              allow_open_key_files, forward, nat, measure, \
-             measure_port"
+             measure_port, metrics, metrics_open"
         ]
     ),
     // Values.

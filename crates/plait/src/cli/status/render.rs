@@ -30,6 +30,10 @@ pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
         duration(answer.uptime_s),
         endpoint.public_key
     );
+    if let Some(file) = &answer.key_log {
+        let warning = format!("who reads {file} can read this gateway's traffic (PLAIT_KEYLOG)");
+        text.push_str(&format!("{}\n", style.yellow(&warning)));
+    }
     text.push_str(&links_text(answer, style));
     for peer in &endpoint.peers {
         text.push('\n');

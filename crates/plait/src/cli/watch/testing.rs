@@ -74,6 +74,7 @@ pub(in crate::cli) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
 
 pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
     StatusAnswer {
+        key_log: None,
         tun: "plait0".into(),
         uptime_s,
         contacts: Vec::new(),

@@ -39,7 +39,7 @@ impl Random {
             "address6" => &["fd99::2", "2001:db8::1"],
             "ports_to" | "ports" => &["443", "8000-8100"],
             "allow" | "deny_to" | "allow_to" | "networks" | "exempt" => &["10.0.0.0/8", "::/0"],
-            "allowed_ips" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
+            "allowed_ips" | "block_allows" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
             "endpoint" => &["192.0.2.1:7788", "[2001:db8::1]:1", "gw.example.net:7788"],
             "repairs" => &["ssthresh", "delay", "rtt-max"],
             "gateway" => &["10.4.0.2", "fd04::2"],

@@ -10,6 +10,7 @@ mod pubkey;
 mod reload;
 mod status;
 mod steer;
+mod unblock;
 mod up;
 mod watch;
 
@@ -45,6 +46,7 @@ Examples:
   plait steer node.toml                     run a steering node, for clients without plait
   plait steer --client-rules node.toml      what such clients need
   plait proxy run proxy.toml                run a proxy between MPTCP and TCP
+  plait unblock                             let traffic out again that a dead gateway keeps in
 
 Exit codes:
   0  done, or the answer is yes
@@ -74,6 +76,7 @@ enum Command {
     Measure(measure::Args),
     Steer(steer::Args),
     Proxy(proxy::Args),
+    Unblock(unblock::Args),
 }
 
 /// Runs the program.
@@ -93,6 +96,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Measure(args) => measure::run(&args),
         Command::Steer(args) => steer::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Unblock(args) => unblock::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

@@ -11,6 +11,7 @@ mod key;
 mod located;
 mod peer;
 mod user;
+mod when_down;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -32,7 +33,7 @@ pub(crate) use key::{check_secrecy, parse as parse_key};
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
-pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat};
+pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat, WhenDown};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use user::user_of;
 
@@ -79,6 +80,14 @@ pub(crate) struct Warning {
 }
 
 impl Config {
+    /// The mark of plait's own datagrams, by which the kill switch knows them.
+    pub(crate) const SOCKET_MARK: u32 = 0x706c_6169;
+
+    /// The mark that the gateway's sockets have.
+    pub(crate) fn socket_mark(&self) -> Option<u32> {
+        (self.gateway.when_down == WhenDown::Block).then_some(Self::SOCKET_MARK)
+    }
+
     /// Reads and checks a file and the key files that it names.
     ///
     /// # Errors
@@ -236,6 +245,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     check_peers(problems, &config);
     check_addresses(problems, &config);
     check_key_files(problems, &config);
+    when_down::check(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -364,6 +374,7 @@ fn warnings(config: &Config) -> Vec<Warning> {
         warn(config.gateway.line, "[gateway] address", text, help);
     }
     inner_address_warnings(config, &mut warn);
+    when_down::warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();

@@ -14,7 +14,9 @@ use serde::de::DeserializeOwned;
 
 use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
-use crate::daemon::{ContactStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus};
+use crate::daemon::{
+    ContactStatus, LinkStatus, MeasurementStatus, OutageStatus, SocketStatus, TunStatus,
+};
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
 use crate::proxy::config::ProxyConfig;
@@ -70,6 +72,9 @@ pub(super) struct StatusAnswer {
     /// Each configured path's link.
     #[serde(default)]
     pub links: Vec<LinkStatus>,
+    /// What becomes of the host's traffic while the bond is down.
+    #[serde(default)]
+    pub outage: Option<OutageStatus>,
     /// The socket for peers that call.
     #[serde(default)]
     pub listening: Option<SocketStatus>,

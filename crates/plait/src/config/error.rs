@@ -130,6 +130,10 @@ pub(crate) enum Conflict {
     NobodyCalls,
     #[error("{mtu} bytes are too few for IPv6 inside the bond")]
     MtuTooSmallForIpv6 { mtu: u16 },
+    #[error("without `routes` nothing of the host's traffic is led into the bond by plait")]
+    BypassWithoutRoutes,
+    #[error("no peer has 0.0.0.0/0 or ::/0: there is nothing to lead past the bond")]
+    NothingToBypass,
     #[error("no peer to bond with")]
     NoPeer,
     #[error("more than {limit} of them")]
@@ -159,6 +163,14 @@ impl Conflict {
             }
             Self::MtuTooSmallForIpv6 { .. } => {
                 "set mtu to 1280 or more, or remove the IPv6 addresses and prefixes".into()
+            }
+            Self::BypassWithoutRoutes => {
+                "add `routes = true`, or remove `when_down = \"bypass\"`".into()
+            }
+            Self::NothingToBypass => {
+                "add `0.0.0.0/0` to the `allowed_ips` of a peer, or remove `when_down = \
+                 \"bypass\"`"
+                    .into()
             }
             Self::NoPeer => "add a [[peer]] with the other gateway's `public_key`".into(),
             Self::TooMany { limit } => format!("keep at most {limit}"),

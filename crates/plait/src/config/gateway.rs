@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plait_proto::config::LinkConfig;
 use plait_proto::session::{PrivateKey, PublicKey};
 use plait_toml::gateway::{self as file, GATEWAY, PATH, SOCKET};
-use plait_toml::value::{Cidr, Nat};
+use plait_toml::value::{Cidr, Nat, WhenDown};
 use plait_toml::{Section, common, option};
 
 use super::key::{self, Secret};
@@ -48,6 +48,12 @@ pub(crate) struct Gateway {
     pub(crate) forward: bool,
     /// Where inner addresses are translated to the host's own.
     pub(crate) nat: Nat,
+    /// What becomes of the host's traffic while the bond cannot carry it.
+    pub(crate) when_down: WhenDown,
+    /// Networks that `block` lets the host reach outside the bond.
+    pub(crate) block_allows: Vec<Cidr>,
+    /// Whether a stop leaves `block` in force.
+    pub(crate) block_stays: bool,
     /// Whether peers may measure the bond with this gateway, unless their section says otherwise.
     pub(crate) measure: bool,
     /// TCP port of the measuring service, on the TUN device.
@@ -99,6 +105,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let line = line_of(section.place());
     let listen_port = Located::maybe(&section, "listen_port", said.listen_port);
     let user = Located::maybe(&section, "user", said.user.take());
+    file::check_gateway(&section, &said);
     section.finish();
     let (private_key_file, private_key) = private_key?;
     let private_key = PrivateKey::from_bytes(*private_key);
@@ -119,9 +126,19 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         allow_open_key_files: said.allow_open_key_files,
         forward: said.forward,
         nat: said.nat,
+        when_down: said.when_down.unwrap_or_default(),
+        block_allows: said.block_allows.into_iter().map(Cidr::network).collect(),
+        block_stays: said.block_stays.unwrap_or_default(),
         measure: said.measure,
         measure_port: said.measure_port,
     })
+}
+
+impl Gateway {
+    /// Whether the running gateway needs the program nft.
+    pub(crate) fn needs_nft(&self) -> bool {
+        self.nat != Nat::Off || self.when_down != WhenDown::Hold
+    }
 }
 
 fn control_socket(said: &file::Gateway) -> PathBuf {

@@ -125,6 +125,9 @@ impl Driver {
         if std::mem::take(&mut self.pump.lost_contact) {
             reach.wake(now);
         }
+        if std::mem::take(&mut self.pump.has_news) {
+            operations.outage.wake(now);
+        }
         if reach.due_at().is_some_and(|due| due <= now) {
             reach.run_due(now, &self.pump.endpoint, &self.pump.errors);
         }
@@ -274,6 +277,7 @@ impl Driver {
             contacts: self.host.reach.status(now, endpoint, errors),
             links: self.host.links.status(socket_of),
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
+            outage: self.host.operations.outage.status(now),
             device: tun.counters().into(),
             endpoint: endpoint.status(now),
         }

@@ -36,6 +36,31 @@ pub(crate) enum HostError {
 }
 
 impl HostError {
+    /// The error, where another option of `[gateway]` than `nat` needs nft.
+    pub(crate) fn of(&self, option: &str) -> String {
+        match self {
+            Self::NftMissing => format!("the program nft is missing, which {option} needs"),
+            Self::NftRefused(said) => format!("[gateway] {option}: nft refused: {said}"),
+            Self::Nft(cause) => format!("[gateway] {option}: cannot run nft: {cause}"),
+            Self::Sysctl { .. } => self.to_string(),
+        }
+    }
+
+    /// The remedy, where another option of `[gateway]` than `nat` needs nft.
+    pub(crate) fn help_of(&self, option: &str) -> String {
+        match self {
+            Self::NftMissing => {
+                format!("install it (Debian and Ubuntu: package nftables), or remove `{option}`")
+            }
+            Self::NftRefused(_) => {
+                "the kernel needs nf_tables with NAT, FIB look-ups and zones of conntrack \
+                 (`modprobe -a nft_masq nft_fib_inet nft_ct`), and plait the right CAP_NET_ADMIN"
+                    .into()
+            }
+            Self::Nft(_) | Self::Sysctl { .. } => self.help().into(),
+        }
+    }
+
     /// The remedy.
     pub(crate) fn help(&self) -> &'static str {
         match self {
@@ -98,14 +123,39 @@ pub(crate) fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     Err(HostError::NftRefused(said.lines().next().unwrap_or("without a word").to_owned()))
 }
 
-/// The name of a TUN device's table. Device names may contain characters that table names may not.
-fn table_name(tun: &str) -> String {
+/// The `inet` tables of this host's packet filter.
+///
+/// # Errors
+/// nft is missing, does not run, or refuses.
+pub(super) fn nft_tables() -> Result<Vec<String>, HostError> {
+    let listed = nft_command().args(["list", "tables", "inet"]).stdin(Stdio::null()).output();
+    let output = listed.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => HostError::NftMissing,
+        _ => HostError::Nft(error),
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(HostError::NftRefused(said.lines().next().unwrap_or_default().to_owned()));
+    }
+    let listed = String::from_utf8_lossy(&output.stdout);
+    let names = listed.lines().filter_map(|line| line.strip_prefix("table inet "));
+    Ok(names.map(|name| name.trim().to_owned()).collect())
+}
+
+/// A device's name as part of a table's. Device names may contain characters that table names may
+/// not.
+pub(super) fn plain_name(tun: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    format!("plait_{}", tun.chars().map(plain).collect::<String>())
+    tun.chars().map(plain).collect()
+}
+
+/// The name of a TUN device's table.
+fn table_name(tun: &str) -> String {
+    format!("plait_{}", plain_name(tun))
 }
 
 /// Commands that remove a table, whether it is there or not.
-fn removal(table: &str) -> String {
+pub(super) fn removal(table: &str) -> String {
     format!("table inet {table}\ndelete table inet {table}\n")
 }
 

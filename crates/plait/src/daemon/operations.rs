@@ -17,6 +17,7 @@ use super::driver::LISTENING;
 use super::links::Links;
 use super::measure::Registry;
 use super::nat;
+use super::outage::{self, Block, Outage};
 use super::privileges;
 use super::quota::{Meter, month, spent_reason};
 use super::reach::Names;
@@ -26,7 +27,7 @@ use super::sandbox::{Files, enter_sandbox};
 use super::state::StateFile;
 use super::traffic::Traffic;
 use crate::advice::Advised;
-use crate::config::{Config, Nat, PathConfig, parse_key};
+use crate::config::{Config, PathConfig, parse_key};
 
 /// How often quotas are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
@@ -42,6 +43,7 @@ pub(super) struct Operations {
     file: StateFile,
     meter: Meter,
     routes: Routes,
+    pub(super) outage: Outage,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -52,11 +54,12 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Reads the state file. `serves_measurements` tells whether the measuring service has its
-    /// socket.
+    /// `file` is the state file, `block` the kill switch if it is in force, and
+    /// `serves_measurements` tells whether the measuring service has its socket.
     pub(super) fn new(
         config: Config,
         peers: Vec<PeerConfig>,
+        (file, block): (StateFile, Option<Block>),
         routes: Routes,
         measurements: Registry,
         serves_measurements: bool,
@@ -66,7 +69,8 @@ impl Operations {
             routes,
             measurements,
             serves_measurements,
-            file: StateFile::open(&config.gateway.state_file),
+            outage: Outage::new(block),
+            file,
             config,
             meter: Meter::default(),
             spent: Vec::new(),
@@ -82,7 +86,9 @@ impl Operations {
     pub(super) fn set_up_host(&mut self) -> Result<(), Advised> {
         self.routes.set_up(&routed(&self.config, &self.peers))?;
         nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
-            .map_err(|error| Advised::new(error.to_string(), error.help()))
+            .map_err(|error| Advised::new(error.to_string(), error.help()))?;
+        self.outage.set_up(&self.config, &self.peers, &mut self.file);
+        Ok(())
     }
 
     /// Gives up rights that are no longer needed, and gives the user the files it must keep
@@ -105,7 +111,7 @@ impl Operations {
         let files = Files {
             read: keys.chain([self.config.file.as_path()]).collect(),
             written: vec![&gateway.state_file, &gateway.control_socket],
-            nft: gateway.nat != Nat::Off,
+            nft: gateway.needs_nft(),
         };
         Ok(enter_sandbox(gateway.sandbox, &files))
     }
@@ -153,6 +159,7 @@ impl Operations {
         }
         if differs {
             self.peers.clone_from(&peers);
+            self.outage.follow(now, &self.config, &peers, &mut self.file);
             endpoint.reconfigure(now, peers, endpoint.bond_config().clone());
         }
     }
@@ -165,7 +172,8 @@ impl Operations {
     /// When [`Self::run_due`] has something to do.
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
-        if any_quota { self.count_at.min(self.save_at) } else { self.save_at }
+        let due_at = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
+        self.outage.due_at().map_or(due_at, |outage| outage.min(due_at))
     }
 
     /// Does what is due.
@@ -176,6 +184,9 @@ impl Operations {
         traffic: &mut Traffic,
         links: &Links,
     ) {
+        let wanted = routed(&self.config, &self.peers);
+        let host = outage::Host { file: &mut self.file, routes: &mut self.routes, wanted };
+        self.outage.run_due(now, endpoint, host);
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
@@ -196,6 +207,7 @@ impl Operations {
     ) {
         self.count(now, endpoint, traffic, links);
         self.keep(endpoint);
+        self.outage.end();
     }
 
     fn keep(&mut self, endpoint: &Endpoint) {
@@ -220,6 +232,7 @@ impl Operations {
         for (socket, path) in links.sockets() {
             traffic.assign(socket, path);
         }
+        self.outage.follow_links(now, &self.config);
         let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
         if self.config.gateway.forward && any_ipv6 {
             advertisements::keep_on(&mut self.file, links.interfaces());
@@ -286,7 +299,8 @@ impl Operations {
         {
             log::error!("{error} ({}); both are off now", error.help());
         }
-        self.routes.follow(&routed(&config, &peers));
+        self.outage.follow(now, &config, &peers, &mut self.file);
+        self.routes.follow(&self.outage.led(routed(&config, &peers)));
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
@@ -310,6 +324,7 @@ impl Drop for Operations {
     /// Leaves the host as it was found.
     fn drop(&mut self) {
         nat::undo(&mut self.file);
+        self.outage.undo(&mut self.file);
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct Pump<T, U> {
     pub(super) errors: SendErrors,
     /// Contact to a peer was lost since this flag was last read.
     pub(super) lost_contact: bool,
+    /// A bond or a path came or went since this flag was last read.
+    pub(super) has_news: bool,
     teller: Teller,
     batch: PacketBatch,
     log_budget: LogBudget<PublicKey>,
@@ -55,6 +57,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             traffic: Traffic::default(),
             errors: SendErrors::default(),
             lost_contact: false,
+            has_news: false,
             teller: Teller::default(),
             batch: PacketBatch::new(),
             log_budget: LogBudget::default(),
@@ -156,6 +159,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
+            self.has_news |= !matches!(event, Event::InnerMtu(..) | Event::PathMoved(..));
             self.teller.learn(&self.endpoint, &event);
             if self.may_tell(&event) {
                 self.teller.tell(&event);

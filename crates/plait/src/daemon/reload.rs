@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plait_proto::config::PeerConfig;
 
-use crate::config::{Config, ConfigErrors, Nat, PathConfig};
+use crate::config::{Config, ConfigErrors, Nat, PathConfig, WhenDown};
 
 /// A configuration that was read again.
 #[derive(Debug)]
@@ -62,6 +62,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
         ("user", user(before) != user(now)),
         ("sandbox", before.sandbox != now.sandbox),
         ("nat", is_nat_out_of_reach(old, new)),
+        ("when_down", must_when_down_wait(old, new)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("measure_port", before.measure_port != now.measure_port),
@@ -77,7 +78,15 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
 
 /// A sandbox entered without NAT lets no program run, and NAT needs one.
 fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
-    old.gateway.sandbox && old.gateway.nat == Nat::Off && new.gateway.nat != Nat::Off
+    old.gateway.sandbox && !old.gateway.needs_nft() && new.gateway.nat != Nat::Off
+}
+
+/// The kill switch is there before the sockets, which have its mark; and a sandbox may let no
+/// program run.
+fn must_when_down_wait(old: &Config, new: &Config) -> bool {
+    let (before, now) = (old.gateway.when_down, new.gateway.when_down);
+    let nft_is_away = old.gateway.sandbox && !old.gateway.needs_nft() && now != WhenDown::Hold;
+    before != now && ([before, now].contains(&WhenDown::Block) || nft_is_away)
 }
 
 /// Whether the listening socket is the one link before and not after, or the other way round.
@@ -88,9 +97,13 @@ fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
 /// The new configuration, but with the old values of options that need a restart.
 pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     let nat_waits = is_nat_out_of_reach(old, &new);
+    let when_down_waits = must_when_down_wait(old, &new);
     let (before, now) = (&old.gateway, &mut new.gateway);
     if nat_waits {
         now.nat.clone_from(&before.nat);
+    }
+    if when_down_waits {
+        now.when_down = before.when_down;
     }
     now.sandbox = before.sandbox;
     now.tun.clone_from(&before.tun);

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
+use super::outage::OutageStatus;
 use super::ports::{SocketStatus, TunStatus};
 use super::reach::{ContactStatus, ResolvedName};
 use super::reload;
@@ -47,6 +48,8 @@ pub(super) struct Snapshot {
     pub(super) contacts: Vec<ContactStatus>,
     /// The configured paths.
     pub(super) links: Vec<LinkStatus>,
+    /// What becomes of the host's traffic while the bond is down.
+    pub(super) outage: OutageStatus,
     /// The socket for peers that call.
     pub(super) listening: Option<SocketStatus>,
     /// The TUN device.

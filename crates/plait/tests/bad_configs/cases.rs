@@ -98,7 +98,7 @@ pub(crate) const CASES: &[Case] = &[
             "gw.toml:4: [gateway] colour: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
-             allow_open_key_files, forward, nat, measure, \
+             allow_open_key_files, forward, nat, when_down, block_allows, block_stays, measure, \
              measure_port"
         ]
     ),
@@ -146,7 +146,7 @@ pub(crate) const CASES: &[Case] = &[
             "gw.toml:4: [gateway] prot: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
-             allow_open_key_files, forward, nat, measure, \
+             allow_open_key_files, forward, nat, when_down, block_allows, block_stays, measure, \
              measure_port"
         ]
     ),
@@ -574,6 +574,29 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:4: [gateway] user: \"a b\" is not a user's name",
             "write the name of a user of this machine, as in \"plait\""
+        ]
+    ),
+    case!(
+        "a bypass without routes", "when_down = \"bypass\"" in gateway,
+        [
+            "gw.toml:1: [gateway] when_down: without `routes` nothing of the host's traffic is led \
+             into the bond by plait",
+            "add `routes = true`, or remove `when_down = \"bypass\"`"
+        ]
+    ),
+    case!(
+        "a bypass of nothing", "when_down = \"bypass\"\nroutes = true" in gateway,
+        [
+            "gw.toml:1: [gateway] when_down: no peer has 0.0.0.0/0 or ::/0: there is nothing to \
+             lead past the bond",
+            "add `0.0.0.0/0` to the `allowed_ips` of a peer, or remove `when_down = \"bypass\"`"
+        ]
+    ),
+    case!(
+        "what a block allows without a block", "block_allows = \"10.0.0.0/8\"" in gateway,
+        [
+            "gw.toml:4: [gateway] block_allows: has no effect without when_down = \"block\"",
+            "add `when_down = \"block\"`, or remove it"
         ]
     ),
     case!(

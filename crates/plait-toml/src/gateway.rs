@@ -73,6 +73,8 @@ pub struct Gateway {
     pub forward: bool,
     /// Where inner addresses are hidden behind the host's own.
     pub nat: Nat,
+    /// Whether answers to what came out of the bond go back into it, whatever the routes say.
+    pub return_by_bond: Option<bool>,
     /// What becomes of the host's traffic while the bond cannot carry it.
     pub when_down: Option<WhenDown>,
     /// Networks that `block` lets the host reach outside the bond.
@@ -106,6 +108,7 @@ impl Default for Gateway {
             allow_open_key_files: false,
             forward: false,
             nat: Nat::Off,
+            return_by_bond: None,
             when_down: None,
             block_allows: Vec::new(),
             block_stays: None,
@@ -175,6 +178,14 @@ pub const GATEWAY: Options<Gateway> = &[
         NatForm,
         |gateway: &mut Gateway| &mut gateway.nat,
     ),
+    &Field::new(
+        "return_by_bond",
+        "answers to what came out of the bond go back into it, whatever the host's routes say \
+         ([services behind the bond](services.md)); needs the program `nft`",
+        Maybe(Flag),
+        |gateway: &mut Gateway| &mut gateway.return_by_bond,
+    )
+    .absent("false"),
     &Field::new(
         "when_down",
         "what becomes of the host's traffic while the bond cannot carry it: it waits, takes the \
@@ -324,7 +335,7 @@ pub const PATH: Options<Path> = &[
     .absent("1"),
 ];
 
-fn address(text: &str) -> Result<IpAddr, Problem> {
+pub(crate) fn address(text: &str) -> Result<IpAddr, Problem> {
     text.parse().map_err(|_| {
         let text = format!("\"{text}\" is not an IP address");
         Problem::new(text, "write it as in \"10.1.0.1\"")

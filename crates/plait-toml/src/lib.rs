@@ -9,7 +9,7 @@
 //! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
-//! - [`gateway`], [`node`], [`proxy`]: the options of these files; [`tuning`], [`dida`]: sections
+//! - [`gateway`], [`forward`], [`node`], [`proxy`]: the options of these files; [`tuning`], [`dida`]: sections
 //!   shared by several kinds of file; [`common`]: options shared by several sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
@@ -21,6 +21,7 @@ pub mod common;
 pub mod dida;
 pub mod error;
 pub mod form;
+pub mod forward;
 pub mod gateway;
 mod nearest;
 pub mod node;

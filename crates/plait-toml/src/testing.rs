@@ -42,6 +42,7 @@ impl Random {
             "allowed_ips" | "block_allows" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
             "endpoint" => &["192.0.2.1:7788", "[2001:db8::1]:1", "gw.example.net:7788"],
             "repairs" => &["ssthresh", "delay", "rtt-max"],
+            "to" => &["192.168.7.20", "192.168.7.20:8443", "[fd99:7::20]:8443"],
             "gateway" => &["10.4.0.2", "fd04::2"],
             _ => &["a", "a folder/with \"quotes\" and \\", "ü # ="],
         };

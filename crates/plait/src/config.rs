@@ -6,6 +6,7 @@
 
 mod convert;
 mod error;
+mod forwards;
 mod gateway;
 mod key;
 mod located;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use plait_toml::{Place, Problem, Problems, Section, Table, tuning};
 
 pub(crate) use error::{Unreadable, Unresolved};
+pub(crate) use forwards::Forward;
 #[cfg(test)]
 pub(crate) use gateway::Quota;
 pub(crate) use gateway::{Gateway, PathConfig};
@@ -60,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) paths: Vec<PathConfig>,
     /// Each `[[peer]]`, in the order of the file.
     pub(crate) peers: Vec<Peer>,
+    /// Each `[[forward]]`, in the order of the file.
+    pub(crate) forwards: Vec<Forward>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
@@ -82,6 +86,17 @@ pub(crate) struct Warning {
 impl Config {
     /// The mark of plait's own datagrams, by which the kill switch knows them.
     pub(crate) const SOCKET_MARK: u32 = 0x706c_6169;
+
+    /// Whether forwarding and NAT need a table of the packet filter.
+    pub(crate) fn needs_table(&self) -> bool {
+        let gateway = &self.gateway;
+        gateway.nat != Nat::Off || gateway.return_by_bond || !self.forwards.is_empty()
+    }
+
+    /// Whether the running gateway needs the program nft.
+    pub(crate) fn needs_nft(&self) -> bool {
+        self.needs_table() || self.gateway.when_down != WhenDown::Hold
+    }
 
     /// The mark that the gateway's sockets have.
     pub(crate) fn socket_mark(&self) -> Option<u32> {
@@ -226,6 +241,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let gateway = gateway::read(top.single("gateway"), folder);
     let paths: Vec<_> = top.many("path").into_iter().enumerate().map(gateway::read_path).collect();
     let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
+    let forwards: Vec<_> = top.many("forward").into_iter().map(forwards::read).collect();
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -238,6 +254,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         gateway: gateway?,
         paths,
         peers: peers.into_iter().collect::<Option<_>>()?,
+        forwards,
         tuning,
         warnings: Vec::new(),
     };
@@ -246,6 +263,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     check_addresses(problems, &config);
     check_key_files(problems, &config);
     when_down::check(problems, &config);
+    forwards::check(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -375,6 +393,7 @@ fn warnings(config: &Config) -> Vec<Warning> {
     }
     inner_address_warnings(config, &mut warn);
     when_down::warnings(config, &mut warn);
+    forwards::warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();

@@ -6,7 +6,9 @@
 //! set-up leaves nothing behind.
 
 mod advertisements;
+mod answers;
 mod driver;
+mod forwards;
 pub(crate) mod host;
 pub(crate) mod links;
 mod log_budget;

@@ -151,6 +151,7 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
             findings.extend(device::addresses_and_routes(config, network));
             findings.extend(links::links(config, peers, network));
             findings.extend(when_down::exits(config, network));
+            findings.extend(forwarding::addresses(config, network));
         }
         Err(error) => findings.push(Finding::error(
             "network",

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use plait_sim::scenario::{bond, steer};
 use plait_toml::dida::DIDA;
+use plait_toml::forward::FORWARD;
 use plait_toml::gateway::{GATEWAY, PATH, PEER};
 use plait_toml::node::{ATTACHMENT, CLIENT, NODE};
 use plait_toml::option::{table, table_of, with_table};
@@ -41,6 +42,7 @@ fn the_page_on_gateways_has_every_option_as_it_is_declared() {
         ("## `[gateway]`", table(GATEWAY)),
         ("## `[[path]]`", table(PATH)),
         ("## `[[peer]]`", table(PEER)),
+        ("## `[[forward]]`", table(FORWARD)),
         ("## `[scheduler]`", table(SCHEDULER)),
         ("## `[congestion]`", table(CONGESTION)),
         ("## `[resequencer]`", table(RESEQUENCER)),

@@ -134,6 +134,12 @@ pub(crate) enum Conflict {
     BypassWithoutRoutes,
     #[error("no peer has 0.0.0.0/0 or ::/0: there is nothing to lead past the bond")]
     NothingToBypass,
+    #[error("{address} is not behind the bond: no peer has it in `allowed_ips`")]
+    ForwardToNobody { address: IpAddr },
+    #[error("UDP port {port} is plait's own: peers call there")]
+    ForwardsOwnPort { port: u16 },
+    #[error("the forward of line {other_line} takes some of it already")]
+    ForwardedTwice { other_line: usize },
     #[error("no peer to bond with")]
     NoPeer,
     #[error("more than {limit} of them")]
@@ -171,6 +177,15 @@ impl Conflict {
                 "add `0.0.0.0/0` to the `allowed_ips` of a peer, or remove `when_down = \
                  \"bypass\"`"
                     .into()
+            }
+            Self::ForwardToNobody { address } => {
+                format!("add it, or its network, to the peer's: `allowed_ips = [\"{address}\"]`")
+            }
+            Self::ForwardsOwnPort { .. } => {
+                "leave it out of `ports`, or choose another `listen_port`".into()
+            }
+            Self::ForwardedTwice { .. } => {
+                "keep one of them, or give each its own `ports`, `protocol` or `address`".into()
             }
             Self::NoPeer => "add a [[peer]] with the other gateway's `public_key`".into(),
             Self::TooMany { limit } => format!("keep at most {limit}"),

@@ -48,6 +48,8 @@ pub(crate) struct Gateway {
     pub(crate) forward: bool,
     /// Where inner addresses are translated to the host's own.
     pub(crate) nat: Nat,
+    /// Whether answers to what came out of the bond go back into it, whatever the routes say.
+    pub(crate) return_by_bond: bool,
     /// What becomes of the host's traffic while the bond cannot carry it.
     pub(crate) when_down: WhenDown,
     /// Networks that `block` lets the host reach outside the bond.
@@ -126,19 +128,13 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         allow_open_key_files: said.allow_open_key_files,
         forward: said.forward,
         nat: said.nat,
+        return_by_bond: said.return_by_bond.unwrap_or_default(),
         when_down: said.when_down.unwrap_or_default(),
         block_allows: said.block_allows.into_iter().map(Cidr::network).collect(),
         block_stays: said.block_stays.unwrap_or_default(),
         measure: said.measure,
         measure_port: said.measure_port,
     })
-}
-
-impl Gateway {
-    /// Whether the running gateway needs the program nft.
-    pub(crate) fn needs_nft(&self) -> bool {
-        self.nat != Nat::Off || self.when_down != WhenDown::Hold
-    }
 }
 
 fn control_socket(said: &file::Gateway) -> PathBuf {

@@ -15,6 +15,7 @@ use plait_proto::config::Prefix;
 
 use super::advertisements;
 use super::state::StateFile;
+use super::{answers, forwards};
 use crate::config::{Config, Nat};
 
 /// Whether the host forwards IPv4.
@@ -31,6 +32,8 @@ pub(crate) enum HostError {
     NftRefused(String),
     #[error("[gateway] nat: cannot run nft: {0}")]
     Nft(io::Error),
+    #[error("[gateway] return_by_bond: {0:#}")]
+    Answers(anyhow::Error),
     #[error("forward: cannot set {sysctl}: {cause}")]
     Sysctl { sysctl: &'static str, cause: io::Error },
 }
@@ -42,7 +45,7 @@ impl HostError {
             Self::NftMissing => format!("the program nft is missing, which {option} needs"),
             Self::NftRefused(said) => format!("[gateway] {option}: nft refused: {said}"),
             Self::Nft(cause) => format!("[gateway] {option}: cannot run nft: {cause}"),
-            Self::Sysctl { .. } => self.to_string(),
+            Self::Sysctl { .. } | Self::Answers(_) => self.to_string(),
         }
     }
 
@@ -57,7 +60,7 @@ impl HostError {
                  (`modprobe -a nft_masq nft_fib_inet nft_ct`), and plait the right CAP_NET_ADMIN"
                     .into()
             }
-            Self::Nft(_) | Self::Sysctl { .. } => self.help().into(),
+            Self::Nft(_) | Self::Sysctl { .. } | Self::Answers(_) => self.help().into(),
         }
     }
 
@@ -73,6 +76,10 @@ impl HostError {
                  CAP_NET_ADMIN"
             }
             Self::Nft(_) => "look at the program nft",
+            Self::Answers(_) => {
+                "the kernel needs policy routing (CONFIG_IP_MULTIPLE_TABLES), and plait the right \
+                 CAP_NET_ADMIN; or remove `return_by_bond`"
+            }
             Self::Sysctl { .. } => {
                 "in a container /proc/sys may be read-only: set the sysctl outside and remove \
                  `forward`"
@@ -159,20 +166,31 @@ pub(super) fn removal(table: &str) -> String {
     format!("table inet {table}\ndelete table inet {table}\n")
 }
 
-/// Commands that make the table again: packets from the peers' prefixes leave with the host's own
-/// address.
+/// Commands that make the table again: NAT, services behind the bond, the way back of answers.
+fn table(config: &Config, prefixes: &[Prefix], answer_mark: Option<u32>) -> String {
+    let Config { gateway, .. } = config;
+    let mut chains = masquerading(&gateway.tun, &gateway.nat, prefixes);
+    chains.push_str(&forwards::chains(config));
+    chains.extend(answer_mark.map(|mark| forwards::marking(&gateway.tun, mark)));
+    let table = table_name(&gateway.tun);
+    let mut script = removal(&table);
+    if !chains.is_empty() {
+        let _ = write!(script, "table inet {table} {{\n{chains}}}\n");
+    }
+    script
+}
+
+/// A chain by which packets from the peers' prefixes leave with the host's own address.
 fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
-    let table = table_name(tun);
     let leaves_by = match nat {
-        Nat::Off => return removal(&table),
+        Nat::Off => return String::new(),
         Nat::Everywhere => format!("!= \"{tun}\""),
         Nat::Interfaces(names) => {
             let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
             format!("{{ {} }}", quoted.join(", "))
         }
     };
-    let mut script = removal(&table);
-    let _ = writeln!(script, "table inet {table} {{\n  chain postrouting {{");
+    let mut script = "  chain postrouting {\n".to_owned();
     script.push_str("    type nat hook postrouting priority srcnat; policy accept;\n");
     for Prefix { address, length } in prefixes {
         let source = match (address, length) {
@@ -183,7 +201,7 @@ fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
         };
         let _ = writeln!(script, "    {source} oifname {leaves_by} masquerade");
     }
-    script.push_str("  }\n}\n");
+    script.push_str("  }\n");
     script
 }
 
@@ -248,8 +266,8 @@ pub(crate) fn can_masquerade(config: &Config, has_rights: bool) -> Result<(), Ho
     if !nft_exists() {
         return Err(HostError::NftMissing);
     }
-    let Config { gateway, .. } = config;
-    let script = masquerading(&gateway.tun, &gateway.nat, &config.allowed_prefixes());
+    let mark = config.gateway.return_by_bond.then_some(1);
+    let script = table(config, &config.allowed_prefixes(), mark);
     if has_rights { nft(&["--check"], &script) } else { Ok(()) }
 }
 
@@ -283,19 +301,25 @@ pub(crate) fn forward(
 
 fn set_nat(config: &Config, prefixes: &[Prefix], file: &mut StateFile) -> Result<(), HostError> {
     let Config { gateway, .. } = config;
-    if gateway.nat == Nat::Off {
+    if !config.needs_table() {
         return Ok(());
     }
-    let table = table_name(&gateway.tun);
-    file.state.nat_table = Some(table.clone());
+    let name = table_name(&gateway.tun);
+    file.state.nat_table = Some(name.clone());
     file.save();
-    nft(&[], &masquerading(&gateway.tun, &gateway.nat, prefixes))?;
-    log::info!("NAT is set up: nft list table inet {table}");
+    let mark = gateway.return_by_bond.then(|| answers::mark_of(&gateway.tun)).transpose();
+    let mark = mark.map_err(HostError::Answers)?;
+    nft(&[], &table(config, prefixes, mark))?;
+    if let Some(mark) = mark {
+        answers::lead_back(&gateway.tun, mark, file).map_err(HostError::Answers)?;
+    }
+    log::info!("NAT is set up: nft list table inet {name}");
     Ok(())
 }
 
 /// Undoes what the state file says was done, by this run or one that crashed.
 pub(crate) fn undo(file: &mut StateFile) {
+    answers::undo(file);
     if let Some(table) = file.state.nat_table.take() {
         // Somebody else may have written the file: only a table of ours is removed.
         let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;
@@ -331,14 +355,13 @@ mod tests {
         let nat = Nat::Interfaces(vec!["eth0".into(), "wan".into()]);
         assert_eq!(
             masquerading("plait0", &nat, &prefixes),
-            "table inet plait_plait0\ndelete table inet plait_plait0\n\
-             table inet plait_plait0 {\n  chain postrouting {\n    \
+            "  chain postrouting {\n    \
              type nat hook postrouting priority srcnat; policy accept;\n    \
              ip saddr 10.99.0.2/32 oifname { \"eth0\", \"wan\" } masquerade\n    \
-             meta nfproto ipv6 oifname { \"eth0\", \"wan\" } masquerade\n  }\n}\n"
+             meta nfproto ipv6 oifname { \"eth0\", \"wan\" } masquerade\n  }\n"
         );
         let script = masquerading("a@b:1", &Nat::Everywhere, &prefixes[..1]);
-        assert!(script.contains("table inet plait_a_b_1 {"), "{script}");
+        assert_eq!(table_name("a@b:1"), "plait_a_b_1");
         assert!(script.contains("10.99.0.2/32 oifname != \"a@b:1\" masquerade"), "{script}");
     }
 

@@ -111,7 +111,7 @@ impl Operations {
         let files = Files {
             read: keys.chain([self.config.file.as_path()]).collect(),
             written: vec![&gateway.state_file, &gateway.control_socket],
-            nft: gateway.needs_nft(),
+            nft: self.config.needs_nft(),
         };
         Ok(enter_sandbox(gateway.sandbox, &files))
     }

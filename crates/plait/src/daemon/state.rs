@@ -37,6 +37,9 @@ pub(crate) struct State {
     /// The table of the packet filter that the daemon made.
     #[serde(default)]
     pub(super) nat_table: Option<String>,
+    /// The mark of answers that rules of policy routing lead into the bond.
+    #[serde(default)]
+    pub(super) answer_mark: Option<u32>,
     /// The table of the kill switch.
     #[serde(default)]
     pub(super) block_table: Option<String>,
@@ -69,6 +72,7 @@ impl Default for State {
             addresses: BTreeMap::new(),
             sysctls: BTreeMap::new(),
             nat_table: None,
+            answer_mark: None,
             block_table: None,
             bypass_table: None,
             bypass_routes: Vec::new(),

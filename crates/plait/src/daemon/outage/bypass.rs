@@ -315,7 +315,9 @@ pub(super) fn undo(file: &mut StateFile) {
     if !routes.is_empty()
         && let Ok(mut netlink) = Netlink::open()
     {
-        for KeptRoute { destination, length, gateway, interface } in routes {
+        // Somebody else may have written the file: only routes of ours are removed.
+        let ours = routes.into_iter().filter(|route| route.length == 2);
+        for KeptRoute { destination, length, gateway, interface } in ours {
             let Ok(Some(link)) = netlink.link(&interface) else { continue };
             let (table, index) = (MAIN, Some(link.index));
             remove(

@@ -77,7 +77,7 @@ pub(super) fn exits(netlink: &mut Netlink, tun: &str) -> Result<Vec<Exit>, Netli
             })
         })
         .collect();
-    exits.sort_by(|a, b| (a.family, a.metric).cmp(&(b.family, b.metric)));
+    exits.sort_by_key(|exit| (exit.family, exit.metric));
     Ok(exits)
 }
 

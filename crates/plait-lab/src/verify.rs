@@ -17,6 +17,7 @@ mod clear_text;
 mod cost;
 mod dida;
 mod fresh_clone;
+mod install;
 mod paper;
 mod promise;
 mod records;
@@ -86,6 +87,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("survive.3", survive::swarm::check),
     ("survive.4", survive::check_idle),
     ("survive.5", survive::hostile::check),
+    ("install.6", install::when_down::check),
     ("link.1", any_link::check_world),
     ("link.4", any_link::check_beside),
     ("link.6", scenes::rows::check_sums),

@@ -94,8 +94,8 @@ FILE
         # As most networks do with addresses that are not their own.
         at provider 'nft add table inet spoofed
             nft "add chain inet spoofed in { type filter hook prerouting priority -400; }"
-            nft add rule inet spoofed in iifname { dsl, lte } ip saddr { 192.168.7.0/24, 10.99.0.2 } \
-                drop
+            nft add rule inet spoofed in iifname { dsl, lte } \
+                ip saddr { 192.168.7.0/24, 10.99.0.2 } drop
             nft add rule inet spoofed in iifname { dsl, lte } ip6 saddr fd99:7::/64 drop'
         at customer 'echo 1 > /proc/sys/net/ipv4/conf/default/rp_filter'
         up provider; up customer
@@ -104,6 +104,10 @@ FILE
         udp lan 203.0.113.2:443
         tcp v6 '[2001:db8::2]:443'
         tcp own 203.0.113.2:9001
+        # All is set up anew.
+        sed -i 's/^return_by_bond.*/&\nnat = ["lo"]/' customer/gateway.toml
+        at customer plait reload > /dev/null; sleep 0.5
+        tcp again 203.0.113.2:443
         echo "elsewhere: $(at customer ip route get 203.0.113.1 | grep -o 'dev dsl')"
         kill -9 $up_customer; wait $up_customer 2>/dev/null
         sed -i '/^return_by_bond/d' customer/gateway.toml
@@ -117,6 +121,7 @@ FILE
         "lan: 203.0.113.1",
         "v6: tcp 2001:db8::1",
         "own: tcp 203.0.113.1",
+        "again: tcp 203.0.113.1",
         "elsewhere: dev dsl",
         "rules: 0",
         "without: tcp no answer: timed out",

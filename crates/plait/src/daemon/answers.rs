@@ -6,8 +6,8 @@ use std::fs;
 use std::net::IpAddr;
 
 use anyhow::Context as _;
-use plait_net::netlink::Netlink;
 use plait_net::netlink::policy::{Action, Family, Rule, Selector, TableRoute};
+use plait_net::netlink::{Netlink, NetlinkError};
 
 use super::state::StateFile;
 
@@ -37,6 +37,13 @@ fn rule(family: Family, mark: u32) -> Rule {
     Rule { priority: PRIORITY, family, selector, action }
 }
 
+fn tolerate(added: Result<(), NetlinkError>) -> Result<(), NetlinkError> {
+    match added {
+        Err(error) if error.errno() == Some(EEXIST) => Ok(()),
+        result => result,
+    }
+}
+
 /// Leads marked packets into the device. What cannot be set is an error with its cause.
 pub(super) fn lead_back(tun: &str, mark: u32, file: &mut StateFile) -> anyhow::Result<()> {
     let mut netlink = Netlink::open()?;
@@ -49,10 +56,9 @@ pub(super) fn lead_back(tun: &str, mark: u32, file: &mut StateFile) -> anyhow::R
             Family::V6 => IpAddr::from([0_u8; 16]),
         };
         let route = TableRoute { table: mark, destination, prefix: 0, gateway: None, index };
-        let added = netlink.add_table_route(&route, PROTOCOL);
-        let added = added.and_then(|()| netlink.add_rule(&rule(family, mark), PROTOCOL));
-        match added {
-            Err(error) if error.errno() == Some(EEXIST) => {}
+        // The route stays as long as the device: over a reload, too.
+        let added = tolerate(netlink.add_table_route(&route, PROTOCOL));
+        match added.and_then(|()| tolerate(netlink.add_rule(&rule(family, mark), PROTOCOL))) {
             // A host may be without IPv6.
             Err(error) if family == Family::V6 => log::debug!("{error}: {}", error.source),
             result => result?,

@@ -90,6 +90,7 @@ impl Driver {
         let clock = self.clock;
         let now = move || Instant::ZERO + clock.elapsed();
         let mut events = Events::with_capacity(64);
+        self.host.operations.outage.runs();
         self.pump.endpoint.start(now());
         self.carry_out(now(), first_links)?;
         loop {

@@ -50,11 +50,17 @@ impl Outage {
     /// Undoes what an earlier run left, and begins.
     pub(super) fn set_up(&mut self, config: &Config, peers: &[PeerConfig], file: &mut StateFile) {
         bypass::undo(file);
-        match &mut self.block {
-            Some(block) => block.runs(),
-            None => block::lift_leftover(file),
+        if self.block.is_none() {
+            block::lift_leftover(file);
         }
         self.follow(Instant::ZERO, config, peers, file);
+    }
+
+    /// Everything is set up, and the gateway runs.
+    pub(super) fn runs(&mut self) {
+        if let Some(block) = &mut self.block {
+            block.runs();
+        }
     }
 
     /// Another configuration, or other addresses of peers.
@@ -72,9 +78,9 @@ impl Outage {
                 bypass::undo(file);
             }
         } else if let Some(bypass) = &mut self.bypass {
-            bypass.follow(now, peers);
+            bypass.follow(now, peers, file);
         } else {
-            match Bypass::new(now, &config.gateway.tun, peers) {
+            match Bypass::new(now, &config.gateway.tun, peers, file) {
                 Ok(bypass) => self.bypass = Some(bypass),
                 Err(error) => log::error!("when_down: {error}: {}", error.source),
             }

@@ -75,7 +75,7 @@ impl Block {
     }
 
     /// Everything is set up: from now on only an orderly end lifts it.
-    pub(crate) fn runs(&mut self) {
+    pub(super) fn runs(&mut self) {
         self.stage = Stage::Runs;
     }
 

@@ -70,7 +70,12 @@ pub(super) struct Bypass {
 }
 
 impl Bypass {
-    pub(super) fn new(now: Instant, tun: &str, peers: &[PeerConfig]) -> Result<Self, NetlinkError> {
+    pub(super) fn new(
+        now: Instant,
+        tun: &str,
+        peers: &[PeerConfig],
+        file: &mut StateFile,
+    ) -> Result<Self, NetlinkError> {
         let mut bypass = Self {
             tun: tun.to_owned(),
             netlink: Netlink::open()?,
@@ -80,12 +85,12 @@ impl Bypass {
             exits: Vec::new(),
             look_at: now,
         };
-        bypass.follow(now, peers);
+        bypass.follow(now, peers, file);
         Ok(bypass)
     }
 
     /// Other peers, or other addresses of theirs. A bond with the same peer stays what it is.
-    pub(super) fn follow(&mut self, now: Instant, peers: &[PeerConfig]) {
+    pub(super) fn follow(&mut self, now: Instant, peers: &[PeerConfig], file: &mut StateFile) {
         let mut old = std::mem::take(&mut self.wards);
         for family in Family::ALL {
             let holds = |peer: &&PeerConfig| peer.allowed_ips.iter().any(|p| is_led(family, p));
@@ -95,6 +100,9 @@ impl Bypass {
             let known = old.iter().position(is_same).map(|at| old.swap_remove(at));
             let new = || Ward { family, peer, watch: Watch::new(now), over: None };
             self.wards.push(known.unwrap_or_else(new));
+        }
+        for exit in old.into_iter().filter_map(|ward| ward.over) {
+            remove_ways(&mut self.netlink, &exit, file);
         }
         self.beyond = peers
             .iter()
@@ -230,12 +238,9 @@ impl Bypass {
     }
 
     fn remove_way(&mut self, at: usize, file: &mut StateFile) {
-        let Some(exit) = self.wards[at].over.take() else { return };
-        for route in ways(&exit) {
-            remove(&mut self.netlink, &route);
-            file.state.bypass_routes.retain(|known| *known != kept(&route, &exit.interface));
+        if let Some(exit) = self.wards[at].over.take() {
+            remove_ways(&mut self.netlink, &exit, file);
         }
-        file.save();
     }
 
     /// Removes the temporary routes of bonds that came back.
@@ -297,6 +302,15 @@ fn ways(exit: &Exit) -> [TableRoute; 4] {
 fn kept(route: &TableRoute, interface: &str) -> KeptRoute {
     let TableRoute { destination, prefix, gateway, .. } = *route;
     KeptRoute { destination, length: prefix, gateway, interface: interface.to_owned() }
+}
+
+/// Removes the temporary routes over a link.
+fn remove_ways(netlink: &mut Netlink, exit: &Exit, file: &mut StateFile) {
+    for route in ways(exit) {
+        remove(netlink, &route);
+        file.state.bypass_routes.retain(|known| *known != kept(&route, &exit.interface));
+    }
+    file.save();
 }
 
 fn remove(netlink: &mut Netlink, route: &TableRoute) {
@@ -364,8 +378,8 @@ fn script(tun: &str, exits: &[Exit], down: &[Family]) -> String {
         let protocol = if *family == Family::V4 { "ipv4" } else { "ipv6" };
         let _ = writeln!(
             script,
-            "    meta nfproto {protocol} iifname != {{ {names}, \"lo\", \"{tun}\" }} fib daddr type \
-             != local fib daddr oifname {{ {names} }} ct original zone set {ZONE}"
+            "    meta nfproto {protocol} iifname != {{ {names}, \"lo\", \"{tun}\" }} fib daddr \
+             type != local fib daddr oifname {{ {names} }} ct original zone set {ZONE}"
         );
     }
     script.push_str("  }\n  chain output {\n");
@@ -384,8 +398,8 @@ fn script(tun: &str, exits: &[Exit], down: &[Family]) -> String {
             let name = &exit.interface;
             let _ = writeln!(
                 script,
-                "    oifname \"{name}\" {ip} saddr != {{ {none}{comma}{own} }} ct original zone set \
-                 {ZONE}"
+                "    oifname \"{name}\" {ip} saddr != {{ {none}{comma}{own} }} ct original zone \
+                 set {ZONE}"
             );
         }
         if !own.is_empty() {

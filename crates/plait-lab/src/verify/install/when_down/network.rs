@@ -151,8 +151,8 @@ impl Network {
         self.topology.capture(CAPTURE_PACKETS_MAX);
     }
 
-    /// Packets that left the customer over its links beside plait's datagrams and what a link needs;
-    /// and all packets.
+    /// Packets that left the customer over its links beside plait's datagrams and what a link
+    /// needs; and all packets.
     pub(super) fn outside(&self) -> (u64, u64) {
         let up: Vec<_> = self.topology.captured().filter(|(way, _)| *way == Way::Up).collect();
         let foreign = up.iter().filter(|(_, packet)| matches!(sort(packet), Captured::Foreign));

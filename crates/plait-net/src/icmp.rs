@@ -52,12 +52,21 @@ impl EchoSocket {
     /// # Errors
     /// The kernel's; EPERM without CAP_NET_RAW.
     pub fn open(is_v6: bool, identifier: u16) -> io::Result<Self> {
+        Self::open_on(None, is_v6, identifier)
+    }
+
+    /// The same, for requests and answers over one interface only.
+    ///
+    /// # Errors
+    /// The kernel's; ENODEV when there is no such interface.
+    pub fn open_on(interface: Option<&str>, is_v6: bool, identifier: u16) -> io::Result<Self> {
         let (domain, protocol) = match is_v6 {
             false => (Domain::IPV4, Protocol::ICMPV4),
             true => (Domain::IPV6, Protocol::ICMPV6),
         };
         let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
         socket.set_nonblocking(true)?;
+        socket.bind_device(interface.map(str::as_bytes))?;
         if is_v6 {
             sys::socket::pass_icmp6_only(socket.as_fd(), V6_ECHO_REPLY)?;
         } else {

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::common;
-use crate::form::{Flag, List, Maybe, Parsed, Time, Whole, text};
+use crate::form::{Flag, List, Maybe, Parsed, Time, Whole, Words, text};
 use crate::option::{self, Field, Options};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tuning::Tuning;
 use crate::value::amount::Amount;
-use crate::value::{Cidr, Endpoint, Nat, NatForm, names};
+use crate::value::{Cidr, Endpoint, Nat, NatForm, WhenDown, names};
 
 /// A whole file, to be written.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -73,6 +73,14 @@ pub struct Gateway {
     pub forward: bool,
     /// Where inner addresses are hidden behind the host's own.
     pub nat: Nat,
+    /// Whether answers to what came out of the bond go back into it, whatever the routes say.
+    pub return_by_bond: Option<bool>,
+    /// What becomes of the host's traffic while the bond cannot carry it.
+    pub when_down: Option<WhenDown>,
+    /// Networks that `block` lets the host reach outside the bond.
+    pub block_allows: Vec<Cidr>,
+    /// Whether a stop leaves `block` in force.
+    pub block_stays: Option<bool>,
     /// Whether peers may measure the bond with this gateway, unless their section says otherwise.
     pub measure: bool,
     /// TCP port of the measuring service, on the TUN device.
@@ -104,6 +112,10 @@ impl Default for Gateway {
             allow_open_key_files: false,
             forward: false,
             nat: Nat::Off,
+            return_by_bond: None,
+            when_down: None,
+            block_allows: Vec::new(),
+            block_stays: None,
             measure: false,
             measure_port: Self::MEASURE_PORT,
             metrics: None,
@@ -173,6 +185,36 @@ pub const GATEWAY: Options<Gateway> = &[
         |gateway: &mut Gateway| &mut gateway.nat,
     ),
     &Field::new(
+        "return_by_bond",
+        "answers to what came out of the bond go back into it, whatever the host's routes say \
+         ([services behind the bond](services.md)); needs the program `nft`",
+        Maybe(Flag),
+        |gateway: &mut Gateway| &mut gateway.return_by_bond,
+    )
+    .absent("false"),
+    &Field::new(
+        "when_down",
+        "what becomes of the host's traffic while the bond cannot carry it: it waits, takes the \
+         best bare link, or nothing ever leaves outside the bond ([when the bond is \
+         down](when-down.md)); needs the program `nft`, except `hold`",
+        Maybe(Words(WhenDown::WORDS)),
+        |gateway: &mut Gateway| &mut gateway.when_down,
+    )
+    .absent("`hold`"),
+    &Field::new(
+        "block_allows",
+        "networks that the host may reach outside the bond with `when_down = \"block\"`",
+        List { told: "text or list", read: Cidr::prefix },
+        |gateway: &mut Gateway| &mut gateway.block_allows,
+    ),
+    &Field::new(
+        "block_stays",
+        "a stop leaves `block` in force; `plait unblock` lifts it",
+        Maybe(Flag),
+        |gateway: &mut Gateway| &mut gateway.block_stays,
+    )
+    .absent("false"),
+    &Field::new(
         "measure",
         "peers may run `plait measure` against this gateway ([measuring](measure.md))",
         Flag,
@@ -200,6 +242,20 @@ pub const GATEWAY: Options<Gateway> = &[
 ];
 
 const PORT: Whole<u16> = Whole::new(1, 65_535, "");
+
+/// Notes options of `[gateway]` that contradict each other.
+pub fn check_gateway(section: &Section<'_>, gateway: &Gateway) {
+    if gateway.when_down == Some(WhenDown::Block) {
+        return;
+    }
+    for option in ["block_allows", "block_stays"] {
+        if section.holds_any(&[option]) {
+            let help = "add `when_down = \"block\"`, or remove it";
+            let text = "has no effect without when_down = \"block\"";
+            section.problem(option, Problem::new(text, help));
+        }
+    }
+}
 
 /// `[[path]]`: a link over which this gateway opens a path to each peer that has an endpoint.
 #[derive(Clone, PartialEq, Debug)]
@@ -307,7 +363,7 @@ pub const PATH: Options<Path> = &[
     ),
 ];
 
-fn address(text: &str) -> Result<IpAddr, Problem> {
+pub(crate) fn address(text: &str) -> Result<IpAddr, Problem> {
     text.parse().map_err(|_| {
         let text = format!("\"{text}\" is not an IP address");
         Problem::new(text, "write it as in \"10.1.0.1\"")

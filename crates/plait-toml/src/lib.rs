@@ -9,8 +9,8 @@
 //! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
-//! - [`gateway`] with [`hook`], [`node`], [`proxy`]: the options of these files; [`tuning`],
-//!   [`dida`]: sections shared by several kinds of file; [`common`]: options shared by several
+//! - [`gateway`] with [`forward`] and [`hook`], [`node`], [`proxy`]: the options of these files;
+//!   [`tuning`], [`dida`]: sections shared by several kinds of file; [`common`]: options shared by several
 //!   sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
@@ -22,6 +22,7 @@ pub mod common;
 pub mod dida;
 pub mod error;
 pub mod form;
+pub mod forward;
 pub mod gateway;
 pub mod hook;
 mod nearest;

@@ -499,7 +499,12 @@ pub const RULES: Options<Rules> = &[
 pub struct Ports(pub RangeInclusive<u16>);
 
 impl Ports {
-    fn parse(text: &str) -> Result<Self, Problem> {
+    /// Reads `443` or `8000-8100`.
+    ///
+    /// # Errors
+    ///
+    /// It is neither.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
         let port = |text: &str| text.parse().ok().filter(|port| *port > 0);
         let range = match text.split_once('-') {
             Some((low, high)) => port(low).zip(port(high)),

@@ -40,11 +40,12 @@ impl Random {
             "address6" => &["fd99::2", "2001:db8::1"],
             "ports_to" | "ports" => &["443", "8000-8100"],
             "allow" | "deny_to" | "allow_to" | "networks" | "exempt" => &["10.0.0.0/8", "::/0"],
-            "allowed_ips" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
+            "allowed_ips" | "block_allows" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
             "endpoint" => &["192.0.2.1:7788", "[2001:db8::1]:1", "gw.example.net:7788"],
             "on" => &["path-up", "path-down", "quota-spent", "peer-new"],
             "webhook" => &["http://127.0.0.1:8080/plait", "http://[::1]/?x"],
             "repairs" => &["ssthresh", "delay", "rtt-max"],
+            "to" => &["192.168.7.20", "192.168.7.20:8443", "[fd99:7::20]:8443"],
             "gateway" => &["10.4.0.2", "fd04::2"],
             _ => &["a", "a folder/with \"quotes\" and \\", "ü # ="],
         };

@@ -5,7 +5,9 @@ mod cidr;
 mod endpoint;
 pub mod names;
 mod nat;
+mod when_down;
 
 pub use cidr::Cidr;
 pub use endpoint::Endpoint;
 pub use nat::{Nat, NatForm};
+pub use when_down::WhenDown;

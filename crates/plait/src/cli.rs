@@ -15,6 +15,7 @@ mod save;
 mod setup;
 mod status;
 mod steer;
+mod unblock;
 mod up;
 mod watch;
 
@@ -53,6 +54,7 @@ Examples:
   plait steer node.toml                     run a steering node, for clients without plait
   plait steer --client-rules node.toml      what such clients need
   plait proxy run proxy.toml                run a proxy between MPTCP and TCP
+  plait unblock                             let traffic out again that a dead gateway keeps in
 
 Exit codes:
   0  done, or the answer is yes
@@ -87,6 +89,7 @@ enum Command {
     Setup(setup::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
+    Unblock(unblock::Args),
 }
 
 /// Runs the program.
@@ -111,6 +114,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Setup(args) => setup::run(args),
         Command::Completions(args) => pages::completions(&args, Cli::command()),
         Command::Man(args) => pages::man(&args, Cli::command()),
+        Command::Unblock(args) => unblock::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

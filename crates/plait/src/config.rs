@@ -6,11 +6,13 @@
 
 mod convert;
 mod error;
+mod forwards;
 mod gateway;
 mod key;
 mod located;
 mod peer;
 mod user;
+mod when_down;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -26,12 +28,13 @@ use plait_toml::hook::{self, Hook};
 use plait_toml::{Place, Problem, Problems, Section, Table, option, tuning};
 
 pub(crate) use error::{Unreadable, Unresolved};
+pub(crate) use forwards::Forward;
 pub(crate) use gateway::{Down, Gateway, PathConfig, Quota};
 pub(crate) use key::{check_secrecy, parse as parse_key, read_file as read_key_file};
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
-pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat};
+pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat, WhenDown};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use user::{find_user, user_of};
 
@@ -62,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) peers: Vec<Peer>,
     /// Each `[[hook]]`, in the order of the file.
     pub(crate) hooks: Vec<Hook>,
+    /// Each `[[forward]]`, in the order of the file.
+    pub(crate) forwards: Vec<Forward>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
@@ -84,6 +89,25 @@ pub(crate) struct Warning {
 }
 
 impl Config {
+    /// The mark of plait's own datagrams, by which the kill switch knows them.
+    pub(crate) const SOCKET_MARK: u32 = 0x706c_6169;
+
+    /// Whether forwarding and NAT need a table of the packet filter.
+    pub(crate) fn needs_table(&self) -> bool {
+        let gateway = &self.gateway;
+        gateway.nat != Nat::Off || gateway.return_by_bond || !self.forwards.is_empty()
+    }
+
+    /// Whether the running gateway needs the program nft.
+    pub(crate) fn needs_nft(&self) -> bool {
+        self.needs_table() || self.gateway.when_down != WhenDown::Hold
+    }
+
+    /// The mark that the gateway's sockets have.
+    pub(crate) fn socket_mark(&self) -> Option<u32> {
+        (self.gateway.when_down == WhenDown::Block).then_some(Self::SOCKET_MARK)
+    }
+
     /// Reads and checks a file and the key files that it names.
     ///
     /// # Errors
@@ -272,6 +296,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let paths: Vec<_> = top.many("path").into_iter().enumerate().map(gateway::read_path).collect();
     let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
     let hooks: Vec<_> = top.many("hook").into_iter().map(read_hook).collect();
+    let forwards: Vec<_> = top.many("forward").into_iter().map(forwards::read).collect();
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -285,6 +310,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         paths,
         peers: peers.into_iter().collect::<Option<_>>()?,
         hooks,
+        forwards,
         tuning,
         warnings: Vec::new(),
         fingerprint: String::new(),
@@ -293,6 +319,8 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     check_peers(problems, &config);
     check_addresses(problems, &config);
     check_key_files(problems, &config);
+    when_down::check(problems, &config);
+    forwards::check(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -445,6 +473,8 @@ fn warnings(config: &Config) -> Vec<Warning> {
         warn(config.gateway.line, "[gateway] address", text, help);
     }
     inner_address_warnings(config, &mut warn);
+    when_down::warnings(config, &mut warn);
+    forwards::warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();

@@ -6,7 +6,9 @@
 //! set-up leaves nothing behind.
 
 mod advertisements;
+mod answers;
 mod driver;
+mod forwards;
 mod gather;
 mod hooks;
 pub(crate) mod host;
@@ -17,6 +19,7 @@ mod measure;
 mod metrics;
 mod nat;
 mod operations;
+mod outage;
 mod ports;
 mod privileges;
 mod pump;
@@ -55,6 +58,8 @@ pub(crate) use nat::{
     FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, nft, undo,
 };
 use operations::Operations;
+use outage::Block;
+pub(crate) use outage::{OutageStatus, block_table, blocks_in_force, can_block, can_bypass, lift};
 pub(crate) use ports::{SocketStatus, TunStatus};
 pub(crate) use privileges::{CANNOT_BECOME_HELP, give_up, hand_over};
 use pump::Pump;
@@ -78,6 +83,8 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let user = user_of(config.gateway.user.as_ref())?;
     let key_log = KeyLog::open()?;
+    let mut file = StateFile::open(&config.gateway.state_file);
+    let block = Block::put_in_force(&config, &mut file)?;
     let names = Names::resolved(&config);
     let peers = names.peers(&config);
     let endpoints = || peers.iter().flat_map(|peer| &peer.endpoints);
@@ -100,8 +107,9 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let serves = measuring.is_some();
     let mut hooks = Hooks::new(&name);
     let wanted_hooks = config.hooks.clone();
+    let kept = (file, block);
     let mut operations =
-        Operations::new(config, peers.clone(), routes, measurements.clone(), serves);
+        Operations::new(config, peers.clone(), kept, routes, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);

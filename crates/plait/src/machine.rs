@@ -11,6 +11,7 @@ mod links;
 mod network;
 mod services;
 mod system;
+mod when_down;
 
 use std::net::SocketAddr;
 
@@ -145,10 +146,13 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     findings.extend(forwarding::forwarding(config));
     // Without rights, asking the packet filter tells nothing more.
     findings.extend(forwarding::nat(config, || daemon::can_masquerade(config, has_rights)));
+    findings.extend(when_down::rules(config, has_rights));
     match &mut facts.network {
         Ok(network) => {
             findings.extend(device::addresses_and_routes(config, network));
             findings.extend(links::links(config, peers, network));
+            findings.extend(when_down::exits(config, network));
+            findings.extend(forwarding::addresses(config, network));
         }
         Err(error) => findings.push(Finding::error(
             "network",

@@ -11,10 +11,10 @@ mod hooks;
 mod observe;
 #[path = "operations/reload.rs"]
 mod reload;
-#[path = "operations/service.rs"]
-mod service;
 #[path = "operations/runtime.rs"]
 mod runtime;
+#[path = "operations/service.rs"]
+mod service;
 #[path = "operations/setup.rs"]
 mod setup;
 #[path = "operations/terminal.rs"]

@@ -8,4 +8,5 @@ mod machine;
 pub(super) mod metrics;
 pub(super) mod package;
 pub(super) mod runtime;
+pub(super) mod when_down;
 pub(super) mod wireshark;

@@ -49,6 +49,8 @@ pub enum Selector {
     Interface(String),
     /// Those with this source address.
     From(IpAddr),
+    /// Those with this mark.
+    Mark(u32),
 }
 
 /// What a rule does with its packets.
@@ -184,6 +186,7 @@ fn describe(rule: &Rule) -> String {
         Selector::All => String::new(),
         Selector::Interface(name) => format!(" for what comes from {name}"),
         Selector::From(address) => format!(" for what {address} sends"),
+        Selector::Mark(mark) => format!(" for what has the mark {mark:#x}"),
     };
     format!("the routing rule of priority {}{which}", rule.priority)
 }
@@ -204,6 +207,7 @@ fn rule_message(rule: &Rule, protocol: u8) -> RuleMessage {
             message.header.src_len = if address.is_ipv4() { 32 } else { 128 };
             message.attributes.push(RuleAttribute::Source(*address));
         }
+        Selector::Mark(mark) => message.attributes.push(RuleAttribute::FwMark(*mark)),
     }
     match rule.action {
         Action::Table(table) => {
@@ -235,9 +239,9 @@ fn rule_info(family: Family, message: &RuleMessage) -> Option<Rule> {
             RuleAttribute::Goto(value) => goto = *value,
             RuleAttribute::Iifname(name) => select(Selector::Interface(name.clone()))?,
             RuleAttribute::Source(address) => select(Selector::From(*address))?,
+            RuleAttribute::FwMark(mark) => select(Selector::Mark(*mark))?,
             RuleAttribute::Destination(_)
             | RuleAttribute::Oifname(_)
-            | RuleAttribute::FwMark(_)
             | RuleAttribute::IpProtocol(_) => return None,
             _ => {}
         }

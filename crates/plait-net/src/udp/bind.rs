@@ -21,6 +21,8 @@ pub struct BindTo {
     pub address: Option<IpAddr>,
     /// The local port; zero: any free port.
     pub port: u16,
+    /// The mark of its packets (SO_MARK), by which packet filters know them; needs CAP_NET_ADMIN.
+    pub mark: Option<u32>,
 }
 
 impl fmt::Display for BindTo {
@@ -136,6 +138,9 @@ fn open_at(to: &BindTo, address: IpAddr, both_families: bool) -> Result<Socket, 
             .bind_device(Some(interface.as_bytes()))
             .map_err(|error| interface_error(to, interface, error))?;
     }
+    if let Some(mark) = to.mark {
+        socket.set_mark(mark).map_err(failed("marking the socket"))?;
+    }
     enlarge_buffers(&socket);
     socket.set_nonblocking(true).map_err(failed("making the socket nonblocking"))?;
     socket
@@ -201,6 +206,7 @@ mod tests {
             interface: Some("wan0".to_owned()),
             address: Some(Ipv6Addr::LOCALHOST.into()),
             port: 7,
+            mark: None,
         };
         let text = address_error(&to, io::Error::from_raw_os_error(libc::EACCES)).to_string();
         assert!(text.starts_with("cannot listen on [::1]:7 on wan0: no permission"), "{text}");

@@ -45,6 +45,11 @@ impl Endpoint {
         })
     }
 
+    /// Whether a path of the bond with a peer carries data, or would if there were any.
+    pub fn is_reached(&self, peer: &PublicKey) -> bool {
+        self.peer(peer).is_some_and(|peer| peer.is_up() || peer.is_asleep())
+    }
+
     /// Attempts to reach a peer, when any are under way.
     pub fn attempts(&self, now: Instant, peer: &PublicKey) -> Option<AttemptsStatus> {
         self.peer(peer).and_then(|peer| self.attempts_of(now, peer))

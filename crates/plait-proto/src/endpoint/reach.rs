@@ -43,6 +43,14 @@ impl Endpoint {
         }
     }
 
+    /// The owner waits for a peer that is being sought: it is asked as often as if there were
+    /// traffic for it.
+    pub fn hurry(&mut self, now: Instant, peer: &PublicKey) {
+        if let Some(at) = self.places.get(peer).copied() {
+            self.ask_at_once(now, at);
+        }
+    }
+
     /// What is known of a bond that ends and may help to make the next.
     pub(super) fn remember_routes_of(&mut self, at: usize, bond: &Bond) {
         let routes: Vec<Route> = bond.peer_routes().take(REMEMBERED_MAX).collect();

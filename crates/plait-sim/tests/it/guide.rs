@@ -5,6 +5,7 @@ use std::path::Path;
 
 use plait_sim::scenario::{bond, steer};
 use plait_toml::dida::DIDA;
+use plait_toml::forward::FORWARD;
 use plait_toml::gateway::{GATEWAY, PATH, PEER};
 use plait_toml::hook::HOOK;
 use plait_toml::node::{ATTACHMENT, CLIENT, NODE};
@@ -43,6 +44,7 @@ fn the_page_on_gateways_has_every_option_as_it_is_declared() {
         ("## `[[path]]`", table(PATH)),
         ("## `[[peer]]`", table(PEER)),
         ("## `[[hook]]`", table(HOOK)),
+        ("## `[[forward]]`", table(FORWARD)),
         ("## `[scheduler]`", table(SCHEDULER)),
         ("## `[congestion]`", table(CONGESTION)),
         ("## `[resequencer]`", table(RESEQUENCER)),

@@ -16,7 +16,7 @@ use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::control::message::{Answer, Request, Told};
 use crate::daemon::{
-    ContactStatus, HookStatus, LinkStatus, MeasurementStatus, SocketStatus, TunStatus,
+    ContactStatus, HookStatus, LinkStatus, MeasurementStatus, OutageStatus, SocketStatus, TunStatus,
 };
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
@@ -94,6 +94,9 @@ pub(super) struct StatusAnswer {
     /// Each configured path's link.
     #[serde(default)]
     pub links: Vec<LinkStatus>,
+    /// What becomes of the host's traffic while the bond is down.
+    #[serde(default)]
+    pub outage: Option<OutageStatus>,
     /// The socket for peers that call.
     #[serde(default)]
     pub listening: Option<SocketStatus>,

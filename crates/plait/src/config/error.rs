@@ -135,6 +135,16 @@ pub(crate) enum Conflict {
     NobodyCalls,
     #[error("{mtu} bytes are too few for IPv6 inside the bond")]
     MtuTooSmallForIpv6 { mtu: u16 },
+    #[error("without `routes` nothing of the host's traffic is led into the bond by plait")]
+    BypassWithoutRoutes,
+    #[error("no peer has 0.0.0.0/0 or ::/0: there is nothing to lead past the bond")]
+    NothingToBypass,
+    #[error("{address} is not behind the bond: no peer has it in `allowed_ips`")]
+    ForwardToNobody { address: IpAddr },
+    #[error("UDP port {port} is plait's own: peers call there")]
+    ForwardsOwnPort { port: u16 },
+    #[error("the forward of line {other_line} takes some of it already")]
+    ForwardedTwice { other_line: usize },
     #[error("no peer to bond with")]
     NoPeer,
     #[error("more than {limit} of them")]
@@ -164,6 +174,23 @@ impl Conflict {
             }
             Self::MtuTooSmallForIpv6 { .. } => {
                 "set mtu to 1280 or more, or remove the IPv6 addresses and prefixes".into()
+            }
+            Self::BypassWithoutRoutes => {
+                "add `routes = true`, or remove `when_down = \"bypass\"`".into()
+            }
+            Self::NothingToBypass => {
+                "add `0.0.0.0/0` to the `allowed_ips` of a peer, or remove `when_down = \
+                 \"bypass\"`"
+                    .into()
+            }
+            Self::ForwardToNobody { address } => {
+                format!("add it, or its network, to the peer's: `allowed_ips = [\"{address}\"]`")
+            }
+            Self::ForwardsOwnPort { .. } => {
+                "leave it out of `ports`, or choose another `listen_port`".into()
+            }
+            Self::ForwardedTwice { .. } => {
+                "keep one of them, or give each its own `ports`, `protocol` or `address`".into()
             }
             Self::NoPeer => "add a [[peer]] with the other gateway's `public_key`".into(),
             Self::TooMany { limit } => format!("keep at most {limit}"),

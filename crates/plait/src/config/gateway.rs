@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plait_proto::config::LinkConfig;
 use plait_proto::session::{PrivateKey, PublicKey};
 use plait_toml::gateway::{self as file, GATEWAY, PATH, SOCKET};
-use plait_toml::value::{Cidr, Nat};
+use plait_toml::value::{Cidr, Nat, WhenDown};
 use plait_toml::{Section, common, option};
 
 use super::key::{self, Secret};
@@ -48,6 +48,14 @@ pub(crate) struct Gateway {
     pub(crate) forward: bool,
     /// Where inner addresses are translated to the host's own.
     pub(crate) nat: Nat,
+    /// Whether answers to what came out of the bond go back into it, whatever the routes say.
+    pub(crate) return_by_bond: bool,
+    /// What becomes of the host's traffic while the bond cannot carry it.
+    pub(crate) when_down: WhenDown,
+    /// Networks that `block` lets the host reach outside the bond.
+    pub(crate) block_allows: Vec<Cidr>,
+    /// Whether a stop leaves `block` in force.
+    pub(crate) block_stays: bool,
     /// Whether peers may measure the bond with this gateway, unless their section says otherwise.
     pub(crate) measure: bool,
     /// TCP port of the measuring service, on the TUN device.
@@ -129,6 +137,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let listen_port = Located::maybe(&section, "listen_port", said.listen_port);
     let user = Located::maybe(&section, "user", said.user.take());
     let metrics = Located::maybe(&section, "metrics", said.metrics);
+    file::check_gateway(&section, &said);
     section.finish();
     let (private_key_file, private_key) = private_key?;
     let private_key = PrivateKey::from_bytes(*private_key);
@@ -149,6 +158,10 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         allow_open_key_files: said.allow_open_key_files,
         forward: said.forward,
         nat: said.nat,
+        return_by_bond: said.return_by_bond.unwrap_or_default(),
+        when_down: said.when_down.unwrap_or_default(),
+        block_allows: said.block_allows.into_iter().map(Cidr::network).collect(),
+        block_stays: said.block_stays.unwrap_or_default(),
         measure: said.measure,
         measure_port: said.measure_port,
         metrics,

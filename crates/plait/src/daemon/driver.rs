@@ -27,9 +27,8 @@ use super::pump::Pump;
 use super::reach::{Reach, ResolvedName};
 use super::reload::Reload;
 use super::requests::{Request, Requests, Snapshot};
-use super::service::Service;
-use crate::config::Config;
 use super::runtime::Wanted;
+use super::service::Service;
 use crate::advice::Advised;
 use crate::config::{Config, Peer};
 use crate::control::message::Told;
@@ -111,6 +110,7 @@ impl Driver {
         let clock = self.clock;
         let now = move || Instant::ZERO + clock.elapsed();
         let mut events = Events::with_capacity(64);
+        self.host.operations.outage.runs();
         self.pump.endpoint.start(now());
         self.carry_out(now(), first_links)?;
         loop {
@@ -150,6 +150,9 @@ impl Driver {
         }
         if std::mem::take(&mut self.pump.lost_contact) {
             reach.wake(now);
+        }
+        if std::mem::take(&mut self.pump.has_news) {
+            operations.outage.wake(now);
         }
         if reach.due_at().is_some_and(|due| due <= now) {
             reach.run_due(now, &self.pump.endpoint, &self.pump.errors);
@@ -393,6 +396,7 @@ impl Driver {
             links: links.status(socket_of),
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
             quotas: operations.quotas(),
+            outage: operations.outage.status(now),
             device: tun.counters().into(),
             hooks: hooks.status(),
             endpoint: status,

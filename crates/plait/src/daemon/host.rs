@@ -40,7 +40,8 @@ pub(crate) const IPV6_OFF_HELP: &str = concat!(
 /// Opens the socket for peers that call, if the gateway is to have one.
 pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
     let Some(port) = &config.gateway.listen_port else { return Ok(None) };
-    let to = BindTo { port: port.value, ..BindTo::default() };
+    let mark = config.socket_mark();
+    let to = BindTo { port: port.value, mark, ..BindTo::default() };
     let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
     let socket = UdpSocket::bind(&to).map_err(|cause| {
         let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);

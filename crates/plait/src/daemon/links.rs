@@ -46,6 +46,8 @@ pub(super) struct Links {
     paths: Vec<PathConfig>,
     families: Families,
     own_tun: String,
+    /// The mark of the links' sockets.
+    mark: Option<u32>,
     /// Lower socket numbers are reserved for other sockets.
     first_socket: u16,
     netlink: Netlink,
@@ -69,6 +71,7 @@ impl Links {
             paths: Vec::new(),
             families: Families::default(),
             own_tun: config.gateway.tun.clone(),
+            mark: config.socket_mark(),
             first_socket,
             netlink: Netlink::open()?,
             live: Vec::new(),
@@ -187,7 +190,7 @@ impl Links {
                 continue;
             }
             let socket = self.free_socket(&wanted);
-            match open(&wanted) {
+            match open(&wanted, self.mark) {
                 Ok(opened) => changes.push(self.add(opened, socket, wanted)),
                 Err(error) => {
                     refused.push(self.refuse(&wanted, &error));
@@ -285,9 +288,9 @@ impl Links {
 }
 
 /// Opens a link's socket.
-pub(crate) fn open(wanted: &Wanted) -> Result<UdpSocket, BindError> {
+pub(crate) fn open(wanted: &Wanted, mark: Option<u32>) -> Result<UdpSocket, BindError> {
     let interface = Some(wanted.interface.clone());
-    UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0 })
+    UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0, mark })
 }
 
 fn list(wanted: &Wanted) -> String {
@@ -311,6 +314,7 @@ mod tests {
             paths: paths.to_vec(),
             families: Families::default(),
             own_tun: "plait0".into(),
+            mark: None,
             first_socket: 0,
             netlink: Netlink::open().expect("a socket needs no right"),
             live: Vec::new(),

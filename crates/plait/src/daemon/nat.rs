@@ -15,6 +15,7 @@ use plait_proto::config::Prefix;
 
 use super::advertisements;
 use super::state::StateFile;
+use super::{answers, forwards};
 use crate::config::{Config, Nat};
 
 /// Whether the host forwards IPv4.
@@ -31,11 +32,38 @@ pub(crate) enum HostError {
     NftRefused(String),
     #[error("[gateway] nat: cannot run nft: {0}")]
     Nft(io::Error),
+    #[error("[gateway] return_by_bond: {0:#}")]
+    Answers(anyhow::Error),
     #[error("forward: cannot set {sysctl}: {cause}")]
     Sysctl { sysctl: &'static str, cause: io::Error },
 }
 
 impl HostError {
+    /// The error, where another option of `[gateway]` than `nat` needs nft.
+    pub(crate) fn of(&self, option: &str) -> String {
+        match self {
+            Self::NftMissing => format!("the program nft is missing, which {option} needs"),
+            Self::NftRefused(said) => format!("[gateway] {option}: nft refused: {said}"),
+            Self::Nft(cause) => format!("[gateway] {option}: cannot run nft: {cause}"),
+            Self::Sysctl { .. } | Self::Answers(_) => self.to_string(),
+        }
+    }
+
+    /// The remedy, where another option of `[gateway]` than `nat` needs nft.
+    pub(crate) fn help_of(&self, option: &str) -> String {
+        match self {
+            Self::NftMissing => {
+                format!("install it (Debian and Ubuntu: package nftables), or remove `{option}`")
+            }
+            Self::NftRefused(_) => {
+                "the kernel needs nf_tables with NAT, FIB look-ups and zones of conntrack \
+                 (`modprobe -a nft_masq nft_fib_inet nft_ct`), and plait the right CAP_NET_ADMIN"
+                    .into()
+            }
+            Self::Nft(_) | Self::Sysctl { .. } | Self::Answers(_) => self.help().into(),
+        }
+    }
+
     /// The remedy.
     pub(crate) fn help(&self) -> &'static str {
         match self {
@@ -48,6 +76,10 @@ impl HostError {
                  CAP_NET_ADMIN"
             }
             Self::Nft(_) => "look at the program nft",
+            Self::Answers(_) => {
+                "the kernel needs policy routing (CONFIG_IP_MULTIPLE_TABLES), and plait the right \
+                 CAP_NET_ADMIN; or remove `return_by_bond`"
+            }
             Self::Sysctl { .. } => {
                 "in a container /proc/sys may be read-only: set the sysctl outside and remove \
                  `forward`"
@@ -98,32 +130,67 @@ pub(crate) fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     Err(HostError::NftRefused(said.lines().next().unwrap_or("without a word").to_owned()))
 }
 
-/// The name of a TUN device's table. Device names may contain characters that table names may not.
-fn table_name(tun: &str) -> String {
+/// The `inet` tables of this host's packet filter.
+///
+/// # Errors
+/// nft is missing, does not run, or refuses.
+pub(super) fn nft_tables() -> Result<Vec<String>, HostError> {
+    let listed = nft_command().args(["list", "tables", "inet"]).stdin(Stdio::null()).output();
+    let output = listed.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => HostError::NftMissing,
+        _ => HostError::Nft(error),
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(HostError::NftRefused(said.lines().next().unwrap_or_default().to_owned()));
+    }
+    let listed = String::from_utf8_lossy(&output.stdout);
+    let names = listed.lines().filter_map(|line| line.strip_prefix("table inet "));
+    Ok(names.map(|name| name.trim().to_owned()).collect())
+}
+
+/// A device's name as part of a table's. Device names may contain characters that table names may
+/// not.
+pub(super) fn plain_name(tun: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    format!("plait_{}", tun.chars().map(plain).collect::<String>())
+    tun.chars().map(plain).collect()
+}
+
+/// The name of a TUN device's table.
+fn table_name(tun: &str) -> String {
+    format!("plait_{}", plain_name(tun))
 }
 
 /// Commands that remove a table, whether it is there or not.
-fn removal(table: &str) -> String {
+pub(super) fn removal(table: &str) -> String {
     format!("table inet {table}\ndelete table inet {table}\n")
 }
 
-/// Commands that make the table again: packets from the peers' prefixes leave with the host's own
-/// address.
-fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
-    let table = table_name(tun);
+/// Commands that make the table again: NAT, services behind the bond, the way back of answers.
+fn table(config: &Config, prefixes: &[Prefix], answer_mark: Option<u32>) -> String {
+    let Config { gateway, .. } = config;
+    let mut chains = masquerading(&gateway.tun, &gateway.nat, prefixes);
+    chains.push_str(&forwards::chains(config));
+    chains.extend(answer_mark.map(|mark| forwards::marking(&gateway.tun, mark)));
+    let table = table_name(&gateway.tun);
     let mut script = removal(&table);
-    let rules = rules(tun, nat, prefixes);
-    if *nat == Nat::Off {
-        return script;
+    if !chains.is_empty() {
+        let _ = write!(script, "table inet {table} {{\n{chains}}}\n");
     }
-    let _ = writeln!(script, "table inet {table} {{\n  chain postrouting {{");
+    script
+}
+
+/// A chain by which packets from the peers' prefixes leave with the host's own address.
+fn masquerading(tun: &str, nat: &Nat, prefixes: &[Prefix]) -> String {
+    if *nat == Nat::Off {
+        return String::new();
+    }
+    let mut script = "  chain postrouting {\n".to_owned();
     script.push_str("    type nat hook postrouting priority srcnat; policy accept;\n");
-    for rule in rules {
+    for rule in rules(tun, nat, prefixes) {
         let _ = writeln!(script, "    {rule}");
     }
-    script.push_str("  }\n}\n");
+    script.push_str("  }\n");
     script
 }
 
@@ -224,8 +291,8 @@ pub(crate) fn can_masquerade(config: &Config, has_rights: bool) -> Result<(), Ho
     if !nft_exists() {
         return Err(HostError::NftMissing);
     }
-    let Config { gateway, .. } = config;
-    let script = masquerading(&gateway.tun, &gateway.nat, &config.allowed_prefixes());
+    let mark = config.gateway.return_by_bond.then_some(1);
+    let script = table(config, &config.allowed_prefixes(), mark);
     if has_rights { nft(&["--check"], &script) } else { Ok(()) }
 }
 
@@ -267,19 +334,25 @@ pub(super) fn set_nat(
     file: &mut StateFile,
 ) -> Result<(), HostError> {
     let Config { gateway, .. } = config;
-    if gateway.nat == Nat::Off {
+    if !config.needs_table() {
         return Ok(());
     }
-    let table = table_name(&gateway.tun);
-    file.state.nat_table = Some(table.clone());
+    let name = table_name(&gateway.tun);
+    file.state.nat_table = Some(name.clone());
     file.save();
-    nft(&[], &masquerading(&gateway.tun, &gateway.nat, prefixes))?;
-    log::info!("NAT is set up: nft list table inet {table}");
+    let mark = gateway.return_by_bond.then(|| answers::mark_of(&gateway.tun)).transpose();
+    let mark = mark.map_err(HostError::Answers)?;
+    nft(&[], &table(config, prefixes, mark))?;
+    if let Some(mark) = mark {
+        answers::lead_back(&gateway.tun, mark, file).map_err(HostError::Answers)?;
+    }
+    log::info!("NAT is set up: nft list table inet {name}");
     Ok(())
 }
 
 /// Undoes what the state file says was done, by this run or one that crashed.
 pub(crate) fn undo(file: &mut StateFile) {
+    answers::undo(file);
     if let Some(table) = file.state.nat_table.take() {
         // Somebody else may have written the file: only a table of ours is removed.
         let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;
@@ -315,14 +388,13 @@ mod tests {
         let nat = Nat::Interfaces(vec!["eth0".into(), "wan".into()]);
         assert_eq!(
             masquerading("plait0", &nat, &prefixes),
-            "table inet plait_plait0\ndelete table inet plait_plait0\n\
-             table inet plait_plait0 {\n  chain postrouting {\n    \
+            "  chain postrouting {\n    \
              type nat hook postrouting priority srcnat; policy accept;\n    \
              ip saddr 10.99.0.2/32 oifname { \"eth0\", \"wan\" } masquerade\n    \
-             meta nfproto ipv6 oifname { \"eth0\", \"wan\" } masquerade\n  }\n}\n"
+             meta nfproto ipv6 oifname { \"eth0\", \"wan\" } masquerade\n  }\n"
         );
         let script = masquerading("a@b:1", &Nat::Everywhere, &prefixes[..1]);
-        assert!(script.contains("table inet plait_a_b_1 {"), "{script}");
+        assert_eq!(table_name("a@b:1"), "plait_a_b_1");
         assert!(script.contains("10.99.0.2/32 oifname != \"a@b:1\" masquerade"), "{script}");
     }
 

@@ -26,6 +26,7 @@ use super::hooks::News;
 use super::links::Links;
 use super::measure::Registry;
 use super::nat;
+use super::outage::{self, Block, Outage};
 use super::privileges;
 use super::quota::{Meter, QuotaStatus, month, spent_reason};
 use super::reach::Names;
@@ -35,7 +36,7 @@ use super::sandbox::{Files, enter_sandbox};
 use super::state::StateFile;
 use super::traffic::Traffic;
 use crate::advice::Advised;
-use crate::config::{Config, Nat, PathConfig, Quota, parse_key};
+use crate::config::{Config, PathConfig, Quota, parse_key};
 
 /// How often quotas are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
@@ -51,6 +52,7 @@ pub(super) struct Operations {
     file: StateFile,
     meter: Meter,
     routes: Routes,
+    pub(super) outage: Outage,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -67,11 +69,12 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Reads the state file. `serves_measurements` tells whether the measuring service has its
-    /// socket.
+    /// `file` is the state file, `block` the kill switch if it is in force, and
+    /// `serves_measurements` tells whether the measuring service has its socket.
     pub(super) fn new(
         config: Config,
         peers: Vec<PeerConfig>,
+        (file, block): (StateFile, Option<Block>),
         routes: Routes,
         measurements: Registry,
         serves_measurements: bool,
@@ -81,11 +84,12 @@ impl Operations {
             routes,
             measurements,
             serves_measurements,
-            file: StateFile::open(&config.gateway.state_file),
             index: Index::of(&config),
             nat: NatChanges::default(),
             leaving: Vec::new(),
             news: Vec::new(),
+            outage: Outage::new(block),
+            file,
             config,
             meter: Meter::default(),
             spent: Vec::new(),
@@ -101,7 +105,9 @@ impl Operations {
     pub(super) fn set_up_host(&mut self) -> Result<(), Advised> {
         self.routes.set_up(&routed(&self.config, &self.peers))?;
         nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
-            .map_err(|error| Advised::new(error.to_string(), error.help()))
+            .map_err(|error| Advised::new(error.to_string(), error.help()))?;
+        self.outage.set_up(&self.config, &self.peers, &mut self.file);
+        Ok(())
     }
 
     /// Gives up rights that are no longer needed, and gives the user the files it must keep
@@ -124,7 +130,7 @@ impl Operations {
         let files = Files {
             read: keys.chain([self.config.file.as_path()]).collect(),
             written: vec![&gateway.state_file, &gateway.control_socket],
-            nft: gateway.nat != Nat::Off,
+            nft: self.config.needs_nft(),
             programs: self.config.hook_programs().collect(),
         };
         Ok(enter_sandbox(gateway.sandbox, &files))
@@ -173,6 +179,7 @@ impl Operations {
         }
         if differs {
             self.peers.clone_from(&peers);
+            self.outage.follow(now, &self.config, &peers, &mut self.file);
             endpoint.reconfigure(now, peers, endpoint.bond_config().clone());
         }
     }
@@ -201,8 +208,8 @@ impl Operations {
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
         let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
-        let changes = [self.nat.due(), self.leaving_due()].into_iter().flatten();
-        changes.fold(periodic, Instant::min)
+        let others = [self.nat.due(), self.leaving_due(), self.outage.due_at()];
+        others.into_iter().flatten().fold(periodic, Instant::min)
     }
 
     /// Does what is due.
@@ -213,6 +220,9 @@ impl Operations {
         traffic: &mut Traffic,
         links: &Links,
     ) {
+        let wanted = routed(&self.config, &self.peers);
+        let host = outage::Host { file: &mut self.file, routes: &mut self.routes, wanted };
+        self.outage.run_due(now, endpoint, host);
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
@@ -236,6 +246,7 @@ impl Operations {
     ) {
         self.count(now, endpoint, traffic, links);
         self.keep(endpoint);
+        self.outage.end();
     }
 
     fn keep(&mut self, endpoint: &Endpoint) {
@@ -260,6 +271,7 @@ impl Operations {
         for (socket, path) in links.sockets() {
             traffic.assign(socket, path);
         }
+        self.outage.follow_links(now, &self.config);
         let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
         if self.config.gateway.forward && any_ipv6 {
             advertisements::keep_on(&mut self.file, links.interfaces());
@@ -352,7 +364,8 @@ impl Operations {
         {
             log::error!("{error} ({}); both are off now", error.help());
         }
-        self.routes.follow(&routed(&config, &peers));
+        self.outage.follow(now, &config, &peers, &mut self.file);
+        self.routes.follow(&self.outage.led(routed(&config, &peers)));
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
@@ -381,6 +394,7 @@ impl Drop for Operations {
     /// Leaves the host as it was found.
     fn drop(&mut self) {
         nat::undo(&mut self.file);
+        self.outage.undo(&mut self.file);
     }
 }
 

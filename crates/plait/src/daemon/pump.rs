@@ -49,6 +49,8 @@ pub(super) struct Pump<T, U> {
     /// Which bonds can carry data.
     pub(super) carrying: Carrying,
     pub(super) hooks: Hooks,
+    /// A bond or a path came or went since this flag was last read.
+    pub(super) has_news: bool,
     teller: Teller,
     batch: PacketBatch,
     log_budget: LogBudget<PublicKey>,
@@ -66,6 +68,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
             lost_contact: false,
             carrying: Carrying::default(),
             hooks,
+            has_news: false,
             teller: Teller::default(),
             batch: PacketBatch::new(),
             log_budget: LogBudget::default(),
@@ -171,6 +174,7 @@ impl<T: TunPort, U: UdpPort> Pump<T, U> {
         while let Some(event) = self.endpoint.poll_event() {
             self.lost_contact |= matches!(event, Event::BondDown(_) | Event::PathSilent(..));
             self.carrying.note(&event);
+            self.has_news |= !matches!(event, Event::InnerMtu(..) | Event::PathMoved(..));
             self.teller.learn(&self.endpoint, &event);
             if let Some(news) = self.teller.news(&event) {
                 self.hooks.tell(&news);

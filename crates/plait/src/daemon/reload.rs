@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plait_proto::config::PeerConfig;
 
-use crate::config::{Config, ConfigErrors, Nat, PathConfig};
+use crate::config::{Config, ConfigErrors, PathConfig, WhenDown};
 
 /// A configuration that was read again.
 #[derive(Debug)]
@@ -64,6 +64,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
         ("sandbox", before.sandbox != now.sandbox),
         ("nat", is_nat_out_of_reach(old, new)),
         ("sandbox for a [[hook]] with a command", are_hooks_out_of_reach(old, new)),
+        ("when_down", must_when_down_wait(old, new)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("measure_port", before.measure_port != now.measure_port),
@@ -80,7 +81,15 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
 
 /// A sandbox entered without NAT lets no program run, and NAT needs one.
 fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
-    old.gateway.sandbox && old.gateway.nat == Nat::Off && new.gateway.nat != Nat::Off
+    old.gateway.sandbox && !old.needs_nft() && new.needs_table()
+}
+
+/// The kill switch is there before the sockets, which have its mark; and a sandbox may let no
+/// program run.
+fn must_when_down_wait(old: &Config, new: &Config) -> bool {
+    let (before, now) = (old.gateway.when_down, new.gateway.when_down);
+    let nft_is_away = old.gateway.sandbox && !old.needs_nft() && now != WhenDown::Hold;
+    before != now && ([before, now].contains(&WhenDown::Block) || nft_is_away)
 }
 
 /// The same goes for hooks: programs in folders that were not named at the start.
@@ -98,9 +107,15 @@ fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
 /// The new configuration, but with the old values of options that need a restart.
 pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     let nat_waits = is_nat_out_of_reach(old, &new);
+    let when_down_waits = must_when_down_wait(old, &new);
     let (before, now) = (&old.gateway, &mut new.gateway);
     if nat_waits {
         now.nat.clone_from(&before.nat);
+        now.return_by_bond = before.return_by_bond;
+        new.forwards.clone_from(&old.forwards);
+    }
+    if when_down_waits {
+        now.when_down = before.when_down;
     }
     now.sandbox = before.sandbox;
     now.tun.clone_from(&before.tun);
@@ -122,10 +137,14 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
 
 /// Whether forwarding or NAT has to be set up again.
 pub(super) fn host_differs(old: &Config, new: &Config) -> bool {
-    let asked = |config: &Config| (config.gateway.forward, config.gateway.nat.clone());
+    let asked = |config: &Config| {
+        let gateway = &config.gateway;
+        let forwards = config.forwards.clone();
+        (gateway.forward, gateway.nat.clone(), gateway.return_by_bond, forwards)
+    };
     let prefixes = |config: &Config| -> Vec<_> {
         config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value).collect()
     };
-    let any = new.gateway.forward || new.gateway.nat != Nat::Off;
+    let any = new.gateway.forward || new.needs_table();
     asked(old) != asked(new) || (any && prefixes(old) != prefixes(new))
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::hooks::HookStatus;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
+use super::outage::OutageStatus;
 use super::ports::{SocketStatus, TunStatus};
 use super::quota::QuotaStatus;
 use super::reach::{ContactStatus, ResolvedName};
@@ -54,6 +55,8 @@ pub(super) struct Snapshot {
     pub(super) contacts: Vec<ContactStatus>,
     /// The configured paths.
     pub(super) links: Vec<LinkStatus>,
+    /// What becomes of the host's traffic while the bond is down.
+    pub(super) outage: OutageStatus,
     /// The socket for peers that call.
     pub(super) listening: Option<SocketStatus>,
     /// The paths that have a quota.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,31 @@ pub(crate) struct State {
     /// The table of the packet filter that the daemon made.
     #[serde(default)]
     pub(super) nat_table: Option<String>,
+    /// The mark of answers that rules of policy routing lead into the bond.
+    #[serde(default)]
+    pub(super) answer_mark: Option<u32>,
+    /// The table of the kill switch.
+    #[serde(default)]
+    pub(super) block_table: Option<String>,
+    /// The table of the way past a bond that is down.
+    #[serde(default)]
+    pub(super) bypass_table: Option<String>,
+    /// Temporary routes past it.
+    #[serde(default)]
+    pub(super) bypass_routes: Vec<KeptRoute>,
+}
+
+/// A route that the daemon added beside those into its TUN device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct KeptRoute {
+    /// The network.
+    pub(super) destination: IpAddr,
+    /// Its prefix length.
+    pub(super) length: u8,
+    /// The next hop, where there is one.
+    pub(super) gateway: Option<IpAddr>,
+    /// The interface.
+    pub(super) interface: String,
 }
 
 impl Default for State {
@@ -47,6 +72,10 @@ impl Default for State {
             addresses: BTreeMap::new(),
             sysctls: BTreeMap::new(),
             nat_table: None,
+            answer_mark: None,
+            block_table: None,
+            bypass_table: None,
+            bypass_routes: Vec::new(),
         }
     }
 }
@@ -187,6 +216,9 @@ mod tests {
         state.addresses.insert("key".into(), vec![([192, 0, 2, 1], 7788).into()]);
         state.sysctls.insert("/proc/sys/x".into(), "0".into());
         state.nat_table = Some("plait_plait0".into());
+        let (destination, gateway) = ([0; 4].into(), Some([192, 0, 2, 1].into()));
+        let interface = "lte".to_owned();
+        state.bypass_routes = vec![KeptRoute { destination, length: 1, gateway, interface }];
         state
     }
 

@@ -22,7 +22,7 @@ pub(super) fn links(config: &Config, peers: &Peers, network: &mut Network) -> Ve
     for wanted in &plan.wanted {
         let path = &config.paths[wanted.path];
         let subject = subject(config, path);
-        if let Err(error) = open(wanted) {
+        if let Err(error) = open(wanted, None) {
             let help = "run plait as root, or give it the right CAP_NET_RAW";
             findings.push(Finding::error(subject, error.to_string(), help));
             continue;

@@ -98,8 +98,8 @@ pub(crate) const CASES: &[Case] = &[
             "gw.toml:4: [gateway] colour: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
-             allow_open_key_files, forward, nat, measure, \
-             measure_port, metrics, metrics_open"
+             allow_open_key_files, forward, nat, return_by_bond, when_down, \
+             block_allows, block_stays, measure, measure_port, metrics, metrics_open"
         ]
     ),
     case!(
@@ -154,8 +154,8 @@ pub(crate) const CASES: &[Case] = &[
             "gw.toml:4: [gateway] prot: unknown option",
             "known here: private_key_file, listen_port, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
-             allow_open_key_files, forward, nat, measure, \
-             measure_port, metrics, metrics_open"
+             allow_open_key_files, forward, nat, return_by_bond, when_down, \
+             block_allows, block_stays, measure, measure_port, metrics, metrics_open"
         ]
     ),
     // Values.
@@ -582,6 +582,66 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:4: [gateway] user: \"a b\" is not a user's name",
             "write the name of a user of this machine, as in \"plait\""
+        ]
+    ),
+    case!(
+        "a forward to nobody", "[[forward]]\nports = \"443\"\nto = \"192.0.2.7\"\n" after good,
+        [
+            "gw.toml:8: [[forward]]: 192.0.2.7 is not behind the bond: no peer has it in \
+             `allowed_ips`",
+            "add it, or its network, to the peer's: `allowed_ips = [\"192.0.2.7\"]`"
+        ]
+    ),
+    case!(
+        "a forward of plait's own port",
+        "[[forward]]\nports = \"7000-8000\"\nto = \"10.0.0.7\"\n" after good,
+        [
+            "gw.toml:8: [[forward]]: UDP port 7788 is plait's own: peers call there",
+            "leave it out of `ports`, or choose another `listen_port`"
+        ]
+    ),
+    case!(
+        "a port forwarded twice",
+        "[[forward]]\nprotocol = \"tcp\"\nports = \"80-90\"\nto = \"10.0.0.7\"\n\
+         [[forward]]\nports = \"85\"\nto = \"10.0.0.8\"\n" after good,
+        [
+            "gw.toml:12: [[forward]]: the forward of line 8 takes some of it already",
+            "keep one of them, or give each its own `ports`, `protocol` or `address`"
+        ]
+    ),
+    case!(
+        "a forward of nothing", "[[forward]]\nto = \"10.0.0.7\"\n" after good,
+        [
+            "gw.toml:8: [[forward]]: neither ports nor an address",
+            "add `ports = \"443\"`, or the `address` of which all is led there"
+        ]
+    ),
+    case!(
+        "a range forwarded to a port",
+        "[[forward]]\nports = \"80-90\"\nto = \"10.0.0.7:80\"\n" after good,
+        ["gw.toml:10: [[forward]] to: a range keeps its ports", "write `to` without a port"]
+    ),
+    case!(
+        "a bypass without routes", "when_down = \"bypass\"" in gateway,
+        [
+            "gw.toml:1: [gateway] when_down: without `routes` nothing of the host's traffic is led \
+             into the bond by plait",
+            "add `routes = true`, or remove `when_down = \"bypass\"`"
+        ]
+    ),
+    case!(
+        "a bypass of nothing", "when_down = \"bypass\"\nroutes = true" in gateway,
+        [
+            "gw.toml:1: [gateway] when_down: no peer has 0.0.0.0/0 or ::/0: there is nothing to \
+             lead past the bond",
+            "add `0.0.0.0/0` to the `allowed_ips` of a peer, or remove `when_down = \"bypass\"`"
+        ]
+    ),
+    case!(
+        "what a block allows without a block", "block_allows = \"10.0.0.0/8\"" in gateway,
+        [
+            "gw.toml:4: [gateway] block_allows: has no effect without when_down = \"block\"",
+            "add `when_down = \"block\"`, or remove it"
         ]
     ),
     case!(

@@ -34,6 +34,7 @@ pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
         let warning = format!("who reads {file} can read this gateway's traffic (PLAIT_KEYLOG)");
         text.push_str(&format!("{}\n", style.yellow(&warning)));
     }
+    text.push_str(&outage_text(answer, style));
     text.push_str(&links_text(answer, style));
     for peer in &endpoint.peers {
         text.push('\n');
@@ -56,6 +57,19 @@ pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
         }
     }
     text
+}
+
+/// What becomes of the host's traffic; nothing to tell of while it waits for no bond.
+fn outage_text(answer: &StatusAnswer, style: Style) -> String {
+    let Some(outage) = &answer.outage else { return String::new() };
+    if outage.when_down == "hold" && answer.all_up() {
+        return String::new();
+    }
+    let text = match outage.down_for_s {
+        Some(seconds) => style.red(&format!("{}, for {}", outage.text, duration(seconds))),
+        None => outage.text.clone(),
+    };
+    format!("when down: {}; {text}\n", outage.when_down)
 }
 
 /// Links that are missing or over which sends fail; all links while a peer is not reached.

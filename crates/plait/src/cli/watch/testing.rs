@@ -79,6 +79,7 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
         uptime_s,
         contacts: Vec::new(),
         links: Vec::new(),
+        outage: None,
         listening: None,
         device: None,
         measurements: Vec::new(),

@@ -88,6 +88,11 @@ fn snapshot(status: Json) -> Snapshot {
         listening: Some(serde_json::from_value(socket(500)).unwrap()),
         quotas: Vec::new(),
         device: serde_json::from_value(device()).unwrap(),
+        hooks: Vec::new(),
+        outage: serde_json::from_value(json!({
+            "when_down": "hold", "bypassing": false, "down_for_s": null, "text": "",
+        }))
+        .unwrap(),
     }
 }
 

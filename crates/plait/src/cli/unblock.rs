@@ -1,0 +1,80 @@
+//! `plait unblock`: lifts a kill switch that a gateway left in force.
+
+use std::io::{self, Write as _};
+
+use anyhow::Context as _;
+use plait_net::netlink::Netlink;
+use serde_json::json;
+
+use super::Outcome;
+use crate::advice::Advised;
+use crate::daemon::{block_table, blocks_in_force, lift};
+
+const AFTER_HELP: &str = "\
+Examples:
+  plait unblock
+  plait unblock plait0
+  plait unblock --json
+
+A gateway with `when_down = \"block\"` keeps everything in that would leave outside the bond, also
+after it crashed or was killed. `plait up` takes over what is in force; this lifts it.
+
+Exit codes:
+  0  lifted: traffic leaves the host again
+  1  nothing was in force
+  2  an error, such as a gateway that still runs; it is explained on stderr";
+
+/// Let traffic leave the host again that a dead gateway keeps in (`when_down = "block"`)
+///
+/// Needs the right to change the packet filter, so run it as root. A running gateway keeps its
+/// kill switch: stop it, or change its configuration.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// The TUN device of the gateway; without it those of all gateways that do not run are meant
+    tun: Option<String>,
+    /// Print JSON Lines: one `lifted` for each, then a `summary`
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let blocks = blocks_in_force().map_err(|error| {
+        Advised::new(format!("cannot look for what is in force: {error}"), "run it as root")
+    })?;
+    let wanted = args.tun.as_deref().map(block_table);
+    let is_meant = |table: &&String| wanted.as_ref().is_none_or(|wanted| *table == wanted);
+    let links = Netlink::open()?.links().context("cannot look at the interfaces")?;
+    let device = |table: &str| links.iter().find(|link| block_table(&link.name) == table);
+    let (mut lifted, mut running) = (Vec::new(), Vec::new());
+    for table in blocks.iter().filter(is_meant) {
+        match device(table) {
+            Some(link) => running.push(link.name.clone()),
+            None => {
+                lift(table).map_err(|error| {
+                    Advised::new(format!("{table} is not lifted: {error}"), "run it as root")
+                })?;
+                lifted.push(table);
+            }
+        }
+    }
+    let mut stdout = io::stdout().lock();
+    for table in &lifted {
+        match args.json {
+            true => writeln!(stdout, "{}", json!({ "type": "lifted", "table": table }))?,
+            false => writeln!(stdout, "{table} is lifted")?,
+        }
+    }
+    if !running.is_empty() {
+        let message = format!("a gateway still runs with {}", running.join(", "));
+        let help = "stop it, or remove `when_down = \"block\"` and start it again";
+        return Err(Advised::new(message, help).into());
+    }
+    match args.json {
+        true => writeln!(stdout, "{}", json!({ "type": "summary", "lifted": lifted.len() }))?,
+        false if lifted.is_empty() => writeln!(stdout, "nothing was in force")?,
+        false => {}
+    }
+    stdout.flush()?;
+    Ok(if lifted.is_empty() { Outcome::No } else { Outcome::Good })
+}

@@ -52,8 +52,8 @@ pub fn set_realtime_priority() -> io::Result<()> {
     sys::process::set_realtime_priority()
 }
 
-/// Lets ordinary threads run before the calling one, and before those that it starts later. For work
-/// that can wait.
+/// Lets ordinary threads run before the calling one, and before those that it starts later. For
+/// work that can wait.
 ///
 /// # Errors
 /// The kernel's.

@@ -190,8 +190,8 @@ impl Endpoint {
         self.guard.set_limits(limits);
     }
 
-    /// From now on keeps the secrets of new sessions for [`Self::poll_secret`]. For an owner that was
-    /// told to write them down, and for nobody else.
+    /// From now on keeps the secrets of new sessions for [`Self::poll_secret`]. For an owner that
+    /// was told to write them down, and for nobody else.
     pub fn log_secrets(&mut self) {
         self.logged_secrets = Some(VecDeque::new());
     }

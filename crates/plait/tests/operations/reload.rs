@@ -168,15 +168,14 @@ fn forwarding_is_switched_on_and_off_by_a_reload_and_what_needs_a_restart_is_sai
             s/^listen_port.*/&\nmtu = 1400\nmeasure = true\nmeasure_port = 99\nuser = "x"/
             s/^listen_port.*/&\nmetrics = "127.0.0.1:9788"/
             s/^control_socket.*/control_socket = "c.sock"/; s/^state_file.*/state_file = "c.json"/'
-        for option in tun address mtu control_socket state_file user measure_port measure metrics; do
+        for option in tun address mtu control_socket state_file user measure_port measure \
+            metrics; do
             logged a "\[gateway\] $option changed: a restart is needed" && echo "ok $option"
         done
     "#;
     let restart = ["tun", "address", "mtu", "control_socket", "state_file", "user", "measure_port"];
-    assert_seen(
-        script,
-        &[&["forward", "forward off", "measure", "metrics"][..], &restart].concat(),
-    );
+    let others = ["forward", "forward off", "measure", "metrics"];
+    assert_seen(script, &[&others[..], &restart].concat());
 }
 
 #[test]

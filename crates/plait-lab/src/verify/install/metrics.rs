@@ -100,8 +100,8 @@ fn plait_key(text: &str) -> Result<PublicKey> {
 }
 
 /// Round trips through a bond of the gateway, in turns while it is scraped and while it is not. A
-/// scrape that holds packets up does so each time; what else the machine does, it does now and then:
-/// so the longest round trip of each turn is taken, and of those the median.
+/// scrape that holds packets up does so each time; what else the machine does, it does now and
+/// then: so the longest round trip of each turn is taken, and of those the median.
 fn delays(site: &Site, scrapes: u32) -> Result<Vec<Figure>> {
     let Topology { provider, .. } = &site.topology;
     let from = (&site.topology.customer().netns, (inner_v4(2), 0).into());

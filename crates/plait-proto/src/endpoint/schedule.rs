@@ -142,12 +142,15 @@ mod tests {
                     schedule.swap_remove(of % model.len());
                     model.swap_remove(of % model.len());
                     schedule.push();
-                    model.push(None);
+                    model.push(due);
+                    schedule.set(model.len() - 1, due);
                 }
                 schedule.set(of, due);
                 model[of] = due;
                 let first = schedule.first().map(|(due, _)| due);
                 prop_assert_eq!(first, model.iter().flatten().min().copied());
+                let heap = &schedule.heap;
+                prop_assert!((1..heap.len()).all(|at| heap[(at - 1) / 2] <= heap[at]));
                 let now = Instant::from_millis(20);
                 let mut until = schedule.until(now);
                 until.sort_unstable();

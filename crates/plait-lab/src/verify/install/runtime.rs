@@ -159,6 +159,8 @@ fn peer() -> Result<Vec<Figure>> {
     let file =
         customer_file("customer.key", 2, &provider_key, &[endpoint_v4()], &[path_over("dsl")]);
     let mut customer = Gateway::start(netns, scratch.path(), "customer", &file)?;
+    // Before its device is there, the bare link leads to the provider's inner address, too.
+    wait_until("an answer of the customer", LIMIT, || customer.status(netns))?;
     let reached = |count| ping(netns, inner_v4(1), None, count).map(|pings| pings.received);
     let before = reached(2)?;
     let net = format!("{}/32", inner_v4(2));

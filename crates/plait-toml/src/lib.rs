@@ -10,8 +10,8 @@
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
 //! - [`gateway`] with [`forward`] and [`hook`], [`node`], [`proxy`]: the options of these files;
-//!   [`tuning`], [`dida`]: sections shared by several kinds of file; [`common`]: options shared by several
-//!   sections.
+//!   [`tuning`], [`dida`]: sections shared by several kinds of file; [`common`]: options shared by
+//!   several sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]

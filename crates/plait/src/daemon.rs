@@ -90,7 +90,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let endpoints = || peers.iter().flat_map(|peer| &peer.endpoints);
     let mtu = config.inner_mtu(endpoints().any(SocketAddr::is_ipv6));
     let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
-    let calls_peers = config.peers.iter().any(|peer| !peer.endpoints.is_empty());
+    let service = Service::new(&config);
     let listening = host::open_listening_socket(&config)?;
     let mut links = Links::new(&config, endpoints(), u16::from(listening.is_some()))?;
     let tun = host::open_tun(&config, mtu)?;
@@ -126,7 +126,6 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let first_links = links.start()?;
     let (sender, receiver) = channel();
     let reach = Reach::new(names);
-    let service = Service::new(calls_peers);
     let host = Host { links, monitor, operations, reach, service };
     let (mut driver, waker) =
         Driver::new(pump, clock, receiver, host).context("cannot watch the gateway's sockets")?;
@@ -143,13 +142,17 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
         let identity = requests::Identity { tun: name.clone(), sandbox, key_log: key_log_file };
         requests::serve(control, identity, config_file, requests, measurements)?
     };
-    if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
-        log::debug!("timers stay coarse: {error}");
-    }
+    make_timers_fine();
     log::info!("{name} is up; inner MTU {mtu}");
     let result = driver.run(first_links).context("the gateway's loop failed");
     drop(control);
     drop(driver);
     log::info!("{name} is down");
     result
+}
+
+fn make_timers_fine() {
+    if let Err(error) = set_timer_slack(TIMER_SLACK_NANOS) {
+        log::debug!("timers stay coarse: {error}");
+    }
 }

@@ -400,10 +400,8 @@ fn wait_for(end: &End, place: &Place, for_bond: bool) -> anyhow::Result<Outcome>
             }
             status if Instant::now() > until => {
                 let state = if status.is_some() { "is not up" } else { "does not answer" };
-                eprintln!(
-                    "plait: the bond {state} yet; `plait status` and `journalctl -u plait@{}` say why",
-                    place.name
-                );
+                let why = format!("`plait status` and `journalctl -u plait@{}`", place.name);
+                eprintln!("plait: the bond {state} yet; {why} say why");
                 return Ok(Outcome::No);
             }
             _ => thread::sleep(PAUSE),

@@ -9,6 +9,8 @@ use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 use sd_notify::NotifyState;
 
+use crate::config::Config;
+
 /// How often the bonds are looked at until the gateway is ready, and afterwards.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const TELL_INTERVAL: Duration = Duration::from_secs(5);
@@ -45,29 +47,24 @@ pub(super) struct Service {
     watchdog_interval: Option<Duration>,
     alive_at: Instant,
     tell_at: Instant,
+    calls_peers: bool,
     is_ready: bool,
     told: String,
 }
 
 impl Service {
-    /// Whoever calls nobody is ready at once; others are once a bond can carry data.
-    pub(super) fn new(calls_peers: bool) -> Self {
+    /// Whoever calls nobody is ready once its loop runs; others are once a bond can carry data.
+    pub(super) fn new(config: &Config) -> Self {
         let is_managed = std::env::var_os("NOTIFY_SOCKET").is_some();
         let watchdog_interval = sd_notify::watchdog_enabled().map(|timeout| timeout / 2);
-        let mut service = Self {
-            watchdog_interval,
+        Self {
+            watchdog_interval: watchdog_interval.filter(|_| is_managed),
             alive_at: Instant::ZERO,
-            tell_at: Instant::ZERO,
-            is_ready: !calls_peers,
+            tell_at: if is_managed { Instant::ZERO } else { Instant::FAR_FUTURE },
+            calls_peers: config.peers.iter().any(|peer| !peer.endpoints.is_empty()),
+            is_ready: false,
             told: String::new(),
-        };
-        if !is_managed {
-            service.tell_at = Instant::FAR_FUTURE;
-            service.watchdog_interval = None;
-        } else if service.is_ready {
-            notify(&[NotifyState::Ready]);
         }
-        service
     }
 
     /// When [`Self::run_due`] has something to do.
@@ -89,7 +86,7 @@ impl Service {
             return;
         }
         let status = format!("bonds that carry data: {} of {peers}", carrying.count());
-        let becomes_ready = !self.is_ready && carrying.count() > 0;
+        let becomes_ready = !self.is_ready && (carrying.count() > 0 || !self.calls_peers);
         if becomes_ready {
             self.is_ready = true;
             notify(&[NotifyState::Ready, NotifyState::Status(&status)]);

@@ -16,7 +16,7 @@ const UNPACK_LIMIT: Duration = Duration::from_secs(180);
 const BOOT_LIMIT: Duration = Duration::from_secs(30);
 const STEP_LIMIT: Duration = Duration::from_secs(10);
 /// The package's place in each system.
-const PACKAGE: &str = "root/plait.deb";
+const PACKAGE: &str = "opt/plait.deb";
 
 /// What the systems are made from.
 pub(super) struct Sources {
@@ -72,7 +72,7 @@ pub(super) struct Debian {
 }
 
 impl Debian {
-    /// Unpacks a clean system into a folder, with the package in `/root`.
+    /// Unpacks a clean system into a folder, with the package in `/opt`.
     pub(super) fn make(sources: &Sources, folder: &Path, netns: &str) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let mut unpack = Command::new("tar");

@@ -91,7 +91,7 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
 }
 
 fn set_up(sources: &Sources, folder: &Path, provider: &Debian) -> Result<Debian> {
-    let install = "apt-get install --yes /root/plait.deb";
+    let install = "apt-get install --yes /opt/plait.deb";
     provider.run(install, STEP_LIMIT)?;
     let said =
         provider.run(&format!("plait setup provider --at {NAME} --yes --json"), STEP_LIMIT)?;

@@ -20,7 +20,7 @@ use crate::verify::Effort;
 const SOURCE: &str = "install.1";
 const STEP_LIMIT: Duration = Duration::from_secs(120);
 const PAGE: &str = "a page behind the provider";
-const INSTALL: &str = "apt-get install --yes /root/plait.deb";
+const INSTALL: &str = "apt-get install --yes /opt/plait.deb";
 /// What each end takes in commands: install, set up.
 const COMMANDS: u64 = 2;
 /// The most that each end may take, in commands, and both together, in seconds.

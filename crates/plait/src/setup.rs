@@ -1,8 +1,8 @@
 //! Sets up one end of a bond on a machine, and prints the one command for the other end.
 //!
 //! Whoever begins makes the keys of both ends: the other end's private key is in the
-//! [invitation](invitation), which is therefore a secret until it is used, and is kept nowhere on
-//! this machine. What is to be done is a list of [steps](step), which can be shown instead of
+//! [`invitation`], which is therefore a secret until it is used, and is kept nowhere on
+//! this machine. What is to be done is a list of [steps](mod@step), which can be shown instead of
 //! done, and undone later.
 
 mod ask;

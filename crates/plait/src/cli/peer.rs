@@ -100,7 +100,7 @@ struct Add {
     /// Whether the peer may run `plait measure` against this gateway
     #[arg(long, value_name = "true|false", conflicts_with = "from")]
     measure: Option<bool>,
-    /// Add the [[peer]] sections of a file; `-` reads them from stdin
+    /// Add the `[[peer]]` sections of a file; `-` reads them from stdin
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     #[command(flatten)]

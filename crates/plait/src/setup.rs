@@ -7,6 +7,7 @@
 
 mod ask;
 mod end;
+mod guest;
 mod invitation;
 mod links;
 mod networks;
@@ -14,6 +15,7 @@ mod step;
 
 pub(crate) use ask::Questions;
 pub(crate) use end::{End, Role};
+pub(crate) use guest::invite;
 pub(crate) use invitation::Invitation;
 pub(crate) use links::{links_to, public_address};
 pub(crate) use networks::Networks;

@@ -171,17 +171,14 @@ pub(super) fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 /// Peers with the files of their preshared keys.
-type Wanted = Vec<(PeerAsked, Option<PathBuf>)>;
+pub(super) type Wanted = Vec<(PeerAsked, Option<PathBuf>)>;
 
 impl Add {
     fn run(self) -> anyhow::Result<Outcome> {
         let socket = self.how.target.socket()?;
         let wanted = self.wanted()?;
-        let prepare = |socket: &Path| save::prepare(socket, |file| save::add_peers(file, &wanted));
-        let prepared = self.how.save.then(|| prepare(&socket)).transpose()?;
         let count = wanted.len();
-        let warnings = send(&socket, wanted.into_iter().map(|(peer, _)| peer))?;
-        prepared.map(Prepared::commit).transpose()?;
+        let warnings = add(&socket, wanted, self.how.save)?;
         let peers = if count == 1 { "1 peer".to_owned() } else { format!("{count} peers") };
         self.how.tell(&format!("added {peers}"), &warnings)?;
         Ok(Outcome::Good)
@@ -203,6 +200,15 @@ impl Add {
         };
         Ok(vec![(peer, file)])
     }
+}
+
+/// Adds peers to a running gateway, and to its file if they are to be saved. Returns the warnings.
+pub(super) fn add(socket: &Path, wanted: Wanted, saves: bool) -> anyhow::Result<Vec<String>> {
+    let prepare = || save::prepare(socket, |file| save::add_peers(file, &wanted));
+    let prepared = saves.then(prepare).transpose()?;
+    let warnings = send(socket, wanted.into_iter().map(|(peer, _)| peer))?;
+    prepared.map(Prepared::commit).transpose()?;
+    Ok(warnings)
 }
 
 /// The secret in a file, which nobody else may read.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,14 @@ use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use zeroize::Zeroizing;
 
-use super::control::{self, StatusAnswer};
-use super::{Outcome, keygen};
+use super::control::{self, NamedTarget, StatusAnswer};
+use super::{Outcome, keygen, peer};
 use crate::advice::Advised;
-use crate::config::{find_user, resolve};
+use crate::config::{Config, find_user, resolve};
+use crate::control::message::{PeerAsked, Request, Told};
+use crate::machine::{self, Facts, Level, Peers};
 use crate::setup::{
-    End, Invitation, Networks, Place, Plan, Questions, Role, links_to, public_address, undo,
+    End, Invitation, Networks, Place, Plan, Questions, Role, invite, links_to, public_address, undo,
 };
 
 /// The port of an endpoint that is given without one.
@@ -36,6 +38,7 @@ Examples:
   plait setup provider --at gw.example.net     do it; prints the command for the customer's end
   plait setup join plait1.eyJwcm92aWRlciI6…    that command, at the customer's end
   plait setup customer --at gw.example.net     the other way round: begin at the customer's end
+  plait setup invite --at gw.example.net       one more customer, at a provider's end that runs
   plait setup undo plait0                      take it all back
 
 The invitation holds the private key of the other end: whoever reads it can be that end. Give it to
@@ -92,6 +95,23 @@ enum Action {
         link: Vec<String>,
         #[command(flatten)]
         common: Common,
+    },
+    /// Let one more customer in at this provider's end, which runs
+    Invite {
+        /// Where the customer reaches this machine: an address or name, with :PORT if not 7788
+        #[arg(long, value_name = "HOST[:PORT]")]
+        at: Option<String>,
+        /// A network behind that customer's end whose hosts use the bond; may be repeated
+        #[arg(long, value_name = "PREFIX")]
+        lan: Vec<String>,
+        /// Ask nothing
+        #[arg(short, long)]
+        yes: bool,
+        /// Print {"file": …, "invitation": …} instead
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: NamedTarget,
     },
     /// Stop and remove what was set up under a name
     Undo {
@@ -156,6 +176,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<Outcome> {
             begin(Role::Customer, at, &link, &bond, &common)
         }
         Action::Join { invitation, link, common } => join(&invitation, &link, &common),
+        Action::Invite { at, lan, yes, json, target } => {
+            invite_guest(&target, at, &lan, Questions::new(yes), json)
+        }
         Action::Undo { name, folder } => {
             let mut told = Vec::new();
             undo(&Place { folder, name }, &mut |line| told.push(line.to_owned()))?;
@@ -191,7 +214,7 @@ fn begin(
     let place = common.place()?;
     let ask = Questions::new(common.yes);
     let endpoint = endpoint(role, at, ask)?;
-    let lan = lan(bond, ask)?;
+    let lan = lan(&bond.lan, ask)?;
     let keys = [keygen::random_key()?, keygen::random_key()?];
     let networks = Networks::choose(random_bytes()?, &networks_in_use()?);
     let (mut end, mut invitation) = End::pair(role, keys, networks, endpoint, lan);
@@ -238,20 +261,77 @@ fn set_up(
     if !ask.agrees("Do this?")? {
         return Err(Advised::new("nothing was done", "--dry-run only shows the steps").into());
     }
-    plan.carry_out()?;
-    let word = invitation.map(Invitation::to_word);
-    if common.json {
-        let word = word.as_ref().map(|word| word.as_str());
-        let done = serde_json::json!({ "file": place.file(), "invitation": word });
-        writeln!(io::stdout(), "{done}")?;
-    } else if let Some(word) = &word {
-        print_invitation(word, end)?;
-    }
+    plan.carry_out(check)?;
+    tell(&place.file(), invitation, common.json)?;
     if plan.starts {
         return wait_for(end, &place, invitation.is_none());
     }
     eprintln!("plait: start it with: plait up {}", place.file().display());
     Ok(Outcome::Good)
+}
+
+/// Lets one more customer in at a provider's end that runs, and saves that in its file.
+fn invite_guest(
+    target: &NamedTarget,
+    at: Option<String>,
+    networks: &[String],
+    ask: Questions,
+    json: bool,
+) -> anyhow::Result<Outcome> {
+    let socket = target.socket()?;
+    let Told::File { path, .. } = control::request(&socket, &Request::File {})? else {
+        let help = "it may be another version of plait: restart it";
+        return Err(Advised::new("the gateway answers oddly", help).into());
+    };
+    let file = PathBuf::from(path);
+    let config = Config::load(&file)?;
+    let endpoint = endpoint(Role::Provider, at, ask)?;
+    let invitation = invite(&config, keygen::random_key()?, endpoint, lan(networks, ask)?)?;
+    let end = &invitation.end;
+    let peer = PeerAsked {
+        public_key: end.private_key.public_key().to_string(),
+        preshared_key: None,
+        endpoint: Vec::new(),
+        allowed_ips: end.customer.iter().chain(&end.lan).map(Cidr::to_string).collect(),
+        keepalive_s: None,
+        measure: None,
+    };
+    for warning in peer::add(&socket, vec![(peer, None)], true)? {
+        eprintln!("plait: warning: {warning}");
+    }
+    tell(&file, Some(&invitation), json)?;
+    Ok(Outcome::Good)
+}
+
+/// Tells of the file that was written, and of the invitation for the other end, if there is one.
+fn tell(file: &Path, invitation: Option<&Invitation>, json: bool) -> anyhow::Result<()> {
+    let word = invitation.map(Invitation::to_word);
+    if json {
+        let word = word.as_ref().map(|word| word.as_str());
+        let done = serde_json::json!({ "file": file, "invitation": word });
+        writeln!(io::stdout(), "{done}")?;
+    } else if let (Some(word), Some(invitation)) = (&word, invitation) {
+        print_invitation(word, &invitation.end)?;
+    }
+    Ok(())
+}
+
+/// What `plait check` finds: warnings are told, the first error ends this.
+fn check(file: &Path) -> Result<(), Advised> {
+    let config = Config::load(file).map_err(|errors| {
+        let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Advised::new(message, "look at the options that were given")
+    })?;
+    for finding in machine::examine(&config, &Peers::written_out(&config), &mut Facts::gather()) {
+        let message = format!("{}: {}", finding.subject, finding.text);
+        let help = finding.help.unwrap_or_default();
+        match finding.level {
+            Level::Ok => {}
+            Level::Warning => eprintln!("plait: warning: {message}\n  help: {help}"),
+            Level::Error => return Err(Advised::new(message, help)),
+        }
+    }
+    Ok(())
 }
 
 impl Common {
@@ -282,8 +362,8 @@ fn endpoint(role: Role, at: Option<String>, ask: Questions) -> anyhow::Result<En
         .map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
 }
 
-fn lan(bond: &BondArgs, ask: Questions) -> anyhow::Result<Vec<Cidr>> {
-    let mut texts = bond.lan.clone();
+fn lan(given: &[String], ask: Questions) -> anyhow::Result<Vec<Cidr>> {
+    let mut texts = given.to_vec();
     if texts.is_empty() {
         let question = "Networks behind the customer's end that use the bond, such as \
                         192.168.7.0/24";
@@ -356,10 +436,10 @@ fn networks_in_use() -> anyhow::Result<Vec<Cidr>> {
     Ok(addresses.into_iter().map(|(_, address, length)| Cidr { address, length }).collect())
 }
 
-fn print_invitation(word: &str, end: &End) -> anyhow::Result<()> {
-    let other = match end.role {
-        Role::Provider => "customer's",
-        Role::Customer => "provider's",
+fn print_invitation(word: &str, invited: &End) -> anyhow::Result<()> {
+    let other = match invited.role {
+        Role::Customer => "customer's",
+        Role::Provider => "provider's",
     };
     let mut out = io::stdout().lock();
     if let Ok(code) = QrCode::with_error_correction_level(word, qrcode::EcLevel::L) {
@@ -373,11 +453,11 @@ fn print_invitation(word: &str, end: &End) -> anyhow::Result<()> {
         "At the {other} end, as root; it holds that end's private key, so keep it to yourself:\n"
     )?;
     writeln!(out, "  plait setup join {word}\n")?;
-    if end.role == Role::Provider {
+    if invited.role == Role::Customer {
         writeln!(
             out,
             "Let UDP port {} through this machine's firewall, if it has one.",
-            end.port()
+            invited.port()
         )?;
     }
     out.flush()?;

@@ -169,7 +169,11 @@ fn list(cidrs: &[Cidr]) -> String {
 
 #[cfg(test)]
 pub(super) mod testing {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+    use crate::config::Config;
 
     /// Both ends of a bond, begun at the provider's.
     pub(crate) fn pair() -> (End, Invitation) {
@@ -179,32 +183,31 @@ pub(super) mod testing {
         let lan = vec![Cidr::prefix("192.168.7.0/24").unwrap()];
         End::pair(Role::Provider, keys, networks, endpoint, lan)
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-    use crate::config::Config;
 
     /// Writes an end's file and key and reads them as the gateway does.
-    fn load(end: &End, name: &str) -> Config {
-        let folder = std::env::temp_dir().join(format!("plait-end-{}", std::process::id()));
+    pub(crate) fn load(end: &End, name: &str) -> Config {
+        let folder = std::env::temp_dir().join(format!("plait-end-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let (file, key) = (folder.join(format!("{name}.toml")), folder.join(format!("{name}.key")));
         fs::write(&file, end.text(name)).unwrap();
         fs::write(&key, end.private_key.to_base64().as_str()).unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-        Config::load(&file).unwrap_or_else(|errors| panic!("{errors:?}"))
+        let config = Config::load(&file).unwrap_or_else(|errors| panic!("{errors:?}"));
+        fs::remove_dir_all(folder).unwrap();
+        config
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn both_ends_have_sound_files_that_fit_each_other() {
         let (provider, Invitation { end: mut customer }) = testing::pair();
         customer.links = vec!["dsl".into(), "lte".into()];
-        let (at_provider, at_customer) = (load(&provider, "one"), load(&customer, "two"));
+        let (at_provider, at_customer) =
+            (testing::load(&provider, "one"), testing::load(&customer, "two"));
         assert!(at_provider.warnings.is_empty(), "{:?}", at_provider.warnings);
         assert!(at_customer.warnings.is_empty(), "{:?}", at_customer.warnings);
         let [peer_of_provider, peer_of_customer] =

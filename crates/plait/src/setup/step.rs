@@ -129,21 +129,29 @@ impl Plan {
         text
     }
 
-    /// Takes the steps. What was done stands in a record, for [`undo`].
+    /// Takes the steps. What was done stands in a record, for [`undo`]. `check` looks at the file
+    /// before the service is started.
     ///
     /// # Errors
-    /// The first step that failed; the earlier ones are undone.
-    pub(crate) fn carry_out(&self) -> anyhow::Result<()> {
-        let result = self.take_steps();
+    /// The first step that failed, or what `check` found; everything is undone.
+    pub(crate) fn carry_out(
+        &self,
+        check: impl Fn(&Path) -> Result<(), Advised>,
+    ) -> anyhow::Result<()> {
+        let mut record = Record::default();
+        let result = self.take_steps(&mut record, check);
         if result.is_err() {
             // The first error is the one to tell.
-            let _ = undo(&self.place, &mut |_| {});
+            let _ = take_back(&self.place, &record, &mut |_| {});
         }
         result
     }
 
-    fn take_steps(&self) -> anyhow::Result<()> {
-        let mut record = Record::default();
+    fn take_steps(
+        &self,
+        record: &mut Record,
+        check: impl Fn(&Path) -> Result<(), Advised>,
+    ) -> anyhow::Result<()> {
         for step in &self.steps {
             match step {
                 Step::Folder { path, group } => {
@@ -156,13 +164,16 @@ impl Plan {
                         .map_err(|cause| cannot_write(path, cause))?;
                     // Only now is a file at this path this plan's own.
                     record.files.push(path.clone());
-                    self.write_record(&record)?;
                 }
                 Step::Run(words) => {
+                    check(&self.place.file())?;
                     record.service = Some(self.place.service());
-                    self.write_record(&record)?;
+                    self.write_record(record)?;
                     run(words)?;
                 }
+            }
+            if record.folder.is_some() || !record.files.is_empty() {
+                self.write_record(record)?;
             }
         }
         Ok(())
@@ -234,27 +245,40 @@ fn run(words: &[String]) -> Result<(), Advised> {
 /// # Errors
 /// Nothing was set up under this name, or something cannot be removed.
 pub(crate) fn undo(place: &Place, tell: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
-    let record = read_record(place)?;
+    take_back(place, &read_record(place)?, tell)?;
+    let state = Path::new(common::STATES).join(format!("{}.json", place.name));
+    if remove(&state)? {
+        tell(&format!("removed {}", state.display()));
+    }
+    Ok(())
+}
+
+fn take_back(place: &Place, record: &Record, tell: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
     if let Some(service) = &record.service {
         run(&["systemctl", "disable", "--now", service].map(str::to_owned))?;
         tell(&format!("stopped and disabled {service}"));
     }
-    let state = Path::new(common::STATES).join(format!("{}.json", place.name));
-    for path in record.files.iter().chain([&state]) {
-        match fs::remove_file(path) {
-            Ok(()) => tell(&format!("removed {}", path.display())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(cause) => return Err(cannot_write(path, cause).into()),
+    for path in &record.files {
+        if remove(path)? {
+            tell(&format!("removed {}", path.display()));
         }
     }
-    let path = place.record();
-    fs::remove_file(&path).map_err(|cause| cannot_write(&path, cause))?;
+    remove(&place.record())?;
     if let Some(folder) = &record.folder
         && fs::remove_dir(folder).is_ok()
     {
         tell(&format!("removed {}", folder.display()));
     }
     Ok(())
+}
+
+/// Removes a file; says whether there was one.
+fn remove(path: &Path) -> Result<bool, Advised> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(cannot_write(path, cause)),
+    }
 }
 
 fn read_record(place: &Place) -> Result<Record, Advised> {
@@ -287,7 +311,7 @@ mod tests {
     fn what_was_done_is_undone_and_nothing_else() {
         let place = place("undo");
         let plan = Plan::new(&testing::pair().0, place.clone(), None, false);
-        plan.carry_out().unwrap();
+        plan.carry_out(|_| Ok(())).unwrap();
         assert_eq!(fs::metadata(place.key()).unwrap().mode() & 0o777, 0o600);
         let kept = place.folder.join("other.toml");
         fs::write(&kept, "kept").unwrap();
@@ -302,11 +326,12 @@ mod tests {
     #[test]
     fn a_step_that_fails_leaves_nothing() {
         let place = place("fails");
-        fs::create_dir_all(place.file()).unwrap();
         let plan = Plan::new(&testing::pair().0, place.clone(), None, false);
-        let error = plan.carry_out().unwrap_err();
+        fs::create_dir_all(place.file()).unwrap();
+        let error = plan.carry_out(|_| Ok(())).unwrap_err();
         assert!(error.to_string().starts_with("cannot write "), "{error}");
-        assert!(!place.key().exists());
+        assert!(!place.key().exists() && !place.record().exists());
+        assert!(place.file().is_dir(), "it was there before");
         fs::remove_dir_all(&place.folder).unwrap();
     }
 

@@ -54,12 +54,14 @@ pub(in crate::verify) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     install_customer(&customer, &invitation)?;
     let fetched = network.fetch_both()?;
     let seconds = begun.elapsed().as_secs_f64();
+    let peers = invite_another(&provider)?;
     let mut figures = vec![
         Figure::number("package", sources.package_bytes()? as f64 / 1e6, "MB"),
         Figure::count("commands at each end", COMMANDS).at_most(COMMANDS_MAX, SOURCE),
         Figure::number("from the package to the page over IPv4 and IPv6", seconds, "s")
             .at_most(SECONDS_MAX, SOURCE),
         Figure::count("pages fetched by a host of the LAN", fetched).exactly(2.0, SOURCE),
+        Figure::count("customers after one more was invited", peers).exactly(2.0, SOURCE),
     ];
     // An inventory that sees nothing would find nothing left.
     let seen = before[0].differences(&Inventory::take(&provider)?).len();
@@ -93,6 +95,19 @@ fn install_customer(system: &Debian, invitation: &str) -> Result<()> {
         bail!("no bond: {}\n{journal}", joined.stderr.trim());
     }
     Ok(())
+}
+
+/// Lets one more customer in at the running provider's end; how many that has then, in its file.
+fn invite_another(system: &Debian) -> Result<u64> {
+    let said =
+        system.run(&format!("plait setup invite --at {PROVIDER_V4} --yes --json"), STEP_LIMIT)?;
+    let said: serde_json::Value = serde_json::from_str(&said).context("setup answers oddly")?;
+    said["invitation"].as_str().context("there is no invitation")?;
+    system.run("plait reload", STEP_LIMIT)?;
+    let listed = system.run("plait peer list --json", STEP_LIMIT)?;
+    let listed: serde_json::Value = serde_json::from_str(&listed)?;
+    let peers = listed["ok"]["peers"].as_array().context("plait peer list answers oddly")?;
+    Ok(peers.len() as u64)
 }
 
 /// Removes the package with everything; what is there afterwards beyond what the guide names.

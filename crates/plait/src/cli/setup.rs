@@ -261,7 +261,7 @@ fn set_up(
     if !ask.agrees("Do this?")? {
         return Err(Advised::new("nothing was done", "--dry-run only shows the steps").into());
     }
-    plan.carry_out(check)?;
+    plan.carry_out(tell_findings)?;
     tell(&place.file(), invitation, common.json)?;
     if plan.starts {
         return wait_for(end, &place, invitation.is_none());
@@ -316,22 +316,20 @@ fn tell(file: &Path, invitation: Option<&Invitation>, json: bool) -> anyhow::Res
     Ok(())
 }
 
-/// What `plait check` finds: warnings are told, the first error ends this.
-fn check(file: &Path) -> Result<(), Advised> {
-    let config = Config::load(file).map_err(|errors| {
-        let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Advised::new(message, "look at the options that were given")
-    })?;
+/// Tells what `plait check` finds. It does not end this: a service may see another machine than the
+/// shell that sets it up, and tells its own errors.
+fn tell_findings(file: &Path) {
+    // The file is this program's own, and the service reads it again.
+    let Ok(config) = Config::load(file) else { return };
     for finding in machine::examine(&config, &Peers::written_out(&config), &mut Facts::gather()) {
-        let message = format!("{}: {}", finding.subject, finding.text);
-        let help = finding.help.unwrap_or_default();
-        match finding.level {
-            Level::Ok => {}
-            Level::Warning => eprintln!("plait: warning: {message}\n  help: {help}"),
-            Level::Error => return Err(Advised::new(message, help)),
-        }
+        let level = match finding.level {
+            Level::Ok => continue,
+            Level::Warning => "warning",
+            Level::Error => "error",
+        };
+        eprintln!("plait: {level}: {}: {}", finding.subject, finding.text);
+        eprintln!("  help: {}", finding.help.unwrap_or_default());
     }
-    Ok(())
 }
 
 impl Common {

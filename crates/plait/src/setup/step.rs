@@ -129,17 +129,14 @@ impl Plan {
         text
     }
 
-    /// Takes the steps. What was done stands in a record, for [`undo`]. `check` looks at the file
+    /// Takes the steps. What was done stands in a record, for [`undo`]. `look` is given the file
     /// before the service is started.
     ///
     /// # Errors
-    /// The first step that failed, or what `check` found; everything is undone.
-    pub(crate) fn carry_out(
-        &self,
-        check: impl Fn(&Path) -> Result<(), Advised>,
-    ) -> anyhow::Result<()> {
+    /// The first step that failed; the earlier ones are undone.
+    pub(crate) fn carry_out(&self, look: impl Fn(&Path)) -> anyhow::Result<()> {
         let mut record = Record::default();
-        let result = self.take_steps(&mut record, check);
+        let result = self.take_steps(&mut record, look);
         if result.is_err() {
             // The first error is the one to tell.
             let _ = take_back(&self.place, &record, &mut |_| {});
@@ -147,11 +144,7 @@ impl Plan {
         result
     }
 
-    fn take_steps(
-        &self,
-        record: &mut Record,
-        check: impl Fn(&Path) -> Result<(), Advised>,
-    ) -> anyhow::Result<()> {
+    fn take_steps(&self, record: &mut Record, look: impl Fn(&Path)) -> anyhow::Result<()> {
         for step in &self.steps {
             match step {
                 Step::Folder { path, group } => {
@@ -166,7 +159,7 @@ impl Plan {
                     record.files.push(path.clone());
                 }
                 Step::Run(words) => {
-                    check(&self.place.file())?;
+                    look(&self.place.file());
                     record.service = Some(self.place.service());
                     self.write_record(record)?;
                     run(words)?;
@@ -311,7 +304,7 @@ mod tests {
     fn what_was_done_is_undone_and_nothing_else() {
         let place = place("undo");
         let plan = Plan::new(&testing::pair().0, place.clone(), None, false);
-        plan.carry_out(|_| Ok(())).unwrap();
+        plan.carry_out(|_| ()).unwrap();
         assert_eq!(fs::metadata(place.key()).unwrap().mode() & 0o777, 0o600);
         let kept = place.folder.join("other.toml");
         fs::write(&kept, "kept").unwrap();
@@ -328,7 +321,7 @@ mod tests {
         let place = place("fails");
         let plan = Plan::new(&testing::pair().0, place.clone(), None, false);
         fs::create_dir_all(place.file()).unwrap();
-        let error = plan.carry_out(|_| Ok(())).unwrap_err();
+        let error = plan.carry_out(|_| ()).unwrap_err();
         assert!(error.to_string().starts_with("cannot write "), "{error}");
         assert!(!place.key().exists() && !place.record().exists());
         assert!(place.file().is_dir(), "it was there before");

@@ -153,7 +153,8 @@ fn boot(root: &Path, netns: &str) -> Result<(Service, String)> {
     }
     command.arg(format!("--bind={}:/dev/net/tun", tun.display()));
     command.args(["--capability=CAP_NET_ADMIN,CAP_NET_RAW,CAP_SYS_TIME"]);
-    command.env("SYSTEMD_SECCOMP", "0");
+    // A machine of its own may set its network's sysctls.
+    command.env("SYSTEMD_SECCOMP", "0").env("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "network");
     let log = root.with_extension("console");
     let container = Service::start(&mut command, &log)
         .context("scripts/setup --packages installs what is needed")?;

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use plait_net::netlink::Netlink;
 use plait_net::rights::{UserId, effective_user};
 use plait_toml::common;
-use plait_toml::value::{Cidr, Endpoint};
+use plait_toml::value::{Cidr, Endpoint, names};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use zeroize::Zeroizing;
@@ -395,14 +395,20 @@ fn choose_links(
                 "plait: warning: {link} does not reach {endpoint} now; it is used when it does"
             );
         }
-        return Ok(given.to_vec());
+        return given.iter().map(|link| interface(link)).collect();
     }
     if found.is_empty() {
         let help = "connect a link, or name those that will be there: --link dsl --link lte";
         return Err(Advised::new(format!("no link here reaches {endpoint}"), help).into());
     }
     let answer = ask.text("Links", Some(&found.join(" ")), "--link")?;
-    Ok(answer.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect())
+    answer.split([' ', ',']).filter(|word| !word.is_empty()).map(interface).collect()
+}
+
+/// A name for `[[path]] interface`, which may end in `*`.
+fn interface(name: &str) -> anyhow::Result<String> {
+    names::interfaces(name)
+        .map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
 }
 
 /// The user that the package makes for the service.

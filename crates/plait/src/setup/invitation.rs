@@ -46,6 +46,8 @@ struct Word {
     lan: Vec<String>,
     /// The customer's inner addresses.
     customer: Vec<String>,
+    /// Whether the provider's end hides the customer behind its own addresses.
+    nat: bool,
 }
 
 impl Invitation {
@@ -61,6 +63,7 @@ impl Invitation {
             at: end.endpoint.to_string(),
             lan: texts(&end.lan),
             customer: texts(&end.customer),
+            nat: end.nat,
         };
         let json = serde_json::to_vec(&word).expect("texts and lists of texts become JSON");
         let json = Zeroizing::new(json);
@@ -108,7 +111,7 @@ impl Word {
             lan: cidrs(&self.lan)?,
             customer: cidrs(&self.customer)?,
             links: Vec::new(),
-            nat: true,
+            nat: self.nat,
             user: None,
         })
     }
@@ -126,7 +129,16 @@ mod tests {
         assert!(word.len() < 700, "{}: a QR code of it must fit a terminal", word.len());
         let read = Invitation::parse(&format!(" {}\n", *word)).unwrap();
         assert_eq!(read.end.text("plait0"), invitation.end.text("plait0"));
+        assert!(read.end.nat);
         assert_eq!(read.end.private_key.to_base64(), invitation.end.private_key.to_base64());
+    }
+
+    /// A provider's end that joined hid customers with public addresses.
+    #[test]
+    fn regression_an_invitation_says_whether_the_customer_is_hidden() {
+        let mut invitation = testing::pair().1;
+        invitation.end.nat = false;
+        assert!(!Invitation::parse(&invitation.to_word()).unwrap().end.nat);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use plait_net::netns::NetNs;
 
 use super::debian::{Debian, Sources};
@@ -12,7 +12,7 @@ use super::inventory::Inventory;
 use crate::addresses::{BOND_ONLY_V4, BOND_ONLY_V6, PROVIDER_V4, SERVER_V4, SERVER_V6};
 use crate::figure::Figure;
 use crate::output::Progress;
-use crate::process::{self, Service};
+use crate::process::{self, Finished, Service};
 use crate::scratch::Scratch;
 use crate::topology::{LinkSpec, Topology, ip_batch, new_netns};
 use crate::verify::Effort;
@@ -21,8 +21,8 @@ const SOURCE: &str = "install.1";
 const STEP_LIMIT: Duration = Duration::from_secs(120);
 const PAGE: &str = "a page behind the provider";
 const INSTALL: &str = "apt-get install --yes /opt/plait.deb";
-/// What each end takes in commands: install, set up.
-const COMMANDS: u64 = 2;
+/// The page that must have each command.
+const GUIDE: &str = include_str!("../../../../../docs/guide/install.md");
 /// The most that each end may take, in commands, and both together, in seconds.
 const COMMANDS_MAX: f64 = 3.0;
 const SECONDS_MAX: f64 = 60.0;
@@ -50,14 +50,20 @@ pub(in crate::verify) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let customer = Debian::make(&sources, &folder("customer"), "plait-customer")?;
     let before = [Inventory::take(&provider)?, Inventory::take(&customer)?];
     let begun = Instant::now();
-    let invitation = install_provider(&provider)?;
-    install_customer(&customer, &invitation)?;
+    let mut ends = [EndCommands::new(&provider), EndCommands::new(&customer)];
+    let invitation = install_provider(&mut ends[0])?;
+    install_customer(&mut ends[1], &invitation)?;
     let fetched = network.fetch_both()?;
     let seconds = begun.elapsed().as_secs_f64();
     let peers = invite_another(&provider)?;
     let mut figures = vec![
         Figure::number("package", sources.package_bytes()? as f64 / 1e6, "MB"),
-        Figure::count("commands at each end", COMMANDS).at_most(COMMANDS_MAX, SOURCE),
+        Figure::count("commands at the provider's end", ends[0].count)
+            .at_most(COMMANDS_MAX, SOURCE),
+        Figure::count("commands at the customer's end", ends[1].count)
+            .at_most(COMMANDS_MAX, SOURCE),
+        Figure::count("of them, not in the guide", ends[0].unknown + ends[1].unknown)
+            .exactly(0.0, SOURCE),
         Figure::number("from the package to the page over IPv4 and IPv6", seconds, "s")
             .at_most(SECONDS_MAX, SOURCE),
         Figure::count("pages fetched by a host of the LAN", fetched).exactly(2.0, SOURCE),
@@ -76,22 +82,50 @@ pub(in crate::verify) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// The commands that a person gives at one end.
+struct EndCommands<'a> {
+    system: &'a Debian,
+    count: u64,
+    /// Those that do not stand in the guide.
+    unknown: u64,
+}
+
+impl<'a> EndCommands<'a> {
+    fn new(system: &'a Debian) -> Self {
+        Self { system, count: 0, unknown: 0 }
+    }
+
+    /// Gives one command, which the guide has up to `known`.
+    fn give(&mut self, known: &str, line: &str) -> Result<Finished> {
+        self.count += 1;
+        self.unknown += u64::from(!GUIDE.contains(&format!("\n{known}")));
+        self.system.run_any(line, STEP_LIMIT)
+    }
+}
+
+fn succeeded(finished: Finished) -> Result<String> {
+    ensure!(finished.status.success(), "a command of the guide failed: {}", finished.stderr.trim());
+    Ok(finished.stdout)
+}
+
 /// The commands of the guide at the provider's end; gives the invitation.
-fn install_provider(system: &Debian) -> Result<String> {
-    system.run(INSTALL, STEP_LIMIT)?;
+fn install_provider(end: &mut EndCommands<'_>) -> Result<String> {
+    succeeded(end.give("apt install ./plait_", INSTALL)?)?;
     let lan = "--lan 192.168.7.0/24 --lan fd99:7::/64";
-    let said = system
-        .run(&format!("plait setup provider --at {PROVIDER_V4} {lan} --yes --json"), STEP_LIMIT)?;
+    let line = format!("plait setup provider --at {PROVIDER_V4} {lan} --yes --json");
+    let said = succeeded(end.give("plait setup provider --at", &line)?)?;
     let said: serde_json::Value = serde_json::from_str(&said).context("setup answers oddly")?;
     Ok(said["invitation"].as_str().context("there is no invitation")?.to_owned())
 }
 
 /// The commands of the guide at the customer's end; the second waits for the bond.
-fn install_customer(system: &Debian, invitation: &str) -> Result<()> {
-    system.run(INSTALL, STEP_LIMIT)?;
-    let joined = system.run_any(&format!("plait setup join {invitation} --yes"), STEP_LIMIT)?;
+fn install_customer(end: &mut EndCommands<'_>, invitation: &str) -> Result<()> {
+    succeeded(end.give("apt install ./plait_", INSTALL)?)?;
+    let line = format!("plait setup join {invitation} --yes");
+    let joined = end.give("plait setup join plait1.", &line)?;
     if !joined.status.success() {
-        let journal = system.run("journalctl -u 'plait@*' --no-pager | tail -30", STEP_LIMIT)?;
+        let journal =
+            end.system.run("journalctl -u 'plait@*' --no-pager | tail -30", STEP_LIMIT)?;
         bail!("no bond: {}\n{journal}", joined.stderr.trim());
     }
     Ok(())

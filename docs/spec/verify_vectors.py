@@ -179,7 +179,7 @@ def timestamp(time):  # H-5
 
 
 def hello(side):  # H-4
-    flags = side["aes_in_hardware"] | side["sends_again"] << 1
+    flags = side["aes_in_hardware"] | side["sends_again"] << 1 | side["revision"] << 2
     return bytes.fromhex(side["incarnation"]) + struct.pack(">BH", flags, side["inner_mtu"])
 
 

@@ -47,6 +47,7 @@ use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
+use crate::wire::REVISION;
 use crate::wire::control::{Discards, Frame, PathInfo};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
@@ -128,6 +129,8 @@ pub struct Bond {
     /// The session under which this side sends.
     session: SessionIndex,
     cipher: Cipher,
+    /// The revision of the protocol that both sides speak (spec V-2).
+    revision: u8,
     keepalive: Duration,
     scheduler: &'static str,
     parity: PathIdParity,
@@ -169,6 +172,7 @@ impl Bond {
             unconfirmed: None,
             session,
             cipher,
+            revision: peer.revision.min(REVISION),
             keepalive: setup.keepalive,
             scheduler: setup.config.scheduler.algorithm.name(),
             parity: setup.parity,
@@ -199,6 +203,7 @@ impl Bond {
     ) -> Option<SessionIndex> {
         let (local, cipher) = (established.local, established.cipher);
         self.egress.set_peer_repairs(established.peer.repairs);
+        self.revision = established.peer.revision.min(REVISION);
         let (send, receive) = split(now, established);
         let forgotten = self.accept_session(receive, initiator);
         if initiator {

@@ -51,7 +51,7 @@ use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
 use crate::session::{Cipher, Established, Hello, Identity, LoggedSecret, PublicKey, Timestamp};
 use crate::time::{Duration, Instant, earlier};
-use crate::wire::Kind;
+use crate::wire::{self, Kind, REVISION};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -277,7 +277,11 @@ impl Endpoint {
         if datagram.len() > SEALED_BYTES_MAX {
             return Err(DropReason::Oversized);
         }
-        match Kind::of(first).ok_or(DropReason::UnknownType)? {
+        let other = || match wire::is_other_version(first) {
+            true => DropReason::OtherVersion,
+            false => DropReason::UnknownType,
+        };
+        match Kind::of(first).ok_or_else(other)? {
             Kind::Initiation => self.handle_initiation(now, route, datagram),
             Kind::Response => self.handle_response(now, route, datagram),
             Kind::CookieReply => self.handle_cookie_reply(now, route, datagram),
@@ -418,6 +422,7 @@ impl Endpoint {
             aes_is_fast: Cipher::aes_is_fast(),
             inner_mtu: self.config.bond.inner_mtu,
             repairs: self.config.bond.congestion.is_some(),
+            revision: REVISION,
         }
     }
 

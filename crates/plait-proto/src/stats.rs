@@ -186,6 +186,9 @@ pub struct PeerStatus {
     pub handshakes: u64,
     /// AEAD of the session in use.
     pub cipher: Option<String>,
+    /// Version and revision of the protocol that the two ends speak, as `1.0`.
+    #[serde(default)]
+    pub wire: Option<String>,
     /// The largest inner packet that the bond carries, in bytes; `None` without a bond.
     #[serde(default)]
     pub inner_mtu_bytes: Option<u16>,
@@ -226,6 +229,7 @@ impl PeerStatus {
             session_age_s: None,
             handshakes: 0,
             cipher: None,
+            wire: None,
             inner_mtu_bytes: None,
             inner_sent_packets: 0,
             inner_sent_bytes: 0,

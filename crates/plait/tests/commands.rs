@@ -238,6 +238,7 @@ fn peer(state: &str) -> PeerStatus {
         session_age_s: Some(75),
         handshakes: 2,
         cipher: Some("AES-256-GCM".into()),
+        wire: Some("1.0".into()),
         inner_mtu_bytes: Some(1440),
         inner_sent_packets: 1000,
         inner_sent_bytes: 1_400_000,

@@ -10,6 +10,7 @@ use crate::seq::PathId;
 use crate::stats::{PathState, PathStatus, PeerStatus};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::wire::VERSION;
 use crate::wire::control::Discards;
 
 impl Bond {
@@ -88,6 +89,7 @@ impl Bond {
             session_age_s: None,
             handshakes: 0,
             cipher: Some(self.cipher.name().to_owned()),
+            wire: Some(format!("{VERSION}.{}", self.revision)),
             inner_mtu_bytes: Some(self.inner_mtu()),
             backlog: self.ingress.backlog_status(),
             attempts: None,

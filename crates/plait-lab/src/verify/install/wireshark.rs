@@ -1,4 +1,5 @@
-//! install.7: what two gateways say, read by Wireshark's dissector with a log of keys.
+//! install.7: what two gateways say, read by Wireshark's dissector with a log of keys; and the
+//! manual pages and completions.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -14,6 +15,7 @@ use plait_proto::session::{Hello, Identity, PresharedKey, PrivateKey, PublicKey,
 use plait_proto::wire::handshake::SessionIndex;
 
 use super::super::{Effort, Figure};
+use super::pages;
 use crate::gateway::captured::{Captured, sort};
 use crate::gateway::{
     Gateway, GatewayFile, customer_file, endpoint_v4, make_key, path_over, provider_file,
@@ -69,6 +71,7 @@ pub(in super::super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let _step = progress.step("tshark reads", Duration::from_secs(60));
     let mut figures = figures(&packets, &dissect(&scratch, &key_log, &packets)?);
     figures.extend(vectors(&scratch)?);
+    figures.extend(pages::check(SOURCE)?);
     Ok(figures)
 }
 
@@ -204,6 +207,7 @@ impl Site<'_> {
             aes_is_fast: true,
             inner_mtu: 1440,
             repairs: false,
+            revision: plait_proto::wire::REVISION,
         };
         let state = Identity::new(PrivateKey::from_bytes([77; 32])).initiate(
             &mut Rng::from_seed([78; 32]),

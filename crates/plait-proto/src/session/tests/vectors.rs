@@ -60,11 +60,12 @@ struct Handshake {
 }
 
 fn handshakes() -> [Handshake; 2] {
-    let hello = |incarnation, aes_is_fast, repairs, inner_mtu| Hello {
+    let hello = |incarnation, aes_is_fast, repairs, revision, inner_mtu| Hello {
         incarnation: BondIncarnation(incarnation),
         aes_is_fast,
         inner_mtu,
         repairs,
+        revision,
     };
     let (private, ephemeral) = ([counted(0x01), counted(0x41)], [counted(0x81), counted(0xc1)]);
     [
@@ -74,8 +75,8 @@ fn handshakes() -> [Handshake; 2] {
             ephemeral,
             indices: [index(0x01_0203), index(0xa0_b0c0)],
             hellos: [
-                hello(0x1122_3344_5566_7788, true, true, 1440),
-                hello(0x99aa_bbcc_ddee_ff00, true, true, 1420),
+                hello(0x1122_3344_5566_7788, true, true, 0, 1440),
+                hello(0x99aa_bbcc_ddee_ff00, true, true, 1, 1420),
             ],
             psk: counted(0x21),
             time: (1_700_000_000, 123_456_789),
@@ -85,7 +86,7 @@ fn handshakes() -> [Handshake; 2] {
             private,
             ephemeral: [ephemeral[1], ephemeral[0]],
             indices: [index(0xff_ffff), index(1)],
-            hellos: [hello(1, true, false, 1500), hello(u64::MAX, false, true, 65535)],
+            hellos: [hello(1, true, false, 63, 1500), hello(u64::MAX, false, true, 2, 65535)],
             psk: [0; 32],
             time: (1_700_000_001, 0),
         },
@@ -161,6 +162,7 @@ impl Handshake {
                 ("incarnation", hex(&hello.incarnation.0.to_be_bytes()).into()),
                 ("aes_in_hardware", hello.aes_is_fast.into()),
                 ("sends_again", hello.repairs.into()),
+                ("revision", hello.revision.into()),
                 ("inner_mtu", hello.inner_mtu.into()),
             ])
         };

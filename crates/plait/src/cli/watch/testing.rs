@@ -56,6 +56,7 @@ pub(in crate::cli) fn peer(paths: Vec<PathStatus>) -> PeerStatus {
         session_age_s: Some(75),
         handshakes: 2,
         cipher: Some("AES-256-GCM".into()),
+        wire: Some("1.0".into()),
         inner_mtu_bytes: Some(1440),
         inner_sent_packets: 0,
         inner_sent_bytes: 0,

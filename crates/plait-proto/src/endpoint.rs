@@ -51,11 +51,11 @@ use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
 use crate::session::{Cipher, Established, Hello, Identity, LoggedSecret, PublicKey, Timestamp};
 use crate::time::{Duration, Instant, earlier};
-use crate::wire::{self, Kind, REVISION};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
+use crate::wire::{self, Kind, REVISION};
 
 /// A bond that delivers nothing is made anew this often at most (spec R-7).
 const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);

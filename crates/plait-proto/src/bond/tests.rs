@@ -8,9 +8,9 @@ use crate::resequencer::ResequencerConfig;
 use crate::scheduler::{Algorithm, SchedulerConfig};
 use crate::seq::BondIncarnation;
 use crate::session::{Finished, Hello, Identity, PresharedKey, PrivateKey, Timestamp};
-use crate::wire::{Kind, REVISION};
 use crate::wire::control::{Ack, AckRange};
 use crate::wire::dscp::Dscps;
+use crate::wire::{Kind, REVISION};
 
 const REJECT_AFTER: Duration = Duration::from_secs(180);
 

@@ -89,8 +89,7 @@ fn upgrade(previous: &Sources, new: &Sources, order: [usize; 2]) -> Result<Seen>
     }
     wait_until_up(&provider)?;
     let target = Target { client: network.lan(), server: SERVER_V4.into(), bind: None };
-    let stream =
-        Stream::start_to(target, &network.topology.server, Transport::Tcp, Way::Down)?;
+    let stream = Stream::start_to(target, &network.topology.server, Transport::Tcp, Way::Down)?;
     let mut steps = Vec::new();
     for at in order {
         let (end, system) = ends[at];

@@ -150,6 +150,11 @@ pub struct Bond {
     events: VecDeque<BondEvent>,
 }
 
+/// The revision that two sides speak (spec V-2).
+fn lower(own: u8, peer: u8) -> u8 {
+    own.min(peer)
+}
+
 fn split(now: Instant, established: Established) -> (SendSession, ReceiveSession) {
     let Established { send, receive, cipher, local, remote, .. } = established;
     let send = SendSession { remote, cipher, secret: send, made_at: now };
@@ -172,7 +177,7 @@ impl Bond {
             unconfirmed: None,
             session,
             cipher,
-            revision: peer.revision.min(REVISION),
+            revision: lower(REVISION, peer.revision),
             keepalive: setup.keepalive,
             scheduler: setup.config.scheduler.algorithm.name(),
             parity: setup.parity,
@@ -203,7 +208,7 @@ impl Bond {
     ) -> Option<SessionIndex> {
         let (local, cipher) = (established.local, established.cipher);
         self.egress.set_peer_repairs(established.peer.repairs);
-        self.revision = established.peer.revision.min(REVISION);
+        self.revision = lower(REVISION, established.peer.revision);
         let (send, receive) = split(now, established);
         let forgotten = self.accept_session(receive, initiator);
         if initiator {

@@ -8,12 +8,18 @@ fn hello_of(peer: &mut ByHand, initiation: &Seen) -> u8 {
     peer.read_hello(initiation).revision
 }
 
+/// What is spoken with a peer of this revision.
+fn spoken(revision: u8) -> String {
+    let lower = if revision > REVISION { REVISION } else { revision };
+    format!("{VERSION}.{lower}")
+}
+
 /// Spec V-2, V-3: whatever revision a peer names, there is a bond, and the lower of the two is
 /// spoken.
 #[test]
 fn the_lower_of_two_revisions_is_spoken() {
     for revision in [0, REVISION, REVISION + 1, REVISION_MAX] {
-        let expected = format!("{VERSION}.{}", revision.min(REVISION));
+        let expected = spoken(revision);
         let mut listening = ByHand::new(Made::listening());
         listening.hello.revision = revision;
         listening.shake_hands();
@@ -38,7 +44,7 @@ fn a_renewed_session_may_have_another_revision() {
         peer.hello.revision = revision;
         peer.shake_hands();
         peer.open_path(0);
-        let expected = format!("{VERSION}.{}", revision.min(REVISION));
+        let expected = spoken(revision);
         assert_eq!(peer.status().wire, Some(expected));
         peer.run_ms(1000);
     }

@@ -189,6 +189,9 @@ pub struct PeerStatus {
     /// Version and revision of the protocol that the two ends speak, as `1.0`.
     #[serde(default)]
     pub wire: Option<String>,
+    /// What the peer runs, as `0.2.0`; `None` when it did not say.
+    #[serde(default)]
+    pub release: Option<String>,
     /// The largest inner packet that the bond carries, in bytes; `None` without a bond.
     #[serde(default)]
     pub inner_mtu_bytes: Option<u16>,
@@ -230,6 +233,7 @@ impl PeerStatus {
             handshakes: 0,
             cipher: None,
             wire: None,
+            release: None,
             inner_mtu_bytes: None,
             inner_sent_packets: 0,
             inner_sent_bytes: 0,

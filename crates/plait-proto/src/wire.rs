@@ -20,7 +20,7 @@ pub const VERSION: u8 = 1;
 
 /// The newest revision of the version that this code speaks; it speaks all before it, too
 /// (spec V-2).
-pub const REVISION: u8 = 0;
+pub const REVISION: u8 = 1;
 
 /// Most revisions that a version can have: a hello has six bits for them (spec H-4).
 pub const REVISION_MAX: u8 = 63;

@@ -136,20 +136,21 @@ impl Bond {
         if self.notices_due().is_none_or(|due| due > now) {
             return;
         }
-        let mut closed = Vec::new();
+        let mut frames = Vec::new();
         for notice in self.notices.due(now) {
             match notice {
-                Notice::Closed(id) => closed.push(Frame::PathClose(id)),
+                Notice::Closed(id) => frames.push(Frame::PathClose(id)),
+                Notice::Release => frames.extend(self.release.map(Frame::Release)),
                 Notice::Changed(id) => {
                     let link = self.ingress.path(id).and_then(|path| path.control.own_link.clone());
-                    let frames: Vec<Frame> = link.map(Frame::PathInfo).into_iter().collect();
-                    self.ingress.send_control(now, id, &frames);
+                    let info: Vec<Frame> = link.map(Frame::PathInfo).into_iter().collect();
+                    self.ingress.send_control(now, id, &info);
                 }
             }
         }
-        if let Some(over) = self.fastest_path().filter(|_| !closed.is_empty()) {
-            for closed in closed.chunks(FRAMES_MAX) {
-                self.ingress.send_control(now, over, closed);
+        if let Some(over) = self.fastest_path().filter(|_| !frames.is_empty()) {
+            for frames in frames.chunks(FRAMES_MAX) {
+                self.ingress.send_control(now, over, frames);
             }
         }
     }

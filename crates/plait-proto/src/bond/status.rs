@@ -90,6 +90,7 @@ impl Bond {
             handshakes: 0,
             cipher: Some(self.cipher.name().to_owned()),
             wire: Some(format!("{VERSION}.{}", self.revision)),
+            release: self.peer_release.map(|release| release.to_string()),
             inner_mtu_bytes: Some(self.inner_mtu()),
             backlog: self.ingress.backlog_status(),
             attempts: None,

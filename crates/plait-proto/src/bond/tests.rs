@@ -49,6 +49,7 @@ fn config() -> BondConfig {
         report_interval: Duration::from_millis(50),
         inner_mtu: 1440,
         rekey: RekeyLimits { reject_after: REJECT_AFTER, ..RekeyLimits::default() },
+        release: None,
     }
 }
 

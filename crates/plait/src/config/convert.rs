@@ -6,6 +6,7 @@ use std::time::Duration;
 use plait_proto::config::{
     BondConfig, EndpointConfig, LinkConfig, PeerConfig, Prefix, RekeyLimits, SocketId,
 };
+use plait_proto::wire::control::Release;
 
 use super::{Config, Endpoint, PathConfig, Peer};
 
@@ -60,6 +61,7 @@ impl Config {
             report_interval: self.tuning.report_interval(),
             inner_mtu,
             rekey: RekeyLimits::default(),
+            release: Release::parse(env!("CARGO_PKG_VERSION")),
         }
     }
 }

@@ -45,7 +45,7 @@ const BYTES: u64 = 5_000_000;
 const STRANGERS: u32 = 250;
 
 const KINDS: [&str; 5] = ["initiation", "response", "cookie reply", "data", "control"];
-const FRAMES: [&str; 13] = [
+const FRAMES: [&str; 14] = [
     "PATH_CHALLENGE",
     "PATH_RESPONSE",
     "PATH_INFO",
@@ -59,6 +59,7 @@ const FRAMES: [&str; 13] = [
     "MTU_PROBE",
     "MTU_ECHO",
     "DISCARDS",
+    "RELEASE",
 ];
 
 pub(in super::super) fn check(_effort: Effort) -> Result<Vec<Figure>> {

@@ -21,7 +21,9 @@ use crate::session::{
     PresharedKey, PrivateKey, Timestamp,
 };
 use crate::time::{Duration, Instant};
-use crate::wire::control::{Ack, AckRange, Discards, FRAMES_MAX, Frame, LossReport, PathInfo};
+use crate::wire::control::{
+    Ack, AckRange, Discards, FRAMES_MAX, Frame, LossReport, PathInfo, Release,
+};
 use crate::wire::handshake::{
     INITIATION_BYTES, Initiation, MAC_BYTES, RESPONSE_BYTES, Response, SessionIndex,
 };
@@ -238,6 +240,7 @@ fn frames() -> Vec<Frame> {
         Frame::MtuProbe { id: 11, padding: 40 },
         Frame::MtuEcho(11),
         Frame::Discards(Discards { arrived: 415, discarded: 412 }),
+        Frame::Release(Release { major: 1, minor: 20, patch: 300 }),
     ]
 }
 
@@ -271,6 +274,14 @@ fn document_of(frame: &Frame) -> Value {
         Frame::Discards(Discards { arrived, discarded }) => typed(
             "DISCARDS",
             vec![("arrived", (*arrived).into()), ("thrown_away", (*discarded).into())],
+        ),
+        Frame::Release(Release { major, minor, patch }) => typed(
+            "RELEASE",
+            vec![
+                ("major", (*major).into()),
+                ("minor", (*minor).into()),
+                ("patch", (*patch).into()),
+            ],
         ),
     }
 }
@@ -460,7 +471,7 @@ fn document() -> Value {
 /// Spec W-1, W-2, W-3, W-4, W-5, W-6: sealed datagrams.
 /// Spec H-1, H-2, H-3, H-4, H-6, H-10, H-12: handshake messages and cookie replies.
 /// Spec K-1, K-2, K-3, K-4: secrets, path keys and ciphers.
-/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11, C-12: layouts of frames.
+/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11, C-12, C-13: layouts of frames.
 #[test]
 fn the_specifications_vectors_are_what_the_code_makes() {
     let text = document().to_text();

@@ -174,36 +174,39 @@ fn each_alert_fires_when_it_should() {
     }
 }
 
-/// A clone with a version and a changelog, in which `make test` does this.
-struct Clone(PathBuf);
+/// A repository with a version and a changelog, in which `make test` does this.
+struct Repository(PathBuf);
 
-impl Clone {
+impl Repository {
     fn new(name: &str, make: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("plait-version-{}-{name}", std::process::id()));
-        let clone = Self(folder);
+        let repository = Self(folder);
         for place in ["scripts", "bin"] {
-            fs::create_dir_all(clone.0.join(place)).unwrap();
+            fs::create_dir_all(repository.0.join(place)).unwrap();
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/new-version");
-        fs::copy(script, clone.0.join("scripts/new-version")).unwrap();
-        fs::write(clone.0.join("Cargo.toml"), "[workspace.package]\nversion = \"0.2.0-dev\"\n")
-            .unwrap();
-        fs::write(clone.0.join("Cargo.lock"), "").unwrap();
+        fs::copy(script, repository.0.join("scripts/new-version")).unwrap();
         fs::write(
-            clone.0.join("CHANGELOG.md"),
+            repository.0.join("Cargo.toml"),
+            "[workspace.package]\nversion = \"0.2.0-dev\"\n",
+        )
+        .unwrap();
+        fs::write(repository.0.join("Cargo.lock"), "").unwrap();
+        fs::write(
+            repository.0.join("CHANGELOG.md"),
             "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- News.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n",
         )
         .unwrap();
         for (program, line) in [("cargo", "true"), ("make", make)] {
-            let path = clone.0.join("bin").join(program);
+            let path = repository.0.join("bin").join(program);
             fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        clone.git(&["init", "--quiet", "--initial-branch", "main"]);
-        clone.git(&["add", "--all"]);
-        clone.git(&["commit", "--quiet", "--message", "Begin 0.2.0"]);
-        clone
+        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
+        repository.git(&["add", "--all"]);
+        repository.git(&["commit", "--quiet", "--message", "Begin 0.2.0"]);
+        repository
     }
 
     fn command(&self, program: &str) -> Command {
@@ -230,7 +233,7 @@ impl Clone {
     }
 }
 
-impl Drop for Clone {
+impl Drop for Repository {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -238,43 +241,43 @@ impl Drop for Clone {
 
 #[test]
 fn one_command_makes_a_release() {
-    let clone = Clone::new("makes", "exit 0");
-    let (code, said) = clone.release(&["0.2.0", "--dry-run"]);
+    let repository = Repository::new("makes", "exit 0");
+    let (code, said) = repository.release(&["0.2.0", "--dry-run"]);
     assert!(code == Some(0) && said.contains("- News."), "{code:?}: {said}");
-    assert_eq!(clone.git(&["status", "--porcelain"]), "");
-    let (code, said) = clone.release(&["0.2.0", "--no-package"]);
+    assert_eq!(repository.git(&["status", "--porcelain"]), "");
+    let (code, said) = repository.release(&["0.2.0", "--no-package"]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(
-        clone.git(&["log", "--format=%s"]),
+        repository.git(&["log", "--format=%s"]),
         "Begin 0.3.0\nRelease 0.2.0\nBegin 0.2.0\n",
         "{said}"
     );
-    assert!(clone.git(&["show", "v0.2.0:Cargo.toml"]).contains("version = \"0.2.0\""));
-    let changelog = clone.git(&["show", "v0.2.0:CHANGELOG.md"]);
+    assert!(repository.git(&["show", "v0.2.0:Cargo.toml"]).contains("version = \"0.2.0\""));
+    let changelog = repository.git(&["show", "v0.2.0:CHANGELOG.md"]);
     let news = changelog.find("- News.").unwrap();
     let heading = changelog.find("## [0.2.0] - 2").unwrap();
     assert!(changelog.find("## [Unreleased]").unwrap() < heading && heading < news, "{changelog}");
-    let now = fs::read_to_string(clone.0.join("Cargo.toml")).unwrap();
+    let now = fs::read_to_string(repository.0.join("Cargo.toml")).unwrap();
     assert!(now.contains("version = \"0.3.0-dev\""), "{now}");
     // Nothing is new since.
-    let (code, said) = clone.release(&["0.3.0", "--no-package"]);
+    let (code, said) = repository.release(&["0.3.0", "--no-package"]);
     assert!(code == Some(2) && said.contains("nothing under [Unreleased]"), "{code:?}: {said}");
 }
 
 #[test]
 fn a_release_that_fails_its_tests_changes_nothing() {
-    let clone = Clone::new("fails", "exit 1");
-    let (code, said) = clone.release(&["0.2.0", "--no-package"]);
+    let repository = Repository::new("fails", "exit 1");
+    let (code, said) = repository.release(&["0.2.0", "--no-package"]);
     assert!(code == Some(2) && said.contains("the tests failed"), "{code:?}: {said}");
-    assert_eq!(clone.git(&["status", "--porcelain"]), "");
-    assert_eq!(clone.git(&["log", "--format=%s"]), "Begin 0.2.0\n");
+    assert_eq!(repository.git(&["status", "--porcelain"]), "");
+    assert_eq!(repository.git(&["log", "--format=%s"]), "Begin 0.2.0\n");
     for (version, reason) in
         [("0.1.9", "older than"), ("1", "no version"), ("1.0", "no version"), ("--now", "unknown")]
     {
-        let (code, said) = clone.release(&[version]);
+        let (code, said) = repository.release(&[version]);
         assert!(code == Some(2) && said.contains(reason), "{version}: {code:?}: {said}");
     }
-    fs::write(clone.0.join("Cargo.lock"), "changed").unwrap();
-    let (code, said) = clone.release(&["0.2.0"]);
+    fs::write(repository.0.join("Cargo.lock"), "changed").unwrap();
+    let (code, said) = repository.release(&["0.2.0"]);
     assert!(code == Some(2) && said.contains("not committed"), "{code:?}: {said}");
 }

@@ -278,7 +278,7 @@ plait0  up for 1 h 2 min  public key {BOB_PUBLIC}
 
 peer {BOB_PUBLIC}  up
   session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt; carries packets of \
-         up to 1440 bytes
+         up to 1440 bytes; runs plait 0.2.0, wire 1.1
   inner packets: sent 1000 (1.4 MB), delivered 7 (700 B)
   path  state   use  price  weight  rtt ms  jitter  min ms  loss %         rate    sent  \
          received  lost

@@ -38,8 +38,8 @@ cat > bin/systemd-run <<'END'
 #!/bin/sh
 shift 2; "$@" 2>>/run/plait/steer.log &
 END
-# The package's group.
-printf '#!/bin/sh\n[ "$1" = plait ]\n' > bin/chgrp
+# There is no user of the package here: the key is root's.
+printf '#!/bin/sh\n[ "$1" = plait ] && chmod 600 "$2"\n' > bin/chgrp
 chmod +x bin/systemctl bin/sudo bin/systemd-run bin/chgrp
 # Starts what a command left to be started, where no systemd runs the machine.
 start_files() {
@@ -50,6 +50,7 @@ start_files() {
 # A block of a guide, in the file of this name, at a host; a command that fails ends it.
 give() {
     [ -e invitation ] && sed -i "s|plait1\.[^ ]*|$(cat invitation)|" block
+    sed -i 's/^plait watch$/timeout 3 plait watch || [ $? = 124 ]/' block
     echo "== at $1: $(head -n 1 block)"
     cp block $1/block
     at $1 'sh -e ./block' > $1/said 2>&1 || { echo "a block failed at $1: $(cat block $1/said)"; exit; }
@@ -105,7 +106,7 @@ fn given(page: &str) -> String {
                 None => script.push_str(&format!("give {host}\n")),
                 Some(file) => script.push_str(&format!(
                     "sed -i \"s|the customer's public key|$(cat customer/public)|;\
-                     s|the provider's public key|$(cat provider/public)|\" block\n\
+                     s|the provider's public key|$(cat provider/public)|;/^user = /d\" block\n\
                      cp block {host}/block; at {host} 'cp block {file}'\n"
                 )),
             }

@@ -17,7 +17,7 @@ use mio::Waker;
 use plait_net::entry::Entry;
 use plait_net::rights::{UserId, effective_user, may_write, user_behind};
 use plait_net::terminal::Terminal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use crate::advice::Advised;
@@ -63,24 +63,32 @@ impl<R> Requests<R> {
     }
 }
 
-/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They run on
-/// the signal thread, so reading a configuration may take its time.
+/// What a program's loop is told when it is to end.
+pub(crate) struct Ends<R> {
+    /// At SIGTERM and SIGINT.
+    pub(crate) stop: fn() -> R,
+    /// At SIGUSR2: a successor follows at once.
+    pub(crate) leave: fn() -> R,
+}
+
+/// Sends what `ends` gives when a signal ends the program, and what `reload` gives at SIGHUP. They
+/// run on the signal thread, so reading a configuration may take its time.
 ///
 /// A program started from a terminal ends with it: there SIGHUP means that the terminal is gone. A
 /// service has none.
 pub(crate) fn watch_signals<R: Send + 'static>(
     requests: Requests<R>,
-    stop: fn() -> R,
+    ends: Ends<R>,
     reload: impl Fn() -> Result<R, String> + Send + 'static,
 ) -> anyhow::Result<()> {
     let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
     let has_terminal = terminal.is_some();
     let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+        Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR2]).context("cannot watch for signals")?;
     if let Some(terminal) = terminal {
         let requests = requests.clone();
         end_with(terminal, move || {
-            requests.send(stop());
+            requests.send((ends.stop)());
         })?;
     }
     thread::Builder::new()
@@ -89,7 +97,11 @@ pub(crate) fn watch_signals<R: Send + 'static>(
             for signal in signals.forever() {
                 let reloads = signal == SIGHUP && !has_terminal;
                 // Errors of a configuration are in the log.
-                let request = if reloads { reload() } else { Ok(stop()) };
+                let request = match signal {
+                    SIGUSR2 => Ok((ends.leave)()),
+                    _ if reloads => reload(),
+                    _ => Ok((ends.stop)()),
+                };
                 if let Ok(request) = request {
                     requests.send(request);
                 }

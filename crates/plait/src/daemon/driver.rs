@@ -408,6 +408,10 @@ impl Driver {
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Stop => return Ok(true),
+                Request::Leave => {
+                    self.host.operations.leave_for_successor();
+                    return Ok(true);
+                }
                 Request::Reload(config) => self.reload(now, *config)?,
                 Request::Change(wanted, reply) => {
                     let _ = reply.send(self.change(now, *wanted)?);

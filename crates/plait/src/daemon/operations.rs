@@ -66,6 +66,8 @@ pub(super) struct Operations {
     news: Vec<News>,
     count_at: Instant,
     save_at: Instant,
+    /// Whether what was set up at the host stays at the end.
+    leaves: bool,
 }
 
 impl Operations {
@@ -95,6 +97,7 @@ impl Operations {
             spent: Vec::new(),
             count_at: Instant::ZERO,
             save_at: Instant::ZERO + SAVE_INTERVAL,
+            leaves: false,
         }
     }
 
@@ -390,9 +393,21 @@ impl Operations {
     }
 }
 
+impl Operations {
+    /// What was set up at the host stays when the gateway ends: another one, which follows at once,
+    /// takes it over as after a crash.
+    pub(super) fn leave_for_successor(&mut self) {
+        self.leaves = true;
+    }
+}
+
 impl Drop for Operations {
-    /// Leaves the host as it was found.
+    /// Leaves the host as it was found, unless a successor takes it over.
     fn drop(&mut self) {
+        if self.leaves {
+            self.file.save();
+            return;
+        }
         nat::undo(&mut self.file);
         self.outage.undo(&mut self.file);
     }

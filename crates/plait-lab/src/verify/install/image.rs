@@ -1,4 +1,4 @@
-//! install.9: the OCI image runs a gateway as the package does; by crun, which needs no daemon.
+//! install.9: the OCI image runs a gateway as the package does; by runc, which needs no daemon.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -99,7 +99,7 @@ fn runner(bundle: &Path, folder: &Path) -> Result<PathBuf> {
         "#!/bin/sh\n\
          sed -e \"s#@COMMAND@#$1#\" -e \"s#@FILE@#$2#\" -e \"s#@FOLDER@#$(dirname \"$2\")#g\" \
          {template} > {bundle}/config.json\n\
-         exec crun --cgroup-manager=disabled --root {state} run --bundle {bundle} plait-lab-image\n"
+         exec runc --root {state} run --bundle {bundle} plait-lab-image\n"
     );
     fs::write(&runner, line)?;
     fs::set_permissions(&runner, fs::Permissions::from_mode(0o755))?;

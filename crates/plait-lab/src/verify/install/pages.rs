@@ -66,7 +66,9 @@ fn describe(words: &[String], found: &mut Vec<Described>) -> Result<()> {
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
-    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let named = lines.filter_map(|line| line.strip_prefix("  "));
+    let named = named.filter(|rest| !rest.starts_with(' '));
+    let names = named.filter_map(|rest| rest.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
@@ -107,7 +109,7 @@ fn not_completed(shell: &str, script: &str, command: &Described) -> Vec<String> 
 mod tests {
     use super::*;
 
-    const HELP: &str = "Does it\n\nUsage: x\n\nCommands:\n  list  List\n  help  Print\n\n\
+    const HELP: &str = "Does it\n\nUsage: x\n\nCommands:\n  list  List what\n        is there\n  help  Print\n\n\
                         Options:\n  -h, --help\n          Print --this\n      --save <FILE>\n";
 
     #[test]

@@ -1,5 +1,5 @@
 //! install.3: the last release and this code work together; a download lives through the upgrade of
-//! one end, then of the other.
+//! one end, then of the other, and through a restart.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     // The provider first, as an operator would; and the other way round.
     for (name, order) in [("provider first", [0, 1]), ("customer first", [1, 0])] {
-        let mut gaps: [Vec<f64>; 2] = Default::default();
+        let mut gaps: [Vec<f64>; 3] = Default::default();
         let mut breaks = 0;
         for _ in 0..runs {
             let _step = progress.step(name, RUN);
@@ -52,8 +52,8 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
         }
         for (at, gaps) in gaps.iter().enumerate() {
             let longest = gaps.iter().copied().fold(0.0, f64::max);
-            let what = ["one end", "the other end"][at];
-            let name = format!("{name}: longest gap while {what} is upgraded");
+            let what = ["one end is upgraded", "the other is", "the provider is restarted"][at];
+            let name = format!("{name}: longest gap while {what}");
             figures.push(Figure::number(name, longest, "s").at_most(GAP_MAX_S, SOURCE));
         }
         let name = format!("{name}: connections that broke");
@@ -93,22 +93,32 @@ fn upgrade(previous: &Sources, new: &Sources, order: [usize; 2]) -> Result<Seen>
     let mut steps = Vec::new();
     for at in order {
         let (end, system) = ends[at];
-        std::thread::sleep(BEFORE);
         let before = version(system)?;
-        let from = Instant::now();
-        system.run(&format!("apt-get install --yes {UPGRADE}"), STEP_LIMIT)?;
-        std::thread::sleep(AFTER);
-        let until = Instant::now();
-        let deliveries = stream.deliveries();
-        let gap = deliveries.longest_gap(from, until);
+        let line = format!("apt-get install --yes {UPGRADE}");
+        let (gap, rate) = disturb(&stream, system, &line)?;
         let after = version(system)?;
         ensure!(before != after, "the package of this code is of the last release's version");
         let wire = wait_until_up(&customer)?;
-        let rate = deliveries.rate_bps(until - Duration::from_secs(2), until) as f64 / 1e6;
         let told = format!("{before} to {after}, wire {wire}, then {rate:.0} Mbit/s");
         steps.push(Step { end, gap, told });
     }
+    let (gap, rate) = disturb(&stream, &provider, "systemctl restart plait@plait0")?;
+    let told = format!("then {rate:.0} Mbit/s");
+    steps.push(Step { end: "the provider's restart", gap, told });
     Ok(Seen { steps, death: stream.death() })
+}
+
+/// Runs a command at an end while the download goes on: its longest gap, and its rate at last in
+/// Mbit/s.
+fn disturb(stream: &Stream, system: &Debian, line: &str) -> Result<(Duration, f64)> {
+    std::thread::sleep(BEFORE);
+    let from = Instant::now();
+    system.run(line, STEP_LIMIT)?;
+    std::thread::sleep(AFTER);
+    let until = Instant::now();
+    let deliveries = stream.deliveries();
+    let rate = deliveries.rate_bps(until - Duration::from_secs(2), until) as f64 / 1e6;
+    Ok((deliveries.longest_gap(from, until), rate))
 }
 
 fn version(system: &Debian) -> Result<String> {

@@ -259,7 +259,7 @@ fn figures(packets: &[Vec<u8>], all: &[Dissected]) -> Vec<Figure> {
         Figure::count("datagrams", packets.len() as u64).at_least(DATAGRAMS as f64, SOURCE),
         Figure::none("not taken for plait's", count(|one| one.kind.is_none()), SOURCE),
         Figure::count("kinds of datagrams seen", kinds.len() as u64).at_least(5.0, SOURCE),
-        Figure::count("kinds of frames seen, of 13", frames.len() as u64).at_least(11.0, SOURCE),
+        Figure::count("kinds of frames seen, of 14", frames.len() as u64).at_least(11.0, SOURCE),
         Figure::text("frames that nothing provoked", missing.join(", ")),
         Figure::none("malformed", count(|one| one.malformed), SOURCE),
         Figure::none("with bytes that have no name", count(|one| one.unknown), SOURCE),

@@ -82,8 +82,10 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let user = user_of(config.gateway.user.as_ref())?;
+    // What may have to be waited for comes before anything is changed.
+    let rng = host::random_generator()?;
     let key_log = KeyLog::open()?;
-    let mut file = StateFile::open(&config.gateway.state_file);
+    let mut file = StateFile::claim(&config.gateway.state_file)?;
     let block = Block::put_in_force(&config, &mut file)?;
     let names = Names::resolved(&config);
     let peers = names.peers(&config);
@@ -112,7 +114,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
         Operations::new(config, peers.clone(), kept, routes, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
-    let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);
+    let mut endpoint = Endpoint::new(endpoint_config, peers, rng);
     operations.tell_known_addresses(&mut endpoint);
     // Its threads have the rights and the sandbox that are in force now.
     hooks.follow(&wanted_hooks);

@@ -1,6 +1,5 @@
 //! `plait setup`: sets up one end of a bond, and prints the one command for the other.
 
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,6 +20,7 @@ use crate::advice::Advised;
 use crate::config::{Config, find_user, resolve};
 use crate::control::message::{PeerAsked, Request, Told};
 use crate::machine::{self, Facts, Level, Peers};
+use crate::randomness::fill_for_command;
 use crate::setup::{
     End, Invitation, Networks, Place, Plan, Questions, Role, invite, links_to, public_address, undo,
 };
@@ -262,7 +262,12 @@ fn set_up(
         return Err(Advised::new("nothing was done", "--dry-run only shows the steps").into());
     }
     plan.carry_out(tell_findings)?;
-    tell(&place.file(), invitation, common.json)?;
+    if let Err(error) = tell(&place.file(), invitation, common.json) {
+        // Without the invitation there never is another end.
+        undo(&place, &mut |_| {})?;
+        let help = "nothing of this was kept: let stdout lead to where there is room";
+        return Err(cannot_tell(error, help).into());
+    }
     if plan.starts {
         return wait_for(end, &place, invitation.is_none());
     }
@@ -296,11 +301,20 @@ fn invite_guest(
         keepalive_s: None,
         measure: None,
     };
+    let key = peer.public_key.clone();
     for warning in peer::add(&socket, vec![(peer, None)], true)? {
         eprintln!("plait: warning: {warning}");
     }
-    tell(&file, Some(&invitation), json)?;
+    tell(&file, Some(&invitation), json).map_err(|error| {
+        let help = format!("take it back and try again: plait peer remove {key} --save");
+        cannot_tell(error, &help)
+    })?;
     Ok(Outcome::Good)
+}
+
+/// A reader that went away is an error, too: what it did not read is lost.
+fn cannot_tell(cause: anyhow::Error, help: &str) -> Advised {
+    Advised::new(format!("cannot print the invitation: {cause:#}"), help)
 }
 
 /// Tells of the file that was written, and of the invitation for the other end, if there is one.
@@ -422,8 +436,7 @@ fn service_user() -> anyhow::Result<Option<UserId>> {
 
 fn random_bytes() -> anyhow::Result<impl FnMut() -> [u8; 8]> {
     let mut bytes = [0; 512];
-    let mut source = File::open("/dev/urandom").context("cannot read /dev/urandom")?;
-    source.read_exact(&mut bytes).context("cannot read /dev/urandom")?;
+    fill_for_command(&mut bytes)?;
     let mut chunks = bytes
         .chunks_exact(8)
         .map(|c| c.try_into().expect("eight bytes"))

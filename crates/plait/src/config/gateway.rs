@@ -147,7 +147,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         private_key,
         private_key_file,
         listen_port,
-        control_socket: control_socket(&said),
+        control_socket: folder.join(control_socket(&said)),
         state_file: folder.join(common::state_file_of(said.state_file.as_deref(), &said.tun)),
         user,
         tun: said.tun,
@@ -173,11 +173,12 @@ fn control_socket(said: &file::Gateway) -> PathBuf {
     common::control_socket_of(said.control_socket.as_deref(), &said.tun).into()
 }
 
-/// The control socket's path, from a `[gateway]` whose other options may be wrong.
-pub(super) fn read_control_socket(mut section: Section<'_>) -> PathBuf {
+/// The control socket's path, from a `[gateway]` whose other options may be wrong; `folder` is
+/// where relative file names start.
+pub(super) fn read_control_socket(mut section: Section<'_>, folder: &Path) -> PathBuf {
     let mut said = file::Gateway::default();
     option::read(SOCKET, &mut section, &mut said);
-    control_socket(&said)
+    folder.join(control_socket(&said))
 }
 
 /// Reads one `[[path]]`; `index` counts them from 0.

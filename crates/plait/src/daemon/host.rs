@@ -1,11 +1,12 @@
 //! What a gateway gets from its host: sockets, the TUN device with its addresses, randomness.
 
 use std::net::IpAddr;
+use std::sync::Once;
 
 use anyhow::Context as _;
 use plait_net::machine::fill_random;
 use plait_net::netlink::{Netlink, NetlinkError};
-use plait_net::tun::Tun;
+use plait_net::tun::{Offload, Tun};
 use plait_net::udp::{BindTo, UdpSocket};
 use plait_proto::config::Prefix;
 use plait_proto::endpoint::Endpoint;
@@ -15,6 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::advice::Advised;
 use crate::config::Config;
+use crate::randomness;
 
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
@@ -47,7 +49,18 @@ pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<Ud
         let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);
         Advised::new(place, help).caused_by(cause)
     })?;
+    tell_of_single_sends(&socket);
     Ok(Some(socket))
+}
+
+/// Tells, once, when the kernel segments no datagrams.
+pub(super) fn tell_of_single_sends(socket: &UdpSocket) {
+    static TOLD: Once = Once::new();
+    if socket.max_segments() == 1 {
+        TOLD.call_once(|| {
+            log::info!("this kernel cannot send UDP in batches: each datagram is a system call");
+        });
+    }
 }
 
 /// Creates the TUN device, gives it its addresses and sets it up.
@@ -57,6 +70,9 @@ pub(super) fn open_tun(config: &Config, mtu: u16) -> anyhow::Result<Tun> {
         let help = "`plait check` says what is missing; another `tun` may be free";
         Advised::new(format!("no TUN device {name}"), help).caused_by(cause)
     })?;
+    if tun.offload() < Offload::Tcp {
+        log::info!("the TUN device {name} takes single packets: this kernel joins none for it");
+    }
     let mut netlink = Netlink::open()?;
     let link = netlink.link(tun.name())?;
     let index = link.context("the TUN device vanished as soon as it was made")?.index;
@@ -122,11 +138,14 @@ fn half(address: IpAddr) -> Prefix {
 }
 
 /// A random generator seeded by the operating system.
-pub(super) fn random_generator() -> anyhow::Result<Rng> {
+///
+/// # Errors
+/// It has no random numbers, with the remedy.
+pub(super) fn random_generator() -> Result<Rng, Advised> {
     let mut result = Ok(());
-    let rng = Rng::seeded_by(|seed| result = fill_random(seed));
-    result.context("the kernel gives no random numbers")?;
-    Ok(rng)
+    let tell = |what: &str| log::warn!("{what}");
+    let rng = Rng::seeded_by(|seed| result = randomness::fill(seed, tell));
+    result.map(|()| rng)
 }
 
 /// Mixes new entropy into an endpoint's generator, if it drew secrets since the last time.

@@ -1,6 +1,8 @@
 //! `plait setup`: sets up one end of a bond, and prints the one command for the other.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +11,7 @@ use anyhow::Context as _;
 use plait_net::netlink::Netlink;
 use plait_net::rights::{UserId, effective_user};
 use plait_toml::common;
+use plait_toml::gateway::MORE_PORTS_MAX;
 use plait_toml::value::{Cidr, Endpoint, names};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
@@ -36,6 +39,7 @@ Examples:
   plait setup                                  ask a few questions
   plait setup provider --dry-run               what would be done on this server
   plait setup provider --at gw.example.net     do it; prints the command for the customer's end
+  plait setup provider --more-ports 443,4500   for customers whose networks block UDP port 7788
   plait setup join plait1.eyJwcm92aWRlciI6…    that command, at the customer's end
   plait setup customer --at gw.example.net     the other way round: begin at the customer's end
   plait setup invite --at gw.example.net       one more customer, at a provider's end that runs
@@ -133,6 +137,9 @@ struct BondArgs {
     /// The customer's addresses are public and routed to the provider's end: do not hide them
     #[arg(long)]
     no_nat: bool,
+    /// More UDP ports of the provider's end, for networks that block the first, as in 443,4500
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',')]
+    more_ports: Vec<NonZeroU16>,
 }
 
 /// What every action has.
@@ -219,6 +226,8 @@ fn begin(
     let networks = Networks::choose(random_bytes()?, &networks_in_use()?);
     let (mut end, mut invitation) = End::pair(role, keys, networks, endpoint, lan);
     (end.nat, invitation.end.nat) = (!bond.no_nat, !bond.no_nat);
+    end.more_ports = more_ports(&bond.more_ports, end.port())?;
+    invitation.end.more_ports.clone_from(&end.more_ports);
     set_up(&mut end, links, place, common, Some(&invitation))
 }
 
@@ -374,6 +383,18 @@ fn endpoint(role: Role, at: Option<String>, ask: Questions) -> anyhow::Result<En
         .map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
 }
 
+/// The ports beside the first, each once.
+fn more_ports(given: &[NonZeroU16], first: u16) -> Result<Vec<u16>, Advised> {
+    let mut seen = BTreeSet::from([first]);
+    let ports = given.iter().map(|port| port.get()).filter(|port| seen.insert(*port));
+    let ports: Vec<u16> = ports.collect();
+    if ports.len() > MORE_PORTS_MAX {
+        let message = format!("{} ports are too many", ports.len());
+        return Err(Advised::new(message, format!("name {MORE_PORTS_MAX} at most")));
+    }
+    Ok(ports)
+}
+
 fn lan(given: &[String], ask: Questions) -> anyhow::Result<Vec<Cidr>> {
     let mut texts = given.to_vec();
     if texts.is_empty() {
@@ -471,11 +492,10 @@ fn print_invitation(word: &str, invited: &End) -> anyhow::Result<()> {
     )?;
     writeln!(out, "  plait setup join {word}\n")?;
     if invited.role == Role::Customer {
-        writeln!(
-            out,
-            "Let UDP port {} through this machine's firewall, if it has one.",
-            invited.port()
-        )?;
+        let ports: Vec<_> =
+            [invited.port()].iter().chain(&invited.more_ports).map(u16::to_string).collect();
+        let (s, ports) = (if ports.len() > 1 { "s" } else { "" }, ports.join(", "));
+        writeln!(out, "Let UDP port{s} {ports} through this machine's firewall, if it has one.")?;
     }
     out.flush()?;
     Ok(())

@@ -39,18 +39,24 @@ pub(crate) const IPV6_OFF_HELP: &str = concat!(
     "addresses and prefixes"
 );
 
-/// Opens the socket for peers that call, if the gateway is to have one.
-pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
-    let Some(port) = &config.gateway.listen_port else { return Ok(None) };
-    let mark = config.socket_mark();
-    let to = BindTo { port: port.value, mark, ..BindTo::default() };
-    let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
-    let socket = UdpSocket::bind(&to).map_err(|cause| {
-        let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);
-        Advised::new(place, help).caused_by(cause)
-    })?;
-    tell_of_single_sends(&socket);
-    Ok(Some(socket))
+/// Opens the sockets for peers that call, one for each port.
+pub(super) fn open_listening_sockets(config: &Config) -> Result<Vec<UdpSocket>, Advised> {
+    let place =
+        |option: &str, line| format!("{}:{line}: [gateway] {option}", config.file.display());
+    let open = |(at, port)| {
+        let to = BindTo { port, mark: config.socket_mark(), ..BindTo::default() };
+        let socket = UdpSocket::bind(&to).map_err(|cause| {
+            let help = format!("`ss -ulpn sport = :{port}` shows who has the port");
+            let place = match &config.gateway.listen_port {
+                Some(first) if at == 0 => place("listen_port", first.line),
+                _ => place("more_ports", config.gateway.line),
+            };
+            Advised::new(place, help).caused_by(cause)
+        })?;
+        tell_of_single_sends(&socket);
+        Ok(socket)
+    };
+    config.gateway.listen_ports().enumerate().map(open).collect()
 }
 
 /// Tells, once, when the kernel segments no datagrams.
@@ -137,7 +143,8 @@ fn half(address: IpAddr) -> Prefix {
     Prefix { address, length: 1 }
 }
 
-/// A random generator seeded by the operating system.
+/// A random generator seeded by the operating system. It may have to be waited for: this comes
+/// before anything is changed.
 ///
 /// # Errors
 /// It has no random numbers, with the remedy.

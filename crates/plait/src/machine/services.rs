@@ -14,8 +14,7 @@ use crate::control;
 use crate::daemon::{CANNOT_BECOME_HELP, CannotListen, StateFile};
 use crate::holder::{Holder, by};
 
-pub(super) fn listen_port(place: &str, port: u16) -> Finding {
-    let subject = format!("{place}: [gateway] listen_port");
+pub(super) fn listen_port(subject: &str, port: u16) -> Finding {
     match UdpSocket::bind(&BindTo { port, ..BindTo::default() }) {
         Ok(_) => Finding::ok(subject, format!("UDP port {port} is free")),
         Err(BindError::PortInUse { .. }) => {

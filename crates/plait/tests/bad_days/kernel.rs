@@ -80,7 +80,8 @@ echo "netlink: Error: cache initialization failed: Protocol not supported" >&2; 
 END
         chmod 755 bin/nft
         for folder in /usr/sbin /sbin; do mount -t tmpfs none $folder; done
-        try() { sed "s/^tun.*/&\n$1/; ${3-}" a.toml > c.toml; [ -z "${2-}" ] || printf "$2" >> c.toml
+        try() { sed "s/^tun.*/&\n$1/; ${3-}" a.toml > c.toml
+            [ -z "${2-}" ] || printf "$2" >> c.toml
             PATH=$PWD/bin:$PATH $PLAIT up c.toml; echo "refused $?"
             ln -s $PLAIT none/plait 2>/dev/null; PATH=$PWD/none $PLAIT up c.toml; echo "none $?"; }
         try 'forward = true\nnat = true'

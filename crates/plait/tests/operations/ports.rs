@@ -1,4 +1,4 @@
-//! Networks that let nothing through to a port: each path finds one that is open, on its link alone.
+//! Networks that let nothing through to a port: each path finds an open one, on its link alone.
 
 use super::{assert_seen, run};
 
@@ -45,7 +45,8 @@ fn each_link_finds_the_port_that_its_network_lets_through() {
         ping_b | grep -q ' 0% packet loss' && echo "ok carries"
         # The open port is blocked in mid-life, and the first one opened.
         pass; block va 443; ping_b 200 > ping.txt & p=$!
-        until_true eval 'remote | grep -q "192.0.2.1:\(7788\|4500\) not [0-9,]*443"' && echo "ok moved"
+        until_true eval 'remote | grep -q "192.0.2.1:\(7788\|4500\) not [0-9,]*443"' &&
+            echo "ok moved"
         paths_up && echo "ok both"
         wait $p; echo "lost $(grep -oE '[0-9.]+% packet loss' ping.txt)"
         # What works is remembered: a path that comes again leads there at once.
@@ -92,7 +93,8 @@ fn a_single_link_gets_through_and_comes_back() {
 fn a_port_that_is_taken_is_named() {
     let script = r#"
         sed -i 's/^listen_port.*/&\nmore_ports = [443, 4500]/' a.toml
-        start a; sed 's/7788/7799/; s/"pa"/"pc"/; s/a.sock/c.sock/; s/a.json/c.json/' a.toml > c.toml
+        start a
+        sed 's/7788/7799/; s/"pa"/"pc"/; s/a.sock/c.sock/; s/a.json/c.json/' a.toml > c.toml
         $PLAIT up c.toml; echo "taken $?"
         status a --json | grep -c '"listening":{'
         ss -uln | grep -cE ':(7788|443|4500) '

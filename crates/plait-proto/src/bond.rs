@@ -26,6 +26,7 @@ mod timers;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
+pub(crate) use links::Answers;
 use notices::{Notice, Notices};
 use path_ids::PathIds;
 use path_mtu::InnerMtu;

@@ -49,6 +49,9 @@ pub struct PathStatus {
     pub reason: String,
     /// The peer's address.
     pub remote: String,
+    /// Other ports of the peer that did not answer when they were last asked over this link.
+    #[serde(default)]
+    pub tried_ports: Vec<u16>,
     /// Price class.
     pub price: u8,
     /// The scheduler's weight or share, where it has one.

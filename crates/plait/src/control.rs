@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use mio::Waker;
 use plait_net::entry::Entry;
-use plait_net::rights::{UserId, effective_user, may_write, user_behind};
+use plait_net::rights::{UserId, effective_user, may_write, process_behind, user_behind};
 use plait_net::terminal::Terminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use crate::advice::Advised;
+use crate::advice::{Advised, help_to_write};
+use crate::holder::Holder;
 
 /// How long a client may take to send its request and to read the answer, and how long a loop may
 /// take to produce it.
@@ -177,8 +178,10 @@ pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<
             format!("{shown} has {bytes} bytes, a socket's path {SOCKET_PATH_BYTES_MAX} at most");
         return Err(Advised::new(message, elsewhere));
     }
-    if check_place(path, section, user)? && UnixStream::connect(path).is_ok() {
-        return Err(in_use(path, section));
+    if check_place(path, section, user)?
+        && let Ok(other) = UnixStream::connect(path)
+    {
+        return Err(in_use(path, section, &other));
     }
     match folder_problem(path) {
         None => Ok(()),
@@ -189,8 +192,10 @@ pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<
     }
 }
 
-fn in_use(path: &Path, section: &str) -> Advised {
-    let message = format!("{} belongs to another running plait", path.display());
+fn in_use(path: &Path, section: &str, other: &UnixStream) -> Advised {
+    let holder = process_behind(other).ok().and_then(Holder::of_process);
+    let by = holder.map(|holder| format!(": {holder}")).unwrap_or_default();
+    let message = format!("{} belongs to another running plait{by}", path.display());
     let help = format!("stop that one, or set another `control_socket` under {section}");
     Advised::new(message, help)
 }
@@ -215,15 +220,16 @@ impl ControlSocket {
     /// the user that this process becomes; an earlier run may have left that user's socket.
     pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
         let is_there = check_place(path, section, user)?;
-        if is_there && UnixStream::connect(path).is_ok() {
-            return Err(in_use(path, section).into());
+        if is_there && let Ok(other) = UnixStream::connect(path) {
+            return Err(in_use(path, section, &other).into());
         }
         let unusable = |cause: io::Error| {
             let message = format!("cannot open the control socket {}", path.display());
-            let help = format!(
-                "run as root, or set `control_socket` under {section} to a path in a folder this \
-                 user may write"
-            );
+            let elsewhere = format!("set `control_socket` under {section} to a path in a folder");
+            let help = match help_to_write(&cause) {
+                Some(help) => format!("{help}, or {elsewhere} elsewhere"),
+                None => format!("run as root, or {elsewhere} this user may write"),
+            };
             Advised::new(message, help).caused_by(cause)
         };
         if let Some(folder) = path.parent() {
@@ -428,7 +434,10 @@ mod tests {
 
         let socket = folder.join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
-        assert!(problem(&socket).unwrap().ends_with("belongs to another running plait"));
+        let pid = std::process::id();
+        let problem_now = problem(&socket).unwrap();
+        assert!(problem_now.contains("belongs to another running plait: `"), "{problem_now}");
+        assert!(problem_now.ends_with(&format!("(process {pid})")), "{problem_now}");
         drop(listener);
         assert_eq!(problem(&socket), None, "nobody listens any more");
 

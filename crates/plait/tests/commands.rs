@@ -178,6 +178,7 @@ fn path(name: &str, state: PathState, reason: &str) -> PathStatus {
         state,
         reason: reason.into(),
         remote: "192.0.2.1:7788".into(),
+        tried_ports: Vec::new(),
         price: 0,
         weight: None,
         srtt_us: None,

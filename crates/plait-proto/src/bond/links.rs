@@ -1,5 +1,7 @@
 //! Paths as links come and go, and as the peer changes its address.
 
+use core::net::SocketAddr;
+
 use super::notices::Notice;
 use super::{Bond, BondEvent};
 use crate::config::SocketId;
@@ -11,7 +13,51 @@ use crate::time::Instant;
 use crate::wire::control::{FRAMES_MAX, Frame, PathInfo, Token};
 use crate::wire::sealed::Header;
 
+/// Whether the peer answers where a path leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answers {
+    /// It does.
+    Yes,
+    /// It was asked and does not.
+    No,
+    /// Nobody asks it now, or it begins to answer.
+    Unsure,
+}
+
 impl Bond {
+    /// The paths that this side opened: where each leads, and whether the peer answers there.
+    pub(crate) fn own_paths(&self) -> Vec<(Route, Answers)> {
+        let own = self.ingress.paths().filter(|path| path.control.own_link.is_some());
+        own.map(|path| {
+            let answers = match path.state {
+                PathState::Up | PathState::Lossy => Answers::Yes,
+                PathState::Asleep => Answers::Unsure,
+                PathState::Silent if path.control.silence.is_ending() => Answers::Unsure,
+                PathState::Silent | PathState::Validating => Answers::No,
+            };
+            (path.route, answers)
+        })
+        .collect()
+    }
+
+    /// Leads this side's path over a socket to another address of the peer, which is asked there at
+    /// once, as when the path was opened.
+    pub(crate) fn lead_own_path(&mut self, now: Instant, socket: SocketId, remote: SocketAddr) {
+        let own = self.paths_over(socket).into_iter().find(|id| self.is_own(*id));
+        let Some(path) = own.and_then(|id| self.ingress.path(id)) else { return };
+        let (id, route) = (path.id, Route { remote, ..path.route });
+        let link = path.control.own_link.clone();
+        self.ingress.move_path(now, id, route);
+        let token = self.rng.u64();
+        if let Some(path) = self.ingress.path_for_control(id) {
+            path.control.check_again(now, token);
+        }
+        self.set_state(now, id, PathState::Validating);
+        let mut frames = vec![Frame::PathChallenge(token)];
+        frames.extend(link.map(Frame::PathInfo));
+        self.ingress.send_control(now, id, &frames);
+    }
+
     /// Removes the paths over a socket that is about to close, and tells the peer.
     pub fn remove_paths_over(&mut self, now: Instant, socket: SocketId) {
         for id in self.paths_over(socket) {

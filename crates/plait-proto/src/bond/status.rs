@@ -46,6 +46,7 @@ impl Bond {
                     state: path.state,
                     reason: self.reason(now, path),
                     remote: path.route.remote.to_string(),
+                    tried_ports: Vec::new(),
                     price: path.info.price,
                     weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
                     srtt_us: micros(path.rtt.smoothed()),

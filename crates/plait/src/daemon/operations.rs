@@ -42,6 +42,8 @@ use crate::config::{Config, PathConfig, Quota, parse_key};
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the state file is written, if anything changed.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+/// How soon it is tried again when it could not be written.
+const SAVE_AGAIN: Duration = Duration::from_secs(5);
 
 /// A gateway's configuration, its state, and the periodic work on them.
 #[derive(Debug)]
@@ -123,6 +125,9 @@ impl Operations {
         if user.is_some() || gateway.sandbox {
             // Afterwards its folder may be out of reach.
             self.file.create();
+        }
+        if self.file.is_behind() {
+            self.save_at = self.save_at.min(Instant::ZERO + SAVE_AGAIN);
         }
         if let Some(user) = user {
             privileges::hand_over(&gateway.state_file, user);
@@ -236,6 +241,9 @@ impl Operations {
         if self.save_at <= now {
             self.keep(endpoint);
             self.save_at = now + SAVE_INTERVAL;
+        }
+        if self.file.is_behind() {
+            self.save_at = self.save_at.min(now + SAVE_AGAIN);
         }
     }
 

@@ -15,6 +15,7 @@ pub(in crate::cli) fn path(name: &str, id: u8, sent_bytes: u64, received_bytes: 
         state: PathState::Up,
         reason: "answers".into(),
         remote: "192.0.2.1:7788".into(),
+        tried_ports: Vec::new(),
         price: 0,
         weight: None,
         srtt_us: Some(13_270),

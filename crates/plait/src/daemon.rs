@@ -13,6 +13,7 @@ mod gather;
 mod hooks;
 pub(crate) mod host;
 mod key_log;
+mod lan;
 pub(crate) mod links;
 mod log_budget;
 mod measure;
@@ -50,6 +51,8 @@ use driver::{Driver, Host};
 pub(crate) use hooks::HookStatus;
 use hooks::Hooks;
 use key_log::KeyLog;
+pub(crate) use lan::LanStatus;
+use lan::Lans;
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
@@ -57,7 +60,7 @@ pub(crate) use metrics::CannotListen;
 pub(crate) use nat::{
     FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, nft, undo,
 };
-use operations::Operations;
+use operations::{Operations, Parts};
 use outage::Block;
 pub(crate) use outage::{OutageStatus, block_table, blocks_in_force, can_block, can_bypass, lift};
 pub(crate) use ports::{SocketStatus, TunStatus};
@@ -107,9 +110,9 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let serves = measuring.is_some();
     let mut hooks = Hooks::new(&name);
     let wanted_hooks = config.hooks.clone();
-    let kept = (file, block);
+    let parts = Parts { file, block, routes, lan: Lans::new(mtu) };
     let mut operations =
-        Operations::new(config, peers.clone(), kept, routes, measurements.clone(), serves);
+        Operations::new(config, peers.clone(), parts, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);

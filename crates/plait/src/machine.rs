@@ -7,6 +7,7 @@
 
 mod device;
 mod forwarding;
+mod lan;
 mod links;
 mod network;
 mod services;
@@ -153,6 +154,7 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
             findings.extend(links::links(config, peers, network));
             findings.extend(when_down::exits(config, network));
             findings.extend(forwarding::addresses(config, network));
+            findings.extend(lan::lans(config, network));
         }
         Err(error) => findings.push(Finding::error(
             "network",

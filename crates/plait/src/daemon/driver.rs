@@ -36,6 +36,7 @@ use crate::control::message::Told;
 const WAKER: Token = Token(usize::MAX);
 const TUN: Token = Token(usize::MAX - 1);
 const MONITOR: Token = Token(usize::MAX - 2);
+const LAN: Token = Token(usize::MAX - 3);
 
 /// Number of the socket for peers that call.
 pub(super) const LISTENING: SocketId = SocketId(0);
@@ -66,6 +67,8 @@ pub(super) struct Driver {
     sockets_ready: Vec<bool>,
     /// When to look at the interfaces.
     look_at: Option<Instant>,
+    /// Whether LANs' hosts are listened to.
+    hears_lan: bool,
 }
 
 impl Driver {
@@ -96,6 +99,7 @@ impl Driver {
             tun_ready: true,
             sockets_ready,
             look_at: None,
+            hears_lan: false,
         };
         Ok((driver, waker))
     }
@@ -113,6 +117,7 @@ impl Driver {
         self.host.operations.outage.runs();
         self.pump.endpoint.start(now());
         self.carry_out(now(), first_links)?;
+        self.listen_to_lan()?;
         loop {
             self.wait(&mut events, now())?;
             self.look_at_interfaces(now())?;
@@ -152,7 +157,7 @@ impl Driver {
             reach.wake(now);
         }
         if std::mem::take(&mut self.pump.has_news) {
-            operations.outage.wake(now);
+            operations.wake(now);
         }
         if reach.due_at().is_some_and(|due| due <= now) {
             reach.run_due(now, &self.pump.endpoint, &self.pump.errors);
@@ -194,6 +199,7 @@ impl Driver {
             match event.token() {
                 WAKER => {}
                 TUN => self.tun_ready = true,
+                LAN => self.host.operations.lan.has_heard(),
                 MONITOR => {
                     if self.host.monitor.drain()? {
                         let soon = now + NEWS_PAUSE;
@@ -284,7 +290,19 @@ impl Driver {
         let peers = reach.follow(now, &config);
         self.pump.hooks.follow(&config.hooks);
         operations.reload(now, &mut self.pump.endpoint, links, Reload { config, peers });
+        self.listen_to_lan()?;
         self.follow_peers(now, true)
+    }
+
+    /// Listens to LANs' hosts, once there is a socket for them.
+    fn listen_to_lan(&mut self) -> io::Result<()> {
+        let socket = self.host.operations.lan.socket().filter(|_| !self.hears_lan);
+        if let Some(socket) = socket {
+            let registry = self.poll.registry();
+            registry.register(&mut SourceFd(&socket), LAN, Interest::READABLE)?;
+            self.hears_lan = true;
+        }
+        Ok(())
     }
 
     /// Records the addresses of a name.
@@ -397,6 +415,7 @@ impl Driver {
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
             quotas: operations.quotas(),
             outage: operations.outage.status(now),
+            lans: operations.lan.status(),
             device: tun.counters().into(),
             hooks: hooks.status(),
             endpoint: status,

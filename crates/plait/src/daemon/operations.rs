@@ -23,6 +23,7 @@ use self::paths::Leaving;
 use super::advertisements;
 use super::driver::LISTENING;
 use super::hooks::News;
+use super::lan::Lans;
 use super::links::Links;
 use super::measure::Registry;
 use super::nat;
@@ -53,6 +54,7 @@ pub(super) struct Operations {
     meter: Meter,
     routes: Routes,
     pub(super) outage: Outage,
+    pub(super) lan: Lans,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -68,18 +70,28 @@ pub(super) struct Operations {
     save_at: Instant,
 }
 
+/// What a gateway changes on its host, and the record of it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) file: StateFile,
+    /// The kill switch, if it is in force.
+    pub(super) block: Option<Block>,
+    pub(super) routes: Routes,
+    pub(super) lan: Lans,
+}
+
 impl Operations {
-    /// `file` is the state file, `block` the kill switch if it is in force, and
     /// `serves_measurements` tells whether the measuring service has its socket.
     pub(super) fn new(
         config: Config,
         peers: Vec<PeerConfig>,
-        (file, block): (StateFile, Option<Block>),
-        routes: Routes,
+        parts: Parts,
         measurements: Registry,
         serves_measurements: bool,
     ) -> Self {
+        let Parts { file, block, routes, lan } = parts;
         Self {
+            lan,
             peers,
             routes,
             measurements,
@@ -107,7 +119,7 @@ impl Operations {
         nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
             .map_err(|error| Advised::new(error.to_string(), error.help()))?;
         self.outage.set_up(&self.config, &self.peers, &mut self.file);
-        Ok(())
+        self.lan.set_up(&self.config, &self.peers, &mut self.file)
     }
 
     /// Gives up rights that are no longer needed, and gives the user the files it must keep
@@ -208,7 +220,7 @@ impl Operations {
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
         let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
-        let others = [self.nat.due(), self.leaving_due(), self.outage.due_at()];
+        let others = [self.nat.due(), self.leaving_due(), self.outage.due_at(), self.lan.due_at()];
         others.into_iter().flatten().fold(periodic, Instant::min)
     }
 
@@ -223,6 +235,9 @@ impl Operations {
         let wanted = routed(&self.config, &self.peers);
         let host = outage::Host { file: &mut self.file, routes: &mut self.routes, wanted };
         self.outage.run_due(now, endpoint, host);
+        if self.lan.due_at().is_some_and(|due| due <= now) {
+            self.lan.run_due(now, endpoint, &mut self.file);
+        }
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
@@ -234,6 +249,12 @@ impl Operations {
             self.keep(endpoint);
             self.save_at = now + SAVE_INTERVAL;
         }
+    }
+
+    /// Something happened to a bond.
+    pub(super) fn wake(&mut self, now: Instant) {
+        self.outage.wake(now);
+        self.lan.wake(now);
     }
 
     /// Writes the last counts and addresses to the state file.
@@ -272,8 +293,9 @@ impl Operations {
             traffic.assign(socket, path);
         }
         self.outage.follow_links(now, &self.config);
-        let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
-        if self.config.gateway.forward && any_ipv6 {
+        self.lan.follow_links(now, &mut self.file);
+        let [_, any_ipv6] = nat::forwarded(&self.config, &self.config.allowed_prefixes());
+        if any_ipv6 {
             advertisements::keep_on(&mut self.file, links.interfaces());
         }
         self.count(now, endpoint, traffic, links);
@@ -366,6 +388,9 @@ impl Operations {
         }
         self.outage.follow(now, &config, &peers, &mut self.file);
         self.routes.follow(&self.outage.led(routed(&config, &peers)));
+        if let Err(error) = self.lan.follow(now, &config, &peers, &mut self.file) {
+            log::error!("{error} ({})", error.help());
+        }
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
@@ -393,6 +418,8 @@ impl Operations {
 impl Drop for Operations {
     /// Leaves the host as it was found.
     fn drop(&mut self) {
+        // Hosts are told while their packets are still forwarded.
+        self.lan.undo(&mut self.file);
         nat::undo(&mut self.file);
         self.outage.undo(&mut self.file);
     }

@@ -140,7 +140,8 @@ pub(super) fn host_differs(old: &Config, new: &Config) -> bool {
     let asked = |config: &Config| {
         let gateway = &config.gateway;
         let forwards = config.forwards.clone();
-        (gateway.forward, gateway.nat.clone(), gateway.return_by_bond, forwards)
+        let lans = config.lan_prefixes();
+        (gateway.forward, lans, gateway.nat.clone(), gateway.return_by_bond, forwards)
     };
     let prefixes = |config: &Config| -> Vec<_> {
         config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value).collect()

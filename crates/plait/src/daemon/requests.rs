@@ -12,6 +12,7 @@ use plait_proto::wire::ip::Inner;
 use serde::Serialize;
 
 use super::hooks::HookStatus;
+use super::lan::LanStatus;
 use super::links::LinkStatus;
 use super::measure::{MeasurementStatus, Registry};
 use super::outage::OutageStatus;
@@ -57,6 +58,8 @@ pub(super) struct Snapshot {
     pub(super) links: Vec<LinkStatus>,
     /// What becomes of the host's traffic while the bond is down.
     pub(super) outage: OutageStatus,
+    /// The networks whose hosts use this gateway as their router.
+    pub(super) lans: Vec<LanStatus>,
     /// The socket for peers that call.
     pub(super) listening: Option<SocketStatus>,
     /// The paths that have a quota.

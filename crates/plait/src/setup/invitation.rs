@@ -113,6 +113,7 @@ impl Word {
             links: Vec::new(),
             nat: self.nat,
             user: None,
+            router: None,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! units and defaults are described in `docs/guide/configuration.md`.
 
 mod convert;
+mod dns;
 mod error;
 mod forwards;
 mod gateway;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use plait_toml::hook::{self, Hook};
 use plait_toml::{Place, Problem, Problems, Section, Table, option, tuning};
 
+pub(crate) use dns::Dns;
 pub(crate) use error::{Unreadable, Unresolved};
 pub(crate) use forwards::Forward;
 pub(crate) use gateway::{Down, Gateway, PathConfig, Quota};
@@ -71,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) forwards: Vec<Forward>,
     /// Each `[[lan]]`, in the order of the file.
     pub(crate) lans: Vec<Lan>,
+    /// `[dns]`.
+    pub(crate) dns: Option<Dns>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
@@ -302,6 +306,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let hooks: Vec<_> = top.many("hook").into_iter().map(read_hook).collect();
     let forwards: Vec<_> = top.many("forward").into_iter().map(forwards::read).collect();
     let lans: Vec<_> = top.many("lan").into_iter().map(lan::read).collect();
+    let dns = dns::read(top.single("dns"));
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -317,6 +322,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         hooks,
         forwards,
         lans,
+        dns,
         tuning,
         warnings: Vec::new(),
         fingerprint: String::new(),
@@ -484,6 +490,7 @@ fn warnings(config: &Config) -> Vec<Warning> {
     when_down::warnings(config, &mut warn);
     forwards::warnings(config, &mut warn);
     lan::warnings(config, &mut warn);
+    dns::warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();

@@ -7,6 +7,7 @@
 
 mod advertisements;
 mod answers;
+mod dns;
 mod driver;
 mod forwards;
 mod gather;
@@ -47,12 +48,14 @@ use plait_proto::endpoint::Endpoint;
 
 use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
+pub(crate) use dns::{
+    DnsStatus, RESOLVER_COMMAND, find_way, resolver_leftovers, restore_resolver, tell_resolver,
+};
 use driver::{Driver, Host};
 pub(crate) use hooks::HookStatus;
 use hooks::Hooks;
 use key_log::KeyLog;
 pub(crate) use lan::LanStatus;
-use lan::Lans;
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
@@ -110,7 +113,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let serves = measuring.is_some();
     let mut hooks = Hooks::new(&name);
     let wanted_hooks = config.hooks.clone();
-    let parts = Parts { file, block, routes, lan: Lans::new(mtu) };
+    let parts = Parts::new(&config, (file, block), routes, mtu)?;
     let mut operations =
         Operations::new(config, peers.clone(), parts, measurements.clone(), serves);
     operations.set_up_host()?;

@@ -6,6 +6,7 @@
 //! errors. Everything that `up` sets up has a check here: an error is where `up` would fail.
 
 mod device;
+mod dns;
 mod forwarding;
 mod lan;
 mod links;
@@ -148,6 +149,7 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     // Without rights, asking the packet filter tells nothing more.
     findings.extend(forwarding::nat(config, || daemon::can_masquerade(config, has_rights)));
     findings.extend(when_down::rules(config, has_rights));
+    findings.extend(dns::way(config));
     match &mut facts.network {
         Ok(network) => {
             findings.extend(device::addresses_and_routes(config, network));

@@ -164,3 +164,28 @@ fn a_lan_follows_a_reload_and_an_interface_that_goes_and_comes() {
     has("new: 192.168.7.1/24 198.51.100.7/24 fd99:70::1/64 fd99:8::1/64 state UP 1 1 \n");
     has("none of it is left\n");
 }
+
+#[test]
+fn a_router_is_set_up_by_one_option() {
+    let script = r#"
+        at customer plait setup customer --at 192.0.2.1 --lan-interface lan --yes --dry-run \
+            --folder there | grep -A 3 '\[\[lan'
+        word() { at provider plait setup provider --at 192.0.2.1 "$@" --yes --no-start --json \
+            2>/dev/null | grep -o 'plait1[^"]*'; }
+        invitation=$(word --name one --folder one --lan 192.168.8.0/24)
+        at customer plait setup join $invitation --lan-interface lan --yes --dry-run \
+            --folder there | grep -A 3 '\[\[lan'
+        invitation=$(word --name two --folder two)
+        at customer plait setup join $invitation --lan-interface lan --yes --dry-run; echo "$?"
+        at customer 'ip address flush dev lan scope global'
+        at customer plait setup customer --at 192.0.2.1 --lan-interface lan --yes --dry-run \
+            --folder there | grep prefixes
+    "#;
+    let Some(text) = run(script) else { return };
+    let has = |part: &str| assert!(text.contains(part), "no {part:?} in: {text}");
+    has("interface = \"lan\"\n    prefixes = [\"192.168.7.1/24\", \"fd99:7::1/64\"]\n");
+    has("interface = \"lan\"\n    prefixes = [\"192.168.8.1/24\"]\n");
+    has("2\n");
+    has("the invitation names no network behind this end");
+    has("\n    prefixes = [\"10.");
+}

@@ -16,7 +16,7 @@ use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::control::message::{Answer, Request, Told};
 use crate::daemon::{
-    ContactStatus, HookStatus, LanStatus, LinkStatus, MeasurementStatus, OutageStatus,
+    ContactStatus, DnsStatus, HookStatus, LanStatus, LinkStatus, MeasurementStatus, OutageStatus,
     SocketStatus, TunStatus,
 };
 use crate::measure::Command;
@@ -101,6 +101,9 @@ pub(super) struct StatusAnswer {
     /// The networks whose hosts use the gateway as their router.
     #[serde(default)]
     pub lans: Vec<LanStatus>,
+    /// Which servers the host's resolver asks.
+    #[serde(default)]
+    pub dns: Option<DnsStatus>,
     /// The socket for peers that call.
     #[serde(default)]
     pub listening: Option<SocketStatus>,

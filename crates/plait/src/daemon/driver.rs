@@ -18,6 +18,7 @@ use plait_proto::stats::EndpointStatus;
 use plait_proto::time::Instant;
 use plait_toml::hook::HookEvent;
 
+use super::dns::Resolver;
 use super::gather::Gathering;
 use super::hooks::News;
 use super::host::refresh_generator;
@@ -104,9 +105,10 @@ impl Driver {
         Ok((driver, waker))
     }
 
-    /// Starts the threads that look for peers.
+    /// Starts the threads that look for peers, and the one that tells the host's resolver.
     pub(super) fn start_threads(&mut self, requests: Requests) -> anyhow::Result<()> {
-        self.host.reach.start(requests)
+        self.host.reach.start(requests)?;
+        self.host.operations.start_resolver()
     }
 
     /// Runs until asked to stop, beginning with these links.
@@ -416,6 +418,7 @@ impl Driver {
             quotas: operations.quotas(),
             outage: operations.outage.status(now),
             lans: operations.lan.status(),
+            dns: operations.resolver.as_ref().and_then(Resolver::status),
             device: tun.counters().into(),
             hooks: hooks.status(),
             endpoint: status,

@@ -21,6 +21,7 @@ use plait_toml::hook::HookEvent;
 use self::members::{Index, NatChanges};
 use self::paths::Leaving;
 use super::advertisements;
+use super::dns::Resolver;
 use super::driver::LISTENING;
 use super::hooks::News;
 use super::lan::Lans;
@@ -55,6 +56,7 @@ pub(super) struct Operations {
     routes: Routes,
     pub(super) outage: Outage,
     pub(super) lan: Lans,
+    pub(super) resolver: Option<Resolver>,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -78,6 +80,23 @@ pub(super) struct Parts {
     pub(super) block: Option<Block>,
     pub(super) routes: Routes,
     pub(super) lan: Lans,
+    pub(super) resolver: Option<Resolver>,
+}
+
+impl Parts {
+    /// Undoes what an earlier run told the host's resolver; nothing else is changed yet.
+    ///
+    /// # Errors
+    /// The host's resolver cannot be told, with the remedy.
+    pub(super) fn new(
+        config: &Config,
+        (mut file, block): (StateFile, Option<Block>),
+        routes: Routes,
+        mtu: u16,
+    ) -> anyhow::Result<Self> {
+        let resolver = Resolver::set_up(config, &mut file)?;
+        Ok(Self { file, block, routes, lan: Lans::new(mtu), resolver })
+    }
 }
 
 impl Operations {
@@ -89,9 +108,10 @@ impl Operations {
         measurements: Registry,
         serves_measurements: bool,
     ) -> Self {
-        let Parts { file, block, routes, lan } = parts;
+        let Parts { file, block, routes, lan, resolver } = parts;
         Self {
             lan,
+            resolver,
             peers,
             routes,
             measurements,
@@ -220,8 +240,10 @@ impl Operations {
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
         let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
-        let others = [self.nat.due(), self.leaving_due(), self.outage.due_at(), self.lan.due_at()];
-        others.into_iter().flatten().fold(periodic, Instant::min)
+        let resolver = self.resolver.as_ref().map(Resolver::due_at);
+        let host = [self.outage.due_at(), self.lan.due_at(), resolver];
+        let others = host.into_iter().chain([self.nat.due(), self.leaving_due()]);
+        others.flatten().fold(periodic, Instant::min)
     }
 
     /// Does what is due.
@@ -238,6 +260,9 @@ impl Operations {
         if self.lan.due_at().is_some_and(|due| due <= now) {
             self.lan.run_due(now, endpoint, &mut self.file);
         }
+        if let Some(resolver) = self.resolver.as_mut().filter(|known| known.due_at() <= now) {
+            resolver.run_due(now, endpoint);
+        }
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
@@ -251,10 +276,20 @@ impl Operations {
         }
     }
 
+    /// Lets the host's resolver follow the bond, if that is configured.
+    pub(super) fn start_resolver(&mut self) -> anyhow::Result<()> {
+        let Some(resolver) = &mut self.resolver else { return Ok(()) };
+        resolver.follow(Instant::ZERO, &self.config);
+        resolver.start()
+    }
+
     /// Something happened to a bond.
     pub(super) fn wake(&mut self, now: Instant) {
         self.outage.wake(now);
         self.lan.wake(now);
+        if let Some(resolver) = &mut self.resolver {
+            resolver.wake(now);
+        }
     }
 
     /// Writes the last counts and addresses to the state file.
@@ -391,6 +426,9 @@ impl Operations {
         if let Err(error) = self.lan.follow(now, &config, &peers, &mut self.file) {
             log::error!("{error} ({})", error.help());
         }
+        if let Some(resolver) = &mut self.resolver {
+            resolver.follow(now, &config);
+        }
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
@@ -418,6 +456,9 @@ impl Operations {
 impl Drop for Operations {
     /// Leaves the host as it was found.
     fn drop(&mut self) {
+        if let Some(resolver) = self.resolver.take() {
+            resolver.end(&mut self.file);
+        }
         // Hosts are told while their packets are still forwarded.
         self.lan.undo(&mut self.file);
         nat::undo(&mut self.file);

@@ -55,6 +55,9 @@ pub(crate) struct State {
     /// Interfaces of LANs that it switched on.
     #[serde(default)]
     pub(super) lan_switched_on: Vec<String>,
+    /// The device whose name servers the host's resolver was told, and by which way.
+    #[serde(default)]
+    pub(super) dns: Option<(String, String)>,
 }
 
 /// An address that the daemon gave to an interface.
@@ -102,6 +105,7 @@ impl Default for State {
             bypass_routes: Vec::new(),
             lan_addresses: Vec::new(),
             lan_switched_on: Vec::new(),
+            dns: None,
         }
     }
 }

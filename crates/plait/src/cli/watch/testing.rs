@@ -81,6 +81,7 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
         links: Vec::new(),
         outage: None,
         lans: Vec::new(),
+        dns: None,
         listening: None,
         device: None,
         measurements: Vec::new(),

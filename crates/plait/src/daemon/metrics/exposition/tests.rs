@@ -95,6 +95,7 @@ fn snapshot(status: Json) -> Snapshot {
         }))
         .unwrap(),
         lans: Vec::new(),
+        dns: None,
     }
 }
 

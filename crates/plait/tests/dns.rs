@@ -62,7 +62,8 @@ FILE
     }
     # In place of a program: writes down its arguments, and what it reads.
     fake() {
-        printf '#!/bin/sh\necho "%s $*" >> %s/told\n%s\n' "$1" $here "${2:-}" > bin/$1; chmod +x bin/$1
+        printf '#!/bin/sh\necho "%s $*" >> %s/told\n%s\n' $1 $here "${2:-}" > bin/$1
+        chmod +x bin/$1
     }
     told() { grep -q -- "$1" told; }
 "#;

@@ -146,8 +146,12 @@ fn a_lan_follows_a_reload_and_an_interface_that_goes_and_comes() {
         sed -i 's|fd99:7::1/64|fd99:8::1/64|' customer/gateway.toml
         at customer plait reload > /dev/null
         until_true at lan 'ip -6 address show dev eth0 | grep -q "inet6 fd99:8:"'
-        until_true at lan 'ip -6 address show dev eth0 | grep -A 1 fd99:7: | grep -q "preferred_lft 0sec"'
+        until_true at lan 'ip -6 address show dev eth0 | grep -A 1 fd99:7: |
+            grep -q "preferred_lft 0sec"'
         echo "while: $(host)"
+        at customer ip link set lan down; sleep 0.5; echo "off: $(host | grep -o 'state [A-Z]*')"
+        until_true at customer 'plait status | grep -q "lan lan: .* no carrier"'
+        at customer ip link set lan up; until_true router
         at customer ip link delete lan
         until_true at customer 'plait status | grep -q "lan lan: .* no such interface"'
         cable lan eth0 192.168.7.2/24 fd99:70::2/64 customer lan 198.51.100.7/24 fd99:70::1/64
@@ -161,6 +165,7 @@ fn a_lan_follows_a_reload_and_an_interface_that_goes_and_comes() {
     let Some(text) = run(&format!("{LAN}{script}")) else { return };
     let has = |part: &str| assert!(text.contains(part), "no {part:?} in: {text}");
     has("while: 192.168.7.1/24 fd99:8::1/64 state UP 1 1 \n");
+    has("off: state DOWN\n");
     has("new: 192.168.7.1/24 198.51.100.7/24 fd99:70::1/64 fd99:8::1/64 state UP 1 1 \n");
     has("none of it is left\n");
 }

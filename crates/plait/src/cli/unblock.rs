@@ -42,6 +42,28 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// Has the host ask the name servers again that it asked before dead gateways; tells for which, and
+/// by which way.
+fn restore(
+    wanted: Option<&str>,
+    exists: impl Fn(&str) -> bool,
+    running: &mut Vec<String>,
+) -> Result<Vec<(String, &'static str)>, Advised> {
+    let mut restored = Vec::new();
+    let left = resolver_leftovers().into_iter();
+    for (tun, way) in left.filter(|(tun, _)| wanted.is_none_or(|wanted| wanted == tun)) {
+        if exists(&tun) {
+            running.push(tun);
+            continue;
+        }
+        restore_resolver(&tun, way).map_err(|error| {
+            Advised::new(format!("the name servers of {tun} stay: {error}"), "run it as root")
+        })?;
+        restored.push((tun, way.told()));
+    }
+    Ok(restored)
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let blocks = match blocks_in_force() {
         // Without it there is no kill switch.
@@ -66,20 +88,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let mut restored = Vec::new();
-    for (tun, way) in resolver_leftovers() {
-        if args.tun.as_ref().is_some_and(|wanted| *wanted != tun) {
-            continue;
-        }
-        if links.iter().any(|link| link.name == tun) {
-            running.push(tun);
-            continue;
-        }
-        restore_resolver(&tun, way).map_err(|error| {
-            Advised::new(format!("the name servers of {tun} stay: {error}"), "run it as root")
-        })?;
-        restored.push((tun, way.told()));
-    }
+    let exists = |tun: &str| links.iter().any(|link| link.name == tun);
+    let restored = restore(args.tun.as_deref(), exists, &mut running)?;
     running.dedup();
     let mut stdout = io::stdout().lock();
     for (tun, way) in &restored {

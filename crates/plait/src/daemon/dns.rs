@@ -20,6 +20,7 @@ use anyhow::Context as _;
 use plait_proto::endpoint::Endpoint;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
+use plait_toml::value::names;
 use serde::{Deserialize, Serialize};
 
 use self::file::RESOLV_CONF;
@@ -241,7 +242,7 @@ fn help_of(way: Way) -> &'static str {
 fn undo_leftover(file: &mut StateFile) {
     let Some((tun, way)) = file.state.dns.take() else { return };
     // Somebody else may have written the file: only what is marked as plait's is taken back.
-    let is_name = plait_toml::value::names::device(&tun).is_ok();
+    let is_name = names::device(&tun).is_ok();
     if let Some(way) = Way::named(&way)
         && is_name
         && is_left(&tun, way)
@@ -281,6 +282,7 @@ pub(crate) fn resolver_leftovers() -> Vec<(String, Way)> {
         }
     }
     left.dedup();
+    left.retain(|(tun, _)| names::device(tun).is_ok());
     left
 }
 

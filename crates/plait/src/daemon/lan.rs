@@ -71,8 +71,11 @@ struct Network {
     lan: Lan,
     /// The interface, as far as it can be used.
     link: Option<LinkInfo>,
-    /// When it was last tried to set what failed.
+    /// When it was last tried to set what failed, or was set.
     failed_at: Option<Instant>,
+    set_at: Option<Instant>,
+    /// The interface that was switched on, if it was off; whoever switches it off later means it.
+    switched_on: Option<u32>,
     trouble: Option<String>,
     /// While hosts can be told.
     schedule: Option<Schedule>,
@@ -202,14 +205,23 @@ impl Lans {
             let name = &network.lan.interface.clone();
             let Some(link) = links.iter().find(|link| link.name == *name) else {
                 network.lose("there is no such interface");
+                (network.failed_at, network.set_at) = (None, None);
                 addresses::forget(name, file);
                 continue;
             };
-            let wait = network.failed_at.is_some_and(|at| at + LOOK_INTERVAL > now);
-            if !wait && let Err(error) = addresses::set(netlink, &network.lan, link, file) {
-                network.failed_at = Some(now);
-                network.trouble = Some(error.to_string());
-                result = Err(error);
+            // Another program may take away what is set here: no contest is run with it.
+            let tried_at = network.failed_at.max(network.set_at);
+            if tried_at.is_some_and(|at| at + LOOK_INTERVAL > now) {
+                continue;
+            }
+            let is_new = network.switched_on.replace(link.index) != Some(link.index);
+            match addresses::set(netlink, &network.lan, (link, is_new), file) {
+                Ok(changed) => network.set_at = changed.then_some(now),
+                Err(error) => {
+                    network.failed_at = Some(now);
+                    network.trouble = Some(error.to_string());
+                    result = Err(error);
+                }
             }
         }
         let (links, interfaces) = (netlink.links(), netlink.interfaces());
@@ -260,7 +272,8 @@ impl Lans {
         }
         if self.look_at <= now {
             self.look_at = now + LOOK_INTERVAL;
-            if self.networks.iter().any(|network| network.failed_at.is_some()) {
+            let tried = |network: &Network| network.failed_at.max(network.set_at).is_some();
+            if self.networks.iter().any(tried) {
                 self.follow_links(now, file);
                 self.look_at = now + LOOK_INTERVAL;
             }
@@ -351,6 +364,8 @@ impl Network {
             lan,
             link: None,
             failed_at: None,
+            set_at: None,
+            switched_on: None,
             trouble: None,
             schedule: None,
             told: None,
@@ -373,7 +388,7 @@ impl Network {
         if self.lan.tells() && !lan.tells() {
             self.schedule = None;
         }
-        self.failed_at = None;
+        (self.failed_at, self.set_at) = (None, None);
         self.lan = lan.clone();
         if let Some(schedule) = &mut self.schedule {
             schedule.has_news(now);

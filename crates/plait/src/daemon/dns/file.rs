@@ -1,7 +1,7 @@
 //! The plain file resolv.conf(5): replaced by a marked one that holds, as comments, what was there.
 //!
-//! So there is one atomic step each way, and whoever finds a marked file after a crash needs nothing
-//! else to put the old one back.
+//! So there is one atomic step each way, and whoever finds a marked file after a crash needs
+//! nothing else to put the old one back.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};

@@ -19,24 +19,27 @@ const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 const EADDRNOTAVAIL: i32 = 99;
 
-/// Switches an interface on and gives it the addresses that it lacks.
+/// Switches an interface on, if it is new, and gives it the addresses that it lacks; says whether
+/// there was anything to do.
 ///
 /// # Errors
 /// One cannot be set, with the remedy.
 pub(super) fn set(
     netlink: &mut Netlink,
     lan: &Lan,
-    link: &LinkInfo,
+    (link, is_new): (&LinkInfo, bool),
     file: &mut StateFile,
-) -> Result<(), Advised> {
+) -> Result<bool, Advised> {
+    let mut changed = false;
     let interface = &lan.interface;
-    if !link.up {
+    if !link.up && is_new {
         if !file.state.lan_switched_on.contains(interface) {
             file.state.lan_switched_on.push(interface.clone());
             file.save();
         }
         netlink.set_up(link.index).map_err(|error| advised(interface, error))?;
         log::info!("{interface} is switched on");
+        changed = true;
     }
     let held = netlink.addresses().map_err(|error| advised(interface, error))?;
     for own in &lan.addresses {
@@ -53,10 +56,13 @@ pub(super) fn set(
             // Somebody else was quicker.
             Err(error) if error.errno() == Some(EEXIST) => {}
             Err(error) => return Err(advised(interface, error)),
-            Ok(()) => log::info!("{interface} has the address {own}"),
+            Ok(()) => {
+                log::info!("{interface} has the address {own}");
+                changed = true;
+            }
         }
     }
-    Ok(())
+    Ok(changed)
 }
 
 fn advised(interface: &str, error: NetlinkError) -> Advised {

@@ -1,7 +1,10 @@
 //! ICMP over raw sockets (RFC 792, RFC 4443): echo, which tells whether an address answers and how
-//! soon; and [`errors`], which tell why it does not. Needs CAP_NET_RAW.
+//! soon; [`errors`], which tell why it does not; and what a [`router`] and its hosts tell each
+//! other. Needs CAP_NET_RAW.
 
+pub mod advertisement;
 pub mod errors;
+pub mod router;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -137,6 +137,13 @@ impl Netlink {
         self.change(format!("set interface {index} up"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
+    /// Switches the interface off.
+    pub fn set_down(&mut self, index: u32) -> Result<(), NetlinkError> {
+        let mut link = link_message(index);
+        link.header.change_mask = LinkFlags::Up;
+        self.change(format!("set interface {index} down"), RouteNetlinkMessage::SetLink(link), 0)
+    }
+
     /// Sets the length of the interface's longest IP packet, in bytes.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> Result<(), NetlinkError> {
         let mut link = link_message(index);
@@ -162,18 +169,49 @@ impl Netlink {
         address: IpAddr,
         prefix: u8,
     ) -> Result<(), NetlinkError> {
-        let mut message = AddressMessage::default();
-        message.header.family = family(address);
-        message.header.prefix_len = prefix;
-        message.header.index = index;
+        let mut message = address_message(index, address, prefix);
         if address.is_ipv6() {
             message.header.flags = AddressHeaderFlags::Nodad;
         }
-        message.attributes =
-            vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+        self.new_address(message, address, prefix)
+    }
+
+    /// Gives an interface that has neighbours an address, with duplicate address detection. The
+    /// address has the number `protocol`, where the kernel keeps it (since Linux 5.18).
+    pub fn add_lan_address(
+        &mut self,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+        protocol: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = address_message(index, address, prefix);
+        message.attributes.push(AddressAttribute::Protocol(protocol.into()));
+        self.new_address(message, address, prefix)
+    }
+
+    fn new_address(
+        &mut self,
+        message: AddressMessage,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let index = message.header.index;
         let action = format!("add the address {address}/{prefix} to interface {index}");
         let request = RouteNetlinkMessage::NewAddress(message);
         self.change(action, request, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Takes an address from the interface.
+    pub fn remove_address(
+        &mut self,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let message = address_message(index, address, prefix);
+        let action = format!("remove the address {address}/{prefix} from interface {index}");
+        self.change(action, RouteNetlinkMessage::DelAddress(message), 0)
     }
 
     /// Routes the network `destination/prefix` into the interface, in the table `main`.
@@ -233,6 +271,15 @@ impl Netlink {
 
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.family = family(address);
+    message.header.prefix_len = prefix;
+    message.header.index = index;
+    message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+    message
 }
 
 fn link_message(index: u32) -> LinkMessage {

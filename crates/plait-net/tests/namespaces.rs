@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use plait_net::batch::PacketBatch;
 use plait_net::icmp::EchoSocket;
+use plait_net::icmp::advertisement::{Advertisement, NoSolicitation};
+use plait_net::icmp::router::{RouterSocket, Solicitation};
 use plait_net::machine::{Machine, TunDevice};
 use plait_net::netlink::policy::{Action, Family, Rule, Selector, TableRoute};
 use plait_net::netlink::{Monitor, Netlink, Packet, RouteInfo, Way};
@@ -21,6 +23,7 @@ use plait_net::netns::NetNs;
 use plait_net::tun::coalesce::Candidate;
 use plait_net::tun::{Offload, Tun, TunCounters, TunError, TunPort};
 use plait_net::udp::{BindTo, Transmit, UdpPort, UdpSocket};
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// Set in the copy of a test that runs in a user namespace.
 const INSIDE: &str = "PLAIT_NET_TEST_IN_USER_NAMESPACE";
@@ -632,6 +635,109 @@ fn check_echo() {
             assert_eq!(reply.source, to);
         }
         assert_eq!((ours.reply().unwrap(), other.reply().unwrap()), (None, None), "{address}");
+    }
+}
+
+#[test]
+fn a_router_hears_its_neighbours_only_and_they_hear_it() {
+    run("a_router_hears_its_neighbours_only_and_they_hear_it", check_router);
+}
+
+fn check_router() {
+    let router = NetNs::anonymous().unwrap();
+    let host = NetNs::anonymous().unwrap();
+    router.set_sysctl("net.ipv6.conf.default.accept_dad", "0").unwrap();
+    host.set_sysctl("net.ipv6.conf.default.accept_dad", "0").unwrap();
+    host.set_sysctl("net.ipv6.conf.default.accept_ra", "0").unwrap();
+    let run = |ns: &NetNs, command: &str| {
+        let mut words = command.split(' ');
+        assert!(ns.command(words.next().unwrap()).args(words).status().unwrap().success());
+    };
+    let process = router.command("sleep").arg("60").spawn().unwrap();
+    let other = host.command("sleep").arg("60").spawn().unwrap();
+    let netns = (process.id(), other.id());
+    let mut ends = [process, other];
+    let cable =
+        format!("ip link add lan netns {} type veth peer name eth0 netns {}", netns.0, netns.1);
+    run(&router, &cable);
+    run(&router, "ip link set lan up");
+    run(&host, "ip link set eth0 up");
+    let index = |ns: &NetNs, name: &'static str| {
+        ns.run_in(move || Netlink::open().unwrap().link(name).unwrap().unwrap().index).unwrap()
+    };
+    let (here, there) = (index(&router, "lan"), index(&host, "eth0"));
+    let socket = router.run_in(|| RouterSocket::open().unwrap()).unwrap();
+    socket.join(here).unwrap();
+    // Both kernels have given their devices link-local addresses by now, or soon.
+    let advertisement = Advertisement {
+        lifetime: Duration::from_secs(1800),
+        prefixes: Vec::new(),
+        mtu: Some(1400),
+        dns: vec!["2001:db8::53".parse().unwrap()],
+        dns_lifetime: Duration::from_secs(1800),
+    };
+    let raw = host
+        .run_in(|| Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6)).unwrap())
+        .unwrap();
+    raw.set_multicast_if_v6(there).unwrap();
+    raw.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let routers: SocketAddr = format!("[ff02::2%{there}]:0").parse().unwrap();
+    // Sound; from afar; without a code of solicitations; with an option without a length.
+    let plain = [133, 0, 0, 0, 0, 0, 0, 0];
+    let odd = [133, 1, 0, 0, 0, 0, 0, 0];
+    let broken = [133, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+    let until = Instant::now() + PATIENCE;
+    while raw
+        .set_multicast_hops_v6(255)
+        .and_then(|()| raw.send_to(&plain, &routers.into()))
+        .is_err()
+    {
+        assert!(Instant::now() < until, "the host never has an address");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    raw.send_to(&odd, &routers.into()).unwrap();
+    raw.send_to(&broken, &routers.into()).unwrap();
+    raw.set_multicast_hops_v6(64).unwrap();
+    raw.send_to(&plain, &routers.into()).unwrap();
+    let mut heard = Vec::new();
+    while heard.len() < 4 {
+        assert!(Instant::now() < until, "{heard:?}");
+        match socket.solicitation().unwrap() {
+            // The kernel's own are like the first.
+            Some(Solicitation { index, checked: Ok(()) }) if !heard.is_empty() => {
+                assert_eq!(index, here);
+            }
+            Some(solicitation) => heard.push(solicitation),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+    let checked: Vec<_> = heard.iter().map(|solicitation| solicitation.checked).collect();
+    let refused =
+        [NoSolicitation::Other(133, 1), NoSolicitation::Option, NoSolicitation::FromAfar(64)];
+    assert_eq!(checked[0], Ok(()));
+    assert_eq!(checked[1..], refused.map(Err));
+    assert!(heard.iter().all(|solicitation| solicitation.index == here));
+    // The standard library has no raw socket; this type receives the same way.
+    let raw: std::net::UdpSocket = raw.into();
+    let mut buffer = [0; 256];
+    loop {
+        assert!(Instant::now() < until, "no advertisement came");
+        socket.advertise(here, &advertisement).unwrap();
+        let Ok((length, from)) = raw.recv_from(&mut buffer) else { continue };
+        let bytes = &buffer[..length];
+        if bytes[0] != 134 {
+            continue;
+        }
+        let IpAddr::V6(from) = from.ip() else { panic!("{from}") };
+        assert!(from.is_unicast_link_local(), "{from}");
+        let mut message = advertisement.message();
+        message[2..4].copy_from_slice(&bytes[2..4]);
+        assert_eq!(bytes, message);
+        break;
+    }
+    for end in &mut ends {
+        end.kill().unwrap();
+        end.wait().unwrap();
     }
 }
 

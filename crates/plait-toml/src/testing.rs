@@ -47,6 +47,9 @@ impl Random {
             "repairs" => &["ssthresh", "delay", "rtt-max"],
             "to" => &["192.168.7.20", "192.168.7.20:8443", "[fd99:7::20]:8443"],
             "gateway" => &["10.4.0.2", "fd04::2"],
+            "prefixes" => &["192.168.7.1/24", "fd99:7::1/64"],
+            "dns" | "servers" => &["192.0.2.53", "2001:db8::53"],
+            "domains" => &[".", "example.net", "lan"],
             _ => &["a", "a folder/with \"quotes\" and \\", "ü # ="],
         };
         let mut read: Vec<T> = texts.iter().filter_map(|text| read(text).ok()).collect();

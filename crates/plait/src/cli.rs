@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::daemon;
 use crate::output::{self, Style};
 
 /// What a command reports by its exit code.
@@ -94,6 +95,9 @@ enum Command {
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
+    if let Some(result) = tell_resolver() {
+        return if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return report_usage(&error),
@@ -126,6 +130,16 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Not for people: a gateway with `[dns]` starts this program so, beside itself.
+fn tell_resolver() -> Option<anyhow::Result<()>> {
+    let words: Vec<_> = std::env::args_os().take(5).collect();
+    let [_, command, tun, way] = &words[..] else { return None };
+    (command == daemon::RESOLVER_COMMAND).then(|| {
+        up::start_log(0);
+        daemon::tell_resolver(&tun.to_string_lossy(), &way.to_string_lossy())
+    })
 }
 
 /// Prints help and version to stdout, and mistakes to stderr under the program's name.

@@ -5,10 +5,12 @@
 //! units and defaults are described in `docs/guide/configuration.md`.
 
 mod convert;
+mod dns;
 mod error;
 mod forwards;
 mod gateway;
 mod key;
+mod lan;
 mod located;
 mod peer;
 mod user;
@@ -27,10 +29,12 @@ use std::path::{Path, PathBuf};
 use plait_toml::hook::{self, Hook};
 use plait_toml::{Place, Problem, Problems, Section, Table, option, tuning};
 
+pub(crate) use dns::Dns;
 pub(crate) use error::{Unreadable, Unresolved};
 pub(crate) use forwards::Forward;
 pub(crate) use gateway::{Down, Gateway, PathConfig, Quota};
 pub(crate) use key::{check_secrecy, parse as parse_key, read_file as read_key_file};
+pub(crate) use lan::Lan;
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
@@ -67,6 +71,10 @@ pub(crate) struct Config {
     pub(crate) hooks: Vec<Hook>,
     /// Each `[[forward]]`, in the order of the file.
     pub(crate) forwards: Vec<Forward>,
+    /// Each `[[lan]]`, in the order of the file.
+    pub(crate) lans: Vec<Lan>,
+    /// `[dns]`.
+    pub(crate) dns: Option<Dns>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
@@ -298,6 +306,8 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let peers: Vec<_> = top.many("peer").into_iter().map(|s| peer::read(s, folder)).collect();
     let hooks: Vec<_> = top.many("hook").into_iter().map(read_hook).collect();
     let forwards: Vec<_> = top.many("forward").into_iter().map(forwards::read).collect();
+    let lans: Vec<_> = top.many("lan").into_iter().map(lan::read).collect();
+    let dns = dns::read(top.single("dns"));
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -312,6 +322,8 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         peers: peers.into_iter().collect::<Option<_>>()?,
         hooks,
         forwards,
+        lans,
+        dns,
         tuning,
         warnings: Vec::new(),
         fingerprint: String::new(),
@@ -322,6 +334,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     check_key_files(problems, &config);
     when_down::check(problems, &config);
     forwards::check(problems, &config);
+    lan::check(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -400,6 +413,7 @@ fn check_addresses(problems: &Problems, config: &Config) {
         .gateway
         .addresses
         .iter()
+        .chain(config.lans.iter().flat_map(|lan| &lan.addresses))
         .copied()
         .chain(allowed)
         .any(|cidr| matches!(cidr.address, IpAddr::V6(_)));
@@ -476,12 +490,14 @@ fn warnings(config: &Config) -> Vec<Warning> {
     inner_address_warnings(config, &mut warn);
     when_down::warnings(config, &mut warn);
     forwards::warnings(config, &mut warn);
+    lan::warnings(config, &mut warn);
+    dns::warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();
         warn(only.line, "[[path]]", text, "add a [[path]] for each further link".into());
     }
-    if config.gateway.nat != Nat::Off && !config.gateway.forward {
+    if config.gateway.nat != Nat::Off && !config.makes_host_forward() {
         let text = "nat without forward: nothing is forwarded unless the host does it already";
         let help = "add `forward = true`, unless net.ipv4.ip_forward is set elsewhere".into();
         warn(config.gateway.line, "[gateway] nat", text.into(), help);

@@ -7,12 +7,14 @@
 
 mod advertisements;
 mod answers;
+mod dns;
 mod driver;
 mod forwards;
 mod gather;
 mod hooks;
 pub(crate) mod host;
 mod key_log;
+mod lan;
 pub(crate) mod links;
 mod log_budget;
 mod measure;
@@ -47,10 +49,14 @@ use plait_proto::endpoint::Endpoint;
 
 use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
+pub(crate) use dns::{
+    DnsStatus, RESOLVER_COMMAND, find_way, resolver_leftovers, restore_resolver, tell_resolver,
+};
 use driver::{Driver, Host};
 pub(crate) use hooks::HookStatus;
 use hooks::Hooks;
 use key_log::KeyLog;
+pub(crate) use lan::LanStatus;
 use links::Links;
 pub(crate) use links::{LinkState, LinkStatus};
 pub(crate) use measure::{MeasurementStatus, Role};
@@ -58,7 +64,7 @@ pub(crate) use metrics::CannotListen;
 pub(crate) use nat::{
     FORWARD_IPV4, FORWARD_IPV6, HostError, can_forward, can_masquerade, forward, nft, undo,
 };
-use operations::Operations;
+use operations::{Operations, Parts};
 use outage::Block;
 pub(crate) use outage::{OutageStatus, block_table, blocks_in_force, can_block, can_bypass, lift};
 pub(crate) use ports::{SocketStatus, TunStatus};
@@ -109,8 +115,9 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let serves = measuring.is_some();
     let mut hooks = Hooks::new(&name);
     let wanted_hooks = config.hooks.clone();
+    let parts = Parts::new(&config, (file, block), routes, mtu)?;
     let mut operations =
-        Operations::new(config, peers.clone(), (file, block), routes, measurements.clone(), serves);
+        Operations::new(config, peers.clone(), parts, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, rng);

@@ -6,7 +6,9 @@
 //! errors. Everything that `up` sets up has a check here: an error is where `up` would fail.
 
 mod device;
+mod dns;
 mod forwarding;
+mod lan;
 mod links;
 mod network;
 mod services;
@@ -155,12 +157,14 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     // Without rights, asking the packet filter tells nothing more.
     findings.extend(forwarding::nat(config, || daemon::can_masquerade(config, has_rights)));
     findings.extend(when_down::rules(config, has_rights));
+    findings.extend(dns::way(config));
     match &mut facts.network {
         Ok(network) => {
             findings.extend(device::addresses_and_routes(config, network));
             findings.extend(links::links(config, peers, network));
             findings.extend(when_down::exits(config, network));
             findings.extend(forwarding::addresses(config, network));
+            findings.extend(lan::lans(config, network));
         }
         Err(error) => findings.push(Finding::error(
             "network",

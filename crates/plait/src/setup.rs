@@ -18,5 +18,5 @@ pub(crate) use end::{End, Role};
 pub(crate) use guest::invite;
 pub(crate) use invitation::Invitation;
 pub(crate) use links::{links_to, public_address};
-pub(crate) use networks::Networks;
+pub(crate) use networks::{Networks, router_of};
 pub(crate) use step::{Place, Plan, undo};

@@ -1,6 +1,7 @@
 //! Socket options that socket2 lacks.
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::c_int;
@@ -72,6 +73,73 @@ pub(crate) fn pass_icmp6_only(socket: BorrowedFd<'_>, kind: u8) -> io::Result<()
         )
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has a socket tell over which interface each packet came.
+pub(crate) fn tell_interface(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+}
+
+/// A packet of a raw ICMPv6 socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Icmp6 {
+    /// Its bytes, even if the buffer was shorter.
+    pub(crate) length: usize,
+    pub(crate) source: Ipv6Addr,
+    /// The interface that it came over; 0 when the kernel did not tell.
+    pub(crate) index: u32,
+    /// As it arrived; 0 when the kernel did not tell.
+    pub(crate) hop_limit: u8,
+}
+
+/// Receives a packet from a raw ICMPv6 socket that tells interfaces and hop limits.
+pub(crate) fn receive_icmp6(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Icmp6> {
+    let mut source = libc::sockaddr_in6 {
+        sin6_family: 0,
+        sin6_port: 0,
+        sin6_flowinfo: 0,
+        sin6_addr: libc::in6_addr { s6_addr: [0; 16] },
+        sin6_scope_id: 0,
+    };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // Room for what was asked for, aligned as headers of control messages must be.
+    let mut control = [0_u64; 16];
+    // SAFETY: a `msghdr` of zeros is one without any buffers.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = (&raw mut source).cast();
+    header.msg_namelen = size_of_val(&source) as libc::socklen_t;
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the header's pointers lead to buffers of the lengths that it tells, which live until
+    // the call returns. With MSG_TRUNC the length returned may exceed the buffer's.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_TRUNC) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    let mut received =
+        Icmp6 { length, source: source.sin6_addr.s6_addr.into(), index: 0, hop_limit: 0 };
+    // SAFETY: the kernel wrote the control messages, and the header tells how many bytes of them.
+    let mut message = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
+    while !message.is_null() {
+        // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR that is not null leads to a header
+        // within the buffer, and its data follows; they are read without regard to alignment.
+        unsafe {
+            let data = libc::CMSG_DATA(message);
+            match ((*message).cmsg_level, (*message).cmsg_type) {
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let told = data.cast::<libc::in6_pktinfo>().read_unaligned();
+                    received.index = told.ipi6_ifindex;
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                    let told = data.cast::<c_int>().read_unaligned();
+                    received.hop_limit = u8::try_from(told).unwrap_or(0);
+                }
+                _ => {}
+            }
+            message = libc::CMSG_NXTHDR(&raw const header, message);
+        }
+    }
+    Ok(received)
 }
 
 /// Longest `tcp_info` that is asked for; kernels write the part that they know.

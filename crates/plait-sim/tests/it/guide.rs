@@ -5,9 +5,11 @@ use std::path::Path;
 
 use plait_sim::scenario::{bond, steer};
 use plait_toml::dida::DIDA;
+use plait_toml::dns::DNS;
 use plait_toml::forward::FORWARD;
 use plait_toml::gateway::{GATEWAY, PATH, PEER};
 use plait_toml::hook::HOOK;
+use plait_toml::lan::LAN;
 use plait_toml::node::{ATTACHMENT, CLIENT, NODE};
 use plait_toml::option::{table, table_of, with_table};
 use plait_toml::proxy::{ACCESS, ENDPOINTS, LISTEN, PROXY, RULES, UPSTREAM};
@@ -45,6 +47,8 @@ fn the_page_on_gateways_has_every_option_as_it_is_declared() {
         ("## `[[peer]]`", table(PEER)),
         ("## `[[hook]]`", table(HOOK)),
         ("## `[[forward]]`", table(FORWARD)),
+        ("## `[[lan]]`", table(LAN)),
+        ("## `[dns]`", table(DNS)),
         ("## `[scheduler]`", table(SCHEDULER)),
         ("## `[congestion]`", table(CONGESTION)),
         ("## `[resequencer]`", table(RESEQUENCER)),

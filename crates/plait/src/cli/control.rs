@@ -16,7 +16,8 @@ use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::control::message::{Answer, Request, Told};
 use crate::daemon::{
-    ContactStatus, HookStatus, LinkStatus, MeasurementStatus, OutageStatus, SocketStatus, TunStatus,
+    ContactStatus, DnsStatus, HookStatus, LanStatus, LinkStatus, MeasurementStatus, OutageStatus,
+    SocketStatus, TunStatus,
 };
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
@@ -97,6 +98,12 @@ pub(super) struct StatusAnswer {
     /// What becomes of the host's traffic while the bond is down.
     #[serde(default)]
     pub outage: Option<OutageStatus>,
+    /// The networks whose hosts use the gateway as their router.
+    #[serde(default)]
+    pub lans: Vec<LanStatus>,
+    /// Which servers the host's resolver asks.
+    #[serde(default)]
+    pub dns: Option<DnsStatus>,
     /// The socket for peers that call.
     #[serde(default)]
     pub listening: Option<SocketStatus>,

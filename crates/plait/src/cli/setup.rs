@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
+use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -25,7 +26,8 @@ use crate::control::message::{PeerAsked, Request, Told};
 use crate::machine::{self, Facts, Level, Peers};
 use crate::randomness::fill_for_command;
 use crate::setup::{
-    End, Invitation, Networks, Place, Plan, Questions, Role, invite, links_to, public_address, undo,
+    End, Invitation, Networks, Place, Plan, Questions, Role, invite, links_to, public_address,
+    router_of, undo,
 };
 
 /// The port of an endpoint that is given without one.
@@ -42,6 +44,8 @@ Examples:
   plait setup provider --more-ports 443,4500   for customers whose networks block UDP port 7788
   plait setup join plait1.eyJwcm92aWRlciI6…    that command, at the customer's end
   plait setup customer --at gw.example.net     the other way round: begin at the customer's end
+  plait setup customer --at gw.example.net --lan-interface eth1
+                                               and be the router of the hosts behind eth1
   plait setup invite --at gw.example.net       one more customer, at a provider's end that runs
   plait setup undo plait0                      take it all back
 
@@ -85,6 +89,9 @@ enum Action {
         /// An interface to use as a link; all that reach the provider's end if none is given
         #[arg(long, value_name = "INTERFACE")]
         link: Vec<String>,
+        /// The interface to the hosts behind this machine: be their router, with a [[lan]]
+        #[arg(long, value_name = "INTERFACE")]
+        lan_interface: Option<String>,
         #[command(flatten)]
         bond: BondArgs,
         #[command(flatten)]
@@ -97,6 +104,9 @@ enum Action {
         /// An interface to use as a link; all that reach the provider's end if none is given
         #[arg(long, value_name = "INTERFACE")]
         link: Vec<String>,
+        /// The interface to the hosts behind this machine: be their router, with a [[lan]]
+        #[arg(long, value_name = "INTERFACE")]
+        lan_interface: Option<String>,
         #[command(flatten)]
         common: Common,
     },
@@ -165,6 +175,13 @@ struct Common {
     json: bool,
 }
 
+/// The customer's interfaces that were named.
+#[derive(Debug, Default)]
+struct Interfaces {
+    link: Vec<String>,
+    lan: Option<String>,
+}
+
 impl Default for Common {
     fn default() -> Self {
         let (name, folder) = ("plait0".to_owned(), "/etc/plait".into());
@@ -178,11 +195,15 @@ pub(super) fn run(args: Args) -> anyhow::Result<Outcome> {
     let _ = plait_net::rights::keep_memory_private();
     let action = args.action.map_or_else(ask_for_role, Ok)?;
     match action {
-        Action::Provider { at, bond, common } => begin(Role::Provider, at, &[], &bond, &common),
-        Action::Customer { at, link, bond, common } => {
-            begin(Role::Customer, at, &link, &bond, &common)
+        Action::Provider { at, bond, common } => {
+            begin(Role::Provider, at, &Interfaces::default(), &bond, &common)
         }
-        Action::Join { invitation, link, common } => join(&invitation, &link, &common),
+        Action::Customer { at, link, lan_interface, bond, common } => {
+            begin(Role::Customer, at, &Interfaces { link, lan: lan_interface }, &bond, &common)
+        }
+        Action::Join { invitation, link, lan_interface, common } => {
+            join(&invitation, &Interfaces { link, lan: lan_interface }, &common)
+        }
         Action::Invite { at, lan, yes, json, target } => {
             invite_guest(&target, at, &lan, Questions::new(yes), json)
         }
@@ -204,7 +225,10 @@ fn ask_for_role() -> anyhow::Result<Action> {
     let answer = ask.text(question, None, "`plait setup provider` or `plait setup customer`")?;
     let (at, bond, common) = (None, BondArgs::default(), Common::default());
     match answer.to_lowercase().as_str() {
-        "c" | "customer" => Ok(Action::Customer { at, link: Vec::new(), bond, common }),
+        "c" | "customer" => {
+            let (link, lan_interface) = (Vec::new(), None);
+            Ok(Action::Customer { at, link, lan_interface, bond, common })
+        }
         "p" | "provider" => Ok(Action::Provider { at, bond, common }),
         _ => Err(Advised::new(format!("\"{answer}\" is neither"), "answer c or p").into()),
     }
@@ -214,25 +238,28 @@ fn ask_for_role() -> anyhow::Result<Action> {
 fn begin(
     role: Role,
     at: Option<String>,
-    links: &[String],
+    interfaces: &Interfaces,
     bond: &BondArgs,
     common: &Common,
 ) -> anyhow::Result<Outcome> {
     let place = common.place()?;
     let ask = Questions::new(common.yes);
     let endpoint = endpoint(role, at, ask)?;
-    let lan = lan(&bond.lan, ask)?;
     let keys = [keygen::random_key()?, keygen::random_key()?];
     let networks = Networks::choose(random_bytes()?, &networks_in_use()?);
+    let lan = match &interfaces.lan {
+        Some(interface) if bond.lan.is_empty() => lan_of(interface, networks)?,
+        _ => lan(&bond.lan, ask)?,
+    };
     let (mut end, mut invitation) = End::pair(role, keys, networks, endpoint, lan);
     (end.nat, invitation.end.nat) = (!bond.no_nat, !bond.no_nat);
     end.more_ports = more_ports(&bond.more_ports, end.port())?;
     invitation.end.more_ports.clone_from(&end.more_ports);
-    set_up(&mut end, links, place, common, Some(&invitation))
+    set_up(&mut end, interfaces, place, common, Some(&invitation))
 }
 
 /// Sets up the end that an invitation is for.
-fn join(word: &str, links: &[String], common: &Common) -> anyhow::Result<Outcome> {
+fn join(word: &str, interfaces: &Interfaces, common: &Common) -> anyhow::Result<Outcome> {
     let place = common.place()?;
     let mut read = Zeroizing::new(String::new());
     if word == "-" {
@@ -241,19 +268,26 @@ fn join(word: &str, links: &[String], common: &Common) -> anyhow::Result<Outcome
         word.clone_into(&mut read);
     }
     let mut end = Invitation::parse(&read)?.end;
-    set_up(&mut end, links, place, common, None)
+    set_up(&mut end, interfaces, place, common, None)
 }
 
 fn set_up(
     end: &mut End,
-    links: &[String],
+    interfaces: &Interfaces,
     place: Place,
     common: &Common,
     invitation: Option<&Invitation>,
 ) -> anyhow::Result<Outcome> {
     let ask = Questions::new(common.yes);
     if end.role == Role::Customer {
-        end.links = choose_links(links, &end.endpoint, ask)?;
+        if let Some(interface) = &interfaces.lan {
+            end.router = Some((lan_interface(interface)?, router_addresses(interface, &end.lan)?));
+        }
+        end.links = choose_links(&interfaces.link, &end.endpoint, ask)?;
+        end.links.retain(|link| interfaces.lan.as_ref() != Some(link));
+    } else if interfaces.lan.is_some() {
+        let help = "leave out --lan-interface; hosts behind this end need nothing of plait";
+        return Err(Advised::new("the invitation is for the provider's end", help).into());
     }
     let user = service_user()?;
     end.user = user.map(|_| SERVICE_USER.to_owned());
@@ -409,6 +443,46 @@ fn lan(given: &[String], ask: Questions) -> anyhow::Result<Vec<Cidr>> {
         read.map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
     };
     texts.iter().map(prefix).collect()
+}
+
+/// The networks behind an interface: those that it has, or new ones.
+fn lan_of(interface: &str, networks: Networks) -> anyhow::Result<Vec<Cidr>> {
+    let held = held(interface)?;
+    if !held.is_empty() {
+        return Ok(held.into_iter().map(Cidr::network).collect());
+    }
+    let mut used = networks_in_use()?;
+    used.extend(networks.host(1));
+    Ok(Networks::choose(random_bytes()?, &used).host(1).map(Cidr::network).to_vec())
+}
+
+/// This machine's addresses in the networks behind it.
+fn router_addresses(interface: &str, lan: &[Cidr]) -> anyhow::Result<Vec<Cidr>> {
+    if lan.is_empty() {
+        let help =
+            "set the provider's end up with --lan 192.168.7.0/24, or begin at the customer's";
+        return Err(Advised::new("the invitation names no network behind this end", help).into());
+    }
+    let held = held(interface)?;
+    Ok(lan.iter().map(|network| router_of(*network, &held)).collect())
+}
+
+/// The addresses of an interface that are valid beyond one wire.
+fn held(interface: &str) -> anyhow::Result<Vec<Cidr>> {
+    let mut netlink = Netlink::open().context("cannot look at the addresses")?;
+    let link = netlink.link(interface).context("cannot look at the interfaces")?;
+    let Some(link) = link else { return Ok(Vec::new()) };
+    let addresses = netlink.addresses().context("cannot look at the addresses")?;
+    let own = addresses.into_iter().filter(|(index, address, _)| {
+        let is_narrow = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        *index == link.index && !is_narrow
+    });
+    Ok(own.map(|(_, address, length)| Cidr { address, length }).collect())
+}
+
+/// A name for `[[lan]] interface`.
+fn lan_interface(name: &str) -> anyhow::Result<String> {
+    names::device(name).map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
 }
 
 /// The links given, or all that reach the other end.

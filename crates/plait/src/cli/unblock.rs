@@ -1,4 +1,5 @@
-//! `plait unblock`: lifts a kill switch that a gateway left in force.
+//! `plait unblock`: lifts a kill switch that a gateway left in force, and has the host ask the name
+//! servers again that it asked before.
 
 use std::io::{self, Write as _};
 
@@ -8,7 +9,9 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::advice::Advised;
-use crate::daemon::{block_table, blocks_in_force, lift};
+use crate::daemon::{
+    HostError, block_table, blocks_in_force, lift, resolver_leftovers, restore_resolver,
+};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -17,14 +20,15 @@ Examples:
   plait unblock --json
 
 A gateway with `when_down = \"block\"` keeps everything in that would leave outside the bond, also
-after it crashed or was killed. `plait up` takes over what is in force; this lifts it.
+after it crashed or was killed. `plait up` takes over what is in force; this lifts it. One with
+[dns] has the host ask name servers through the bond; this puts back what a dead one left of it.
 
 Exit codes:
-  0  lifted: traffic leaves the host again
+  0  lifted: traffic leaves the host again, or the old name servers are asked
   1  nothing was in force
   2  an error, such as a gateway that still runs; it is explained on stderr";
 
-/// Let traffic leave the host again that a dead gateway keeps in (`when_down = "block"`)
+/// Undo what a dead gateway left: a kill switch (`when_down = "block"`), name servers (`[dns]`)
 ///
 /// Needs the right to change the packet filter, so run it as root. A running gateway keeps its
 /// kill switch: stop it, or change its configuration.
@@ -33,15 +37,41 @@ Exit codes:
 pub(super) struct Args {
     /// The TUN device of the gateway; without it those of all gateways that do not run are meant
     tun: Option<String>,
-    /// Print JSON Lines: one `lifted` for each, then a `summary`
+    /// Print JSON Lines: one `restored` or `lifted` for each, then a `summary`
     #[arg(long)]
     json: bool,
 }
 
+/// Has the host ask the name servers again that it asked before dead gateways; tells for which, and
+/// by which way.
+fn restore(
+    wanted: Option<&str>,
+    exists: impl Fn(&str) -> bool,
+    running: &mut Vec<String>,
+) -> Result<Vec<(String, &'static str)>, Advised> {
+    let mut restored = Vec::new();
+    let left = resolver_leftovers().into_iter();
+    for (tun, way) in left.filter(|(tun, _)| wanted.is_none_or(|wanted| wanted == tun)) {
+        if exists(&tun) {
+            running.push(tun);
+            continue;
+        }
+        restore_resolver(&tun, way).map_err(|error| {
+            Advised::new(format!("the name servers of {tun} stay: {error}"), "run it as root")
+        })?;
+        restored.push((tun, way.told()));
+    }
+    Ok(restored)
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let blocks = blocks_in_force().map_err(|error| {
-        Advised::new(format!("cannot look for what is in force: {error}"), "run it as root")
-    })?;
+    let blocks = match blocks_in_force() {
+        // Without it there is no kill switch.
+        Err(HostError::NftMissing) => Vec::new(),
+        result => result.map_err(|error| {
+            Advised::new(format!("cannot look for what is in force: {error}"), "run it as root")
+        })?,
+    };
     let wanted = args.tun.as_deref().map(block_table);
     let is_meant = |table: &&String| wanted.as_ref().is_none_or(|wanted| *table == wanted);
     let links = Netlink::open()?.links().context("cannot look at the interfaces")?;
@@ -58,7 +88,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         }
     }
+    let exists = |tun: &str| links.iter().any(|link| link.name == tun);
+    let restored = restore(args.tun.as_deref(), exists, &mut running)?;
+    running.dedup();
     let mut stdout = io::stdout().lock();
+    for (tun, way) in &restored {
+        let told = json!({ "type": "restored", "tun": tun, "way": way });
+        match args.json {
+            true => writeln!(stdout, "{told}")?,
+            false => writeln!(stdout, "{way} is as it was before {tun}")?,
+        }
+    }
     for table in &lifted {
         match args.json {
             true => writeln!(stdout, "{}", json!({ "type": "lifted", "table": table }))?,
@@ -72,9 +112,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     match args.json {
         true => writeln!(stdout, "{}", json!({ "type": "summary", "lifted": lifted.len() }))?,
-        false if lifted.is_empty() => writeln!(stdout, "nothing was in force")?,
+        false if lifted.is_empty() && restored.is_empty() => {
+            writeln!(stdout, "nothing was in force")?
+        }
         false => {}
     }
     stdout.flush()?;
-    Ok(if lifted.is_empty() { Outcome::No } else { Outcome::Good })
+    Ok(if lifted.is_empty() && restored.is_empty() { Outcome::No } else { Outcome::Good })
 }

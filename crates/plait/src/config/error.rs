@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plait_toml::Problem;
+use plait_toml::value::Cidr;
 
 /// The configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +146,14 @@ pub(crate) enum Conflict {
     ForwardsOwnPort { port: u16 },
     #[error("the forward of line {other_line} takes some of it already")]
     ForwardedTwice { other_line: usize },
+    #[error("the path of line {other_line} takes the same interface")]
+    LanIsLink { other_line: usize },
+    #[error("{name} is not an interface into a network of hosts")]
+    LanIsNone { name: String },
+    #[error("the network of line {other_line} has the same interface")]
+    SameLan { other_line: usize },
+    #[error("{own} overlaps with {other}")]
+    LanOverlaps { own: Cidr, other: Cidr },
     #[error("no peer to bond with")]
     NoPeer,
     #[error("more than {limit} of them")]
@@ -191,6 +200,14 @@ impl Conflict {
             }
             Self::ForwardedTwice { .. } => {
                 "keep one of them, or give each its own `ports`, `protocol` or `address`".into()
+            }
+            Self::LanIsLink { .. } => {
+                "name the interface to the LAN here, and in [[path]] only those to providers".into()
+            }
+            Self::LanIsNone { .. } => "name the interface to the LAN, as in \"eth1\"".into(),
+            Self::SameLan { .. } => "write all its `prefixes` in one [[lan]]".into(),
+            Self::LanOverlaps { .. } => {
+                "give each network, and the bond's inner addresses, a prefix of their own".into()
             }
             Self::NoPeer => "add a [[peer]] with the other gateway's `public_key`".into(),
             Self::TooMany { limit } => format!("keep at most {limit}"),

@@ -105,7 +105,7 @@ pub(super) fn warnings(config: &Config, warn: &mut impl FnMut(usize, &str, Strin
             warn(forward.line, "[[forward]] ports", text, help);
         }
     }
-    if let Some(first) = config.forwards.first().filter(|_| !config.gateway.forward) {
+    if let Some(first) = config.forwards.first().filter(|_| !config.makes_host_forward()) {
         let text = "nothing is forwarded unless the host does it already".to_owned();
         let help = "add `forward = true` to [gateway], unless net.ipv4.ip_forward is set elsewhere";
         warn(first.line, "[[forward]]", text, help.into());

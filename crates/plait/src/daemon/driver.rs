@@ -18,6 +18,7 @@ use plait_proto::stats::EndpointStatus;
 use plait_proto::time::Instant;
 use plait_toml::hook::HookEvent;
 
+use super::dns::Resolver;
 use super::gather::Gathering;
 use super::hooks::News;
 use super::host::refresh_generator;
@@ -37,6 +38,7 @@ use crate::control::message::Told;
 const WAKER: Token = Token(usize::MAX);
 const TUN: Token = Token(usize::MAX - 1);
 const MONITOR: Token = Token(usize::MAX - 2);
+const LAN: Token = Token(usize::MAX - 3);
 
 /// Number of the socket for peers that call; those of more ports have the next ones.
 pub(super) const LISTENING: SocketId = SocketId(0);
@@ -67,6 +69,8 @@ pub(super) struct Driver {
     sockets_ready: Vec<bool>,
     /// When to look at the interfaces.
     look_at: Option<Instant>,
+    /// Whether LANs' hosts are listened to.
+    hears_lan: bool,
 }
 
 impl Driver {
@@ -97,13 +101,15 @@ impl Driver {
             tun_ready: true,
             sockets_ready,
             look_at: None,
+            hears_lan: false,
         };
         Ok((driver, waker))
     }
 
-    /// Starts the threads that look for peers.
+    /// Starts the threads that look for peers, and the one that tells the host's resolver.
     pub(super) fn start_threads(&mut self, requests: Requests) -> anyhow::Result<()> {
-        self.host.reach.start(requests)
+        self.host.reach.start(requests)?;
+        self.host.operations.start_resolver()
     }
 
     /// Runs until asked to stop, beginning with these links.
@@ -114,6 +120,7 @@ impl Driver {
         self.host.operations.outage.runs();
         self.pump.endpoint.start(now());
         self.carry_out(now(), first_links)?;
+        self.listen_to_lan()?;
         loop {
             self.wait(&mut events, now())?;
             self.look_at_interfaces(now())?;
@@ -153,7 +160,7 @@ impl Driver {
             reach.wake(now);
         }
         if std::mem::take(&mut self.pump.has_news) {
-            operations.outage.wake(now);
+            operations.wake(now);
         }
         if reach.due_at().is_some_and(|due| due <= now) {
             reach.run_due(now, &self.pump.endpoint, &self.pump.errors);
@@ -195,6 +202,7 @@ impl Driver {
             match event.token() {
                 WAKER => {}
                 TUN => self.tun_ready = true,
+                LAN => self.host.operations.lan.has_heard(),
                 MONITOR => {
                     if self.host.monitor.drain()? {
                         let soon = now + NEWS_PAUSE;
@@ -285,7 +293,19 @@ impl Driver {
         let peers = reach.follow(now, &config);
         self.pump.hooks.follow(&config.hooks);
         operations.reload(now, &mut self.pump.endpoint, links, Reload { config, peers });
+        self.listen_to_lan()?;
         self.follow_peers(now, true)
+    }
+
+    /// Listens to LANs' hosts, once there is a socket for them.
+    fn listen_to_lan(&mut self) -> io::Result<()> {
+        let socket = self.host.operations.lan.socket().filter(|_| !self.hears_lan);
+        if let Some(socket) = socket {
+            let registry = self.poll.registry();
+            registry.register(&mut SourceFd(&socket), LAN, Interest::READABLE)?;
+            self.hears_lan = true;
+        }
+        Ok(())
     }
 
     /// Records the addresses of a name.
@@ -402,6 +422,8 @@ impl Driver {
                 .reduce(SocketStatus::plus),
             quotas: operations.quotas(),
             outage: operations.outage.status(now),
+            lans: operations.lan.status(),
+            dns: operations.resolver.as_ref().and_then(Resolver::status),
             device: tun.counters().into(),
             hooks: hooks.status(),
             endpoint: status,

@@ -243,12 +243,11 @@ pub(super) fn apply(
     // reset the connections whose addresses it hides.
     let table = table_name(&config.gateway.tun);
     undo_but(file, config.needs_table().then_some(&table));
-    let forwarded = match config.gateway.forward {
-        true => {
-            let [any_ipv4, any_ipv6] = families(prefixes);
+    let forwarded = match forwarded(config, prefixes) {
+        [false, false] => Ok(()),
+        [any_ipv4, any_ipv6] => {
             forward(file, any_ipv4, any_ipv6, &advertisements::links_of(config))
         }
-        false => Ok(()),
     };
     let result = forwarded.and_then(|()| set_nat(config, prefixes, file));
     if result.is_err() {
@@ -263,6 +262,13 @@ pub(super) fn families(prefixes: &[Prefix]) -> [bool; 2] {
         .map(|is_of: fn(&IpAddr) -> bool| prefixes.iter().any(|prefix| is_of(&prefix.address)))
 }
 
+/// Whether the host is made to forward IPv4, and whether IPv6. `prefixes` are those of the peers.
+pub(super) fn forwarded(config: &Config, prefixes: &[Prefix]) -> [bool; 2] {
+    let of_peers = if config.gateway.forward { families(prefixes) } else { [false; 2] };
+    let of_lans = families(&config.lan_prefixes());
+    [of_peers[0] || of_lans[0], of_peers[1] || of_lans[1]]
+}
+
 /// The sysctls of the families that are to be forwarded.
 fn sysctls(any_ipv4: bool, any_ipv6: bool) -> impl Iterator<Item = &'static str> {
     let both = [(FORWARD_IPV4, any_ipv4), (FORWARD_IPV6, any_ipv6)];
@@ -274,7 +280,7 @@ fn sysctls(any_ipv4: bool, any_ipv6: bool) -> impl Iterator<Item = &'static str>
 /// # Errors
 /// A sysctl is missing or may not be set.
 pub(crate) fn can_forward(config: &Config) -> Result<(), HostError> {
-    let [any_ipv4, any_ipv6] = families(&config.allowed_prefixes());
+    let [any_ipv4, any_ipv6] = forwarded(config, &config.allowed_prefixes());
     for sysctl in sysctls(any_ipv4, any_ipv6) {
         let failed = |cause| HostError::Sysctl { sysctl, cause };
         let is_on = fs::read_to_string(sysctl).map_err(failed)?.trim() == "1";

@@ -21,8 +21,10 @@ use plait_toml::hook::HookEvent;
 use self::members::{Index, NatChanges};
 use self::paths::Leaving;
 use super::advertisements;
+use super::dns::Resolver;
 use super::driver::LISTENING;
 use super::hooks::News;
+use super::lan::Lans;
 use super::links::Links;
 use super::measure::Registry;
 use super::nat;
@@ -55,6 +57,8 @@ pub(super) struct Operations {
     meter: Meter,
     routes: Routes,
     pub(super) outage: Outage,
+    pub(super) lan: Lans,
+    pub(super) resolver: Option<Resolver>,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -72,18 +76,46 @@ pub(super) struct Operations {
     leaves: bool,
 }
 
+/// What a gateway changes on its host, and the record of it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) file: StateFile,
+    /// The kill switch, if it is in force.
+    pub(super) block: Option<Block>,
+    pub(super) routes: Routes,
+    pub(super) lan: Lans,
+    pub(super) resolver: Option<Resolver>,
+}
+
+impl Parts {
+    /// Undoes what an earlier run told the host's resolver; nothing else is changed yet.
+    ///
+    /// # Errors
+    /// The host's resolver cannot be told, with the remedy.
+    pub(super) fn new(
+        config: &Config,
+        (mut file, block): (StateFile, Option<Block>),
+        routes: Routes,
+        mtu: u16,
+    ) -> anyhow::Result<Self> {
+        let resolver = Resolver::set_up(config, &mut file)?;
+        Ok(Self { file, block, routes, lan: Lans::new(mtu), resolver })
+    }
+}
+
 impl Operations {
-    /// `file` is the state file, `block` the kill switch if it is in force, and
     /// `serves_measurements` tells whether the measuring service has its socket.
     pub(super) fn new(
         config: Config,
         peers: Vec<PeerConfig>,
-        (file, block): (StateFile, Option<Block>),
-        routes: Routes,
+        parts: Parts,
         measurements: Registry,
         serves_measurements: bool,
     ) -> Self {
+        let Parts { file, block, routes, lan, resolver } = parts;
         Self {
+            lan,
+            resolver,
             peers,
             routes,
             measurements,
@@ -112,7 +144,7 @@ impl Operations {
         nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
             .map_err(|error| Advised::new(error.to_string(), error.help()))?;
         self.outage.set_up(&self.config, &self.peers, &mut self.file);
-        Ok(())
+        self.lan.set_up(&self.config, &self.peers, &mut self.file)
     }
 
     /// Gives up rights that are no longer needed, and gives the user the files it must keep
@@ -216,8 +248,10 @@ impl Operations {
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
         let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
-        let others = [self.nat.due(), self.leaving_due(), self.outage.due_at()];
-        others.into_iter().flatten().fold(periodic, Instant::min)
+        let resolver = self.resolver.as_ref().map(Resolver::due_at);
+        let host = [self.outage.due_at(), self.lan.due_at(), resolver];
+        let others = host.into_iter().chain([self.nat.due(), self.leaving_due()]);
+        others.flatten().fold(periodic, Instant::min)
     }
 
     /// Does what is due.
@@ -231,6 +265,12 @@ impl Operations {
         let wanted = routed(&self.config, &self.peers);
         let host = outage::Host { file: &mut self.file, routes: &mut self.routes, wanted };
         self.outage.run_due(now, endpoint, host);
+        if self.lan.due_at().is_some_and(|due| due <= now) {
+            self.lan.run_due(now, endpoint, &mut self.file);
+        }
+        if let Some(resolver) = self.resolver.as_mut().filter(|known| known.due_at() <= now) {
+            resolver.run_due(now, endpoint);
+        }
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
@@ -244,6 +284,22 @@ impl Operations {
         }
         if self.file.is_behind() {
             self.save_at = self.save_at.min(now + SAVE_AGAIN);
+        }
+    }
+
+    /// Lets the host's resolver follow the bond, if that is configured.
+    pub(super) fn start_resolver(&mut self) -> anyhow::Result<()> {
+        let Some(resolver) = &mut self.resolver else { return Ok(()) };
+        resolver.follow(Instant::ZERO, &self.config);
+        resolver.start()
+    }
+
+    /// Something happened to a bond.
+    pub(super) fn wake(&mut self, now: Instant) {
+        self.outage.wake(now);
+        self.lan.wake(now);
+        if let Some(resolver) = &mut self.resolver {
+            resolver.wake(now);
         }
     }
 
@@ -283,8 +339,9 @@ impl Operations {
             traffic.assign(socket, path);
         }
         self.outage.follow_links(now, &self.config);
-        let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
-        if self.config.gateway.forward && any_ipv6 {
+        self.lan.follow_links(now, &mut self.file);
+        let [_, any_ipv6] = nat::forwarded(&self.config, &self.config.allowed_prefixes());
+        if any_ipv6 {
             advertisements::keep_on(&mut self.file, links.interfaces());
         }
         self.count(now, endpoint, traffic, links);
@@ -377,6 +434,12 @@ impl Operations {
         }
         self.outage.follow(now, &config, &peers, &mut self.file);
         self.routes.follow(&self.outage.led(routed(&config, &peers)));
+        if let Err(error) = self.lan.follow(now, &config, &peers, &mut self.file) {
+            log::error!("{error} ({})", error.help());
+        }
+        if let Some(resolver) = &mut self.resolver {
+            resolver.follow(now, &config);
+        }
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
         self.forget_spent(now, endpoint, links);
@@ -416,6 +479,11 @@ impl Drop for Operations {
             self.file.save();
             return;
         }
+        if let Some(resolver) = self.resolver.take() {
+            resolver.end(&mut self.file);
+        }
+        // Hosts are told while their packets are still forwarded.
+        self.lan.undo(&mut self.file);
         nat::undo(&mut self.file);
         self.outage.undo(&mut self.file);
     }

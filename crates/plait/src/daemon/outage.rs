@@ -18,6 +18,7 @@ pub(crate) use block::{Block, blocks_in_force, can_block, lift, table_name as bl
 use bypass::Bypass;
 pub(super) use bypass::Host;
 pub(crate) use bypass::can_bypass;
+pub(super) use watch::Watch;
 
 /// What is in force, and what it does now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -74,6 +74,9 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
     ];
     let changed = changes.into_iter().filter(|(_, changed)| *changed);
     let mut names: Vec<_> = changed.map(|(name, _)| format!("[gateway] {name}")).collect();
+    if old.dns.is_none() && new.dns.is_some() {
+        names.push("[dns], which was not there,".into());
+    }
     if listening_link_differs(&old.paths, &new.paths) {
         names.push("whether there is any [[path]]".into());
     }
@@ -131,6 +134,9 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     now.metrics.clone_from(&before.metrics);
     now.private_key.clone_from(&before.private_key);
     now.public_key = before.public_key;
+    if old.dns.is_none() {
+        new.dns = None;
+    }
     if listening_link_differs(&old.paths, &new.paths) {
         new.paths.clone_from(&old.paths);
     }
@@ -142,7 +148,8 @@ pub(super) fn host_differs(old: &Config, new: &Config) -> bool {
     let asked = |config: &Config| {
         let gateway = &config.gateway;
         let forwards = config.forwards.clone();
-        (gateway.forward, gateway.nat.clone(), gateway.return_by_bond, forwards)
+        let lans = config.lan_prefixes();
+        (gateway.forward, lans, gateway.nat.clone(), gateway.return_by_bond, forwards)
     };
     let prefixes = |config: &Config| -> Vec<_> {
         config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|p| p.value).collect()

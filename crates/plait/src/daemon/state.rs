@@ -58,6 +58,26 @@ pub(crate) struct State {
     /// Temporary routes past it.
     #[serde(default)]
     pub(super) bypass_routes: Vec<KeptRoute>,
+    /// Addresses that the daemon gave to interfaces of LANs.
+    #[serde(default)]
+    pub(super) lan_addresses: Vec<KeptAddress>,
+    /// Interfaces of LANs that it switched on.
+    #[serde(default)]
+    pub(super) lan_switched_on: Vec<String>,
+    /// The device whose name servers the host's resolver was told, and by which way.
+    #[serde(default)]
+    pub(super) dns: Option<(String, String)>,
+}
+
+/// An address that the daemon gave to an interface.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct KeptAddress {
+    /// The interface.
+    pub(super) interface: String,
+    /// The address.
+    pub(super) address: IpAddr,
+    /// Its prefix length.
+    pub(super) length: u8,
 }
 
 /// A route that the daemon added beside those into its TUN device.
@@ -73,6 +93,13 @@ pub(super) struct KeptRoute {
     pub(super) interface: String,
 }
 
+impl State {
+    /// Whether no LAN has anything of this daemon.
+    pub(super) fn has_no_lans(&self) -> bool {
+        self.lan_addresses.is_empty() && self.lan_switched_on.is_empty()
+    }
+}
+
 impl Default for State {
     fn default() -> Self {
         Self {
@@ -85,6 +112,9 @@ impl Default for State {
             block_table: None,
             bypass_table: None,
             bypass_routes: Vec::new(),
+            lan_addresses: Vec::new(),
+            lan_switched_on: Vec::new(),
+            dns: None,
         }
     }
 }

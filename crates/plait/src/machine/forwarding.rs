@@ -9,9 +9,11 @@ use crate::daemon::{self, HostError};
 
 /// Forwarding that cannot be switched on; `None` when it is not configured.
 pub(super) fn forwarding(config: &Config) -> Option<Finding> {
-    let asked = config.gateway.forward;
-    let subject = gateway_option(config, "forward");
-    asked.then(|| match daemon::can_forward(config) {
+    let subject = match config.lans.first() {
+        Some(lan) if !config.gateway.forward => option_at(config, lan.line, "[[lan]]"),
+        _ => gateway_option(config, "forward"),
+    };
+    config.makes_host_forward().then(|| match daemon::can_forward(config) {
         Ok(()) => Finding::ok(subject, "forwarding can be switched on"),
         Err(error) => Finding::error(subject, error.to_string(), error.help()),
     })

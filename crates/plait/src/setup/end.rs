@@ -58,6 +58,8 @@ pub(crate) struct End {
     pub(crate) nat: bool,
     /// The user that the gateway becomes.
     pub(crate) user: Option<String>,
+    /// The interface to the hosts behind the customer's end, and its addresses there.
+    pub(crate) router: Option<(String, Vec<Cidr>)>,
 }
 
 impl End {
@@ -87,6 +89,7 @@ impl End {
             links: Vec::new(),
             nat: true,
             user: None,
+            router: None,
         };
         let [own_public, other_public] = public;
         let invited = end(role.other(), other_key, own_public);
@@ -159,7 +162,7 @@ impl End {
     }
 
     fn write_customer(&self, out: &mut String) -> std::fmt::Result {
-        if !self.lan.is_empty() {
+        if !self.lan.is_empty() && self.router.is_none() {
             let lan = list(&self.lan);
             writeln!(out, "# The hosts of {lan} use this one as their router.\nforward = true")?;
         }
@@ -170,7 +173,14 @@ impl End {
         writeln!(out, "\n[[peer]]\npublic_key = \"{}\"", self.peer)?;
         writeln!(out, "endpoint = \"{}\"", self.endpoint)?;
         self.write_more_ports(out)?;
-        writeln!(out, "allowed_ips = [\"0.0.0.0/0\", \"::/0\"]")
+        writeln!(out, "allowed_ips = [\"0.0.0.0/0\", \"::/0\"]")?;
+        let Some((interface, addresses)) = &self.router else { return Ok(()) };
+        writeln!(
+            out,
+            "\n# Its hosts use this one as their router. Those of IPv6 set themselves up;"
+        )?;
+        writeln!(out, "# those of IPv4 need a DHCP server: docs/guide/lan.md.")?;
+        writeln!(out, "[[lan]]\ninterface = \"{interface}\"\nprefixes = {}", list(addresses))
     }
 }
 
@@ -235,5 +245,20 @@ mod tests {
         assert_eq!(peer_of_customer.more_ports, at_provider.gateway.more_ports);
         assert_eq!(at_provider.gateway.listen_ports().collect::<Vec<_>>(), [7788, 443, 4500]);
         assert_eq!(customer.provider_address(), provider.provider_address());
+    }
+
+    #[test]
+    fn a_router_has_a_lan_in_its_file() {
+        let Invitation { end: mut customer } = testing::pair().1;
+        customer.links = vec!["dsl".into(), "lte".into()];
+        let addresses = vec![Cidr::parse("192.168.7.1/24").unwrap()];
+        customer.router = Some(("eth1".into(), addresses.clone()));
+        let config = testing::load(&customer, "three");
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        assert_eq!(
+            (config.lans[0].interface.as_str(), &config.lans[0].addresses),
+            ("eth1", &addresses)
+        );
+        assert!(config.makes_host_forward() && !config.gateway.forward);
     }
 }

@@ -53,6 +53,7 @@ pub(crate) fn invite(
         links: Vec::new(),
         nat: true,
         user: None,
+        router: None,
     };
     Ok(Invitation { end })
 }

@@ -118,6 +118,7 @@ impl Word {
             links: Vec::new(),
             nat: self.nat,
             user: None,
+            router: None,
         })
     }
 }

@@ -54,6 +54,18 @@ impl Networks {
     }
 }
 
+/// The address of the router of a network: one that its interface has there, or the first.
+pub(crate) fn router_of(network: Cidr, held: &[Cidr]) -> Cidr {
+    let known = held.iter().find(|own| own.network() == network.network());
+    known.copied().unwrap_or_else(|| {
+        let address = match network.network().address {
+            IpAddr::V4(v4) => IpAddr::V4((v4.to_bits() | 1).into()),
+            IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() | 1).into()),
+        };
+        Cidr { address, length: network.length }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +79,15 @@ mod tests {
         let random = || if std::mem::take(&mut first) { [0; 8] } else { [1; 8] };
         let used = [Cidr::parse("10.64.0.7/20").unwrap()];
         assert_eq!(Networks::choose(random, &used).host(1)[0].to_string(), "10.65.1.1/24");
+    }
+
+    #[test]
+    fn a_router_keeps_its_address_or_takes_the_first() {
+        let cidr = |text: &str| Cidr::parse(text).unwrap();
+        let held = [cidr("192.168.7.9/24"), cidr("fd99::1/64")];
+        let router = |text: &str| router_of(cidr(text), &held).to_string();
+        assert_eq!(router("192.168.7.0/24"), "192.168.7.9/24");
+        assert_eq!(router("192.168.8.0/24"), "192.168.8.1/24");
+        assert_eq!(router("fd99:7::/64"), "fd99:7::1/64");
     }
 }

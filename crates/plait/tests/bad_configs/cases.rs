@@ -647,6 +647,64 @@ pub(crate) const CASES: &[Case] = &[
         ["gw.toml:10: [[forward]] to: a range keeps its ports", "write `to` without a port"]
     ),
     case!(
+        "a LAN that is a link",
+        "[[path]]\ninterface = \"eth*\"\n[[lan]]\ninterface = \"eth1\"\n\
+         prefixes = \"192.168.7.1/24\"\n" after good,
+        [
+            "gw.toml:10: [[lan]] interface: the path of line 8 takes the same interface",
+            "name the interface to the LAN here, and in [[path]] only those to providers"
+        ]
+    ),
+    case!(
+        "two LANs in each other's way",
+        "[[lan]]\ninterface = \"eth1\"\nprefixes = \"192.168.7.1/24\"\n\
+         [[lan]]\ninterface = \"eth2\"\nprefixes = \"192.168.0.1/16\"\n" after good,
+        [
+            "gw.toml:11: [[lan]] prefixes: 192.168.0.1/16 overlaps with 192.168.7.1/24",
+            "give each network, and the bond's inner addresses, a prefix of their own"
+        ]
+    ),
+    case!(
+        "a LAN by its network's address",
+        "[[lan]]\ninterface = \"eth1\"\nprefixes = [\"192.168.7.0/24\"]\n" after good,
+        [
+            "gw.toml:10: [[lan]] prefixes: 192.168.7.0/24 is a network, not an address in one",
+            "write this gateway's own address in it, as in \"192.168.7.1/24\" or \
+             \"fd99:7::1/64\""
+        ]
+    ),
+    case!(
+        "a LAN without prefixes, and one with an IPv4 name server",
+        "[[lan]]\ninterface = \"eth1\"\n[[lan]]\ninterface = \"eth2\"\n\
+         prefixes = \"fd99:7::1/64\"\ndns = \"1.1.1.1\"\n" after good,
+        [
+            "gw.toml:8: [[lan]] prefixes: missing",
+            "add `prefixes = [\"192.168.7.1/24\", \"fd99:7::1/64\"]`"
+        ],
+        [
+            "gw.toml:13: [[lan]] dns: \"1.1.1.1\" is not an IPv6 address of a name server",
+            "write it as in \"2606:4700:4700::1111\"; hosts learn IPv4 servers by DHCP \
+             (docs/guide/lan.md)"
+        ]
+    ),
+    case!(
+        "name servers that are none",
+        "[dns]\nservers = [\"dns.example\"]\ndomains = [\"a b\"]\n" after good,
+        [
+            "gw.toml:9: [dns] servers: \"dns.example\" is not the address of a name server",
+            "write it as in \"1.1.1.1\" or \"2606:4700:4700::1111\""
+        ],
+        [
+            "gw.toml:10: [dns] domains: \"a b\" is no domain",
+            "write it as in \"example.net\", or \".\" for all names"
+        ]
+    ),
+    case!(
+        "all names and some more",
+        "[dns]\nservers = \"10.0.0.53\"\ndomains = [\".\", \"lan\"]\n" after good,
+        ["gw.toml:10: [dns] domains: \".\" stands for all names already", "write it alone"]
+    ),
+    case!(
         "a bypass without routes", "when_down = \"bypass\"" in gateway,
         [
             "gw.toml:1: [gateway] when_down: without `routes` nothing of the host's traffic is led \

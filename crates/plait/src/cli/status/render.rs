@@ -8,8 +8,8 @@ use plait_proto::units::Rate;
 use super::StatusAnswer;
 use crate::cli::format::{bytes, contact_lines, duration, milliseconds, path_traits, percent};
 use crate::daemon::{
-    ContactStatus, HookStatus, LinkState, LinkStatus, MeasurementStatus, Role, SocketStatus,
-    TunStatus,
+    ContactStatus, DnsStatus, HookStatus, LanStatus, LinkState, LinkStatus, MeasurementStatus,
+    Role, SocketStatus, TunStatus,
 };
 use crate::output::Style;
 
@@ -35,6 +35,8 @@ pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
         text.push_str(&format!("{}\n", style.yellow(&warning)));
     }
     text.push_str(&outage_text(answer, style));
+    answer.dns.iter().for_each(|dns| text.push_str(&dns_line(dns, style)));
+    answer.lans.iter().for_each(|lan| text.push_str(&lan_line(lan, style)));
     text.push_str(&links_text(answer, style));
     for peer in &endpoint.peers {
         text.push('\n');
@@ -70,6 +72,33 @@ fn outage_text(answer: &StatusAnswer, style: Style) -> String {
         None => outage.text.clone(),
     };
     format!("when down: {}; {text}\n", outage.when_down)
+}
+
+/// Which servers the host's resolver asks.
+fn dns_line(dns: &DnsStatus, style: Style) -> String {
+    let mut text = match dns.in_use {
+        true => format!("the host asks {}", dns.servers.join(", ")),
+        false => "the host asks whom it asked without the bond".to_owned(),
+    };
+    if dns.in_use && dns.domains != ["."] {
+        text.push_str(&format!(" for {}", dns.domains.join(", ")));
+    }
+    let trouble = dns.trouble.as_ref().map(|trouble| format!("; {}", style.red(trouble)));
+    format!("dns: {text}, by {}{}\n", dns.way, trouble.unwrap_or_default())
+}
+
+/// A network whose hosts use this gateway as their router.
+fn lan_line(lan: &LanStatus, style: Style) -> String {
+    let mut parts = vec![lan.addresses.join(", ")];
+    if lan.advertises {
+        let lifetime = if lan.is_default_router { "the default router" } else { "no router now" };
+        parts.push(format!(
+            "advertised as {lifetime}: {} sent, {} solicitations",
+            lan.advertisements, lan.solicitations
+        ));
+    }
+    parts.extend(lan.trouble.as_deref().map(|trouble| style.yellow(trouble)));
+    format!("lan {}: {}\n", lan.interface, parts.join("; "))
 }
 
 /// Links that are missing or over which sends fail; all links while a peer is not reached.

@@ -83,6 +83,8 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
         contacts: Vec::new(),
         links: Vec::new(),
         outage: None,
+        lans: Vec::new(),
+        dns: None,
         listening: None,
         device: None,
         measurements: Vec::new(),

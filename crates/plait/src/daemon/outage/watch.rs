@@ -32,16 +32,16 @@ enum State {
 
 /// A watch over one bond.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch(State);
+pub(in crate::daemon) struct Watch(State);
 
 impl Watch {
     /// A bond that is still to come.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(in crate::daemon) fn new(now: Instant) -> Self {
         Self(State::Doubtful { until: now + FIRST_TIME })
     }
 
     /// Notes whether a path carries now; says whether the bond went down or came back.
-    pub(super) fn note(&mut self, now: Instant, carries: bool) -> bool {
+    pub(in crate::daemon) fn note(&mut self, now: Instant, carries: bool) -> bool {
         let was_down = self.is_down();
         self.0 = match (self.0, carries) {
             (State::Carries | State::Doubtful { .. }, true) => State::Carries,
@@ -56,12 +56,12 @@ impl Watch {
     }
 
     /// Whether the bond counts as down.
-    pub(super) fn is_down(self) -> bool {
+    pub(in crate::daemon) fn is_down(self) -> bool {
         self.down_since().is_some()
     }
 
     /// Since when it counts as down.
-    pub(super) fn down_since(self) -> Option<Instant> {
+    pub(in crate::daemon) fn down_since(self) -> Option<Instant> {
         match self.0 {
             State::Down { since } | State::Returning { since, .. } => Some(since),
             State::Carries | State::Doubtful { .. } => None,
@@ -69,12 +69,12 @@ impl Watch {
     }
 
     /// Whether no path carries now, or none did a moment ago.
-    pub(super) fn is_in_doubt(self) -> bool {
+    pub(in crate::daemon) fn is_in_doubt(self) -> bool {
         self.0 != State::Carries
     }
 
     /// When [`Self::note`] may have another answer without anything having happened.
-    pub(super) fn due_at(self) -> Option<Instant> {
+    pub(in crate::daemon) fn due_at(self) -> Option<Instant> {
         match self.0 {
             State::Doubtful { until } | State::Returning { until, .. } => Some(until),
             State::Carries | State::Down { .. } => None,

@@ -94,6 +94,8 @@ fn snapshot(status: Json) -> Snapshot {
             "when_down": "hold", "bypassing": false, "down_for_s": null, "text": "",
         }))
         .unwrap(),
+        lans: Vec::new(),
+        dns: None,
     }
 }
 

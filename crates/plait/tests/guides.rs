@@ -161,6 +161,29 @@ fn at_home() {
     );
 }
 
+/// A host that knows nothing of the network sets itself up by what it is told.
+#[test]
+fn an_office() {
+    run(
+        include_str!("../../../docs/guide/office.md"),
+        &format!(
+            "{INTERNET}
+            at customer 'ip address flush dev lan scope global'
+            at lan 'ip address flush dev eth0; ip -6 route flush default; ip link set eth0 down
+                for what in accept_ra autoconf; do
+                    echo 1 > /proc/sys/net/ipv6/conf/eth0/$what; done
+                ip link set eth0 up'"
+        ),
+        r#"
+        until_true carries
+        until_true at lan 'ip -6 route show default | grep -q "via fe80"'
+        until_true at lan 'ip -6 address show dev eth0 scope global | grep -q fd99:7'
+        echo "told $(role lan connect '[2001:db8::1]:80' | grep -o 'tcp .*')"
+        "#,
+        &["told tcp 2001:db8::2"],
+    );
+}
+
 /// The dish is there from the start; a modem comes later, under a name that the wildcard holds.
 #[test]
 fn in_a_van() {

@@ -283,7 +283,8 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> 
     write_locked(path, value).map(drop)
 }
 
-/// The same, and gives the file, locked since before it had its name.
+/// The same, and gives the file, locked since before it had its name. It is open for reading only:
+/// a file open for writing keeps its file system from being mounted read-only.
 fn write_locked(path: &Path, value: &impl Serialize) -> io::Result<File> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
@@ -298,15 +299,20 @@ fn write_locked(path: &Path, value: &impl Serialize) -> io::Result<File> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    // Not every file system has locks.
-    let _ = file.try_lock();
-    let done = file.write_all(&text).and_then(|()| file.sync_all());
-    if let Err(error) = done.and_then(|()| fs::rename(&new, path)) {
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    drop(file);
+    let placed = written.and_then(|()| {
+        let held = open_file(&new)?;
+        // Not every file system has locks.
+        let _ = held.try_lock();
+        fs::rename(&new, path)?;
+        Ok(held)
+    });
+    if placed.is_err() {
         // On a full disk what is there of it takes room from others.
         let _ = fs::remove_file(&new);
-        return Err(error);
     }
-    Ok(file)
+    placed
 }
 
 #[cfg(test)]

@@ -115,9 +115,8 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let serves = measuring.is_some();
     let mut hooks = Hooks::new(&name);
     let wanted_hooks = config.hooks.clone();
-    let parts = Parts::new(&config, (file, block), routes, mtu)?;
-    let mut operations =
-        Operations::new(config, peers.clone(), parts, measurements.clone(), serves);
+    let host = Parts::new(&config, (file, block), routes, mtu)?;
+    let mut operations = Operations::new(config, peers.clone(), host, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
     let mut endpoint = Endpoint::new(endpoint_config, peers, rng);

@@ -117,8 +117,13 @@ fn what_a_crashed_gateway_left_in_a_lan_is_taken_back_by_the_next_start() {
     let script = r#"
         at customer ip address add 198.51.100.7/24 dev lan
         before=$(host)
-        up provider; up customer
+        up provider
+        # With the rights of the service, and no others.
+        nsenter -t $customer -n -m --wd=$here/customer setpriv --no-new-privs \
+            --bounding-set -all,+net_admin,+net_raw plait up gateway.toml 2>>customer/up.log &
+        up_customer=$!
         until_true paths; until_true router
+        grep 'rights kept' customer/up.log
         during=$(host)
         kill -9 $up_customer; wait $up_customer 2>/dev/null
         [ "$(host)" = "$during" ] && echo 'crashed: all is left'
@@ -132,6 +137,7 @@ fn what_a_crashed_gateway_left_in_a_lan_is_taken_back_by_the_next_start() {
     "#;
     let Some(text) = run(&format!("{LAN}{script}")) else { return };
     let has = |part: &str| assert!(text.contains(part), "no {part:?} in: {text}");
+    has("rights kept: CAP_NET_ADMIN, CAP_NET_RAW\n");
     has("crashed: all is left\n");
     has("again: all is there\n");
     has("without: all is as before\n");

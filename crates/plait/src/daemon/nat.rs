@@ -239,8 +239,8 @@ pub(super) fn apply(
     prefixes: &[Prefix],
     file: &mut StateFile,
 ) -> Result<(), HostError> {
-    // A table that is made again is replaced in one step: without it, for a moment, the kernel would
-    // reset the connections whose addresses it hides.
+    // A table that is made again is replaced in one step: without it, for a moment, the kernel
+    // would reset the connections whose addresses it hides.
     let table = table_name(&config.gateway.tun);
     undo_but(file, config.needs_table().then_some(&table));
     let forwarded = match forwarded(config, prefixes) {

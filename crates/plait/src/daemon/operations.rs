@@ -475,12 +475,13 @@ impl Operations {
 impl Drop for Operations {
     /// Leaves the host as it was found, unless a successor takes it over.
     fn drop(&mut self) {
+        // The process beside this one ends with it, and the next has one of its own.
+        if let Some(resolver) = self.resolver.take() {
+            resolver.end(&mut self.file);
+        }
         if self.leaves {
             self.file.save();
             return;
-        }
-        if let Some(resolver) = self.resolver.take() {
-            resolver.end(&mut self.file);
         }
         // Hosts are told while their packets are still forwarded.
         self.lan.undo(&mut self.file);

@@ -195,7 +195,8 @@ impl Repository {
         fs::write(repository.0.join("Cargo.lock"), "").unwrap();
         fs::write(
             repository.0.join("CHANGELOG.md"),
-            "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- News.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n",
+            "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- News.\n\n## [0.1.0] - 2026-01-01\n\n\
+             - Old.\n",
         )
         .unwrap();
         for (program, line) in [("cargo", "true"), ("make", make)] {

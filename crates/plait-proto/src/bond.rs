@@ -232,8 +232,8 @@ impl Bond {
         forgotten
     }
 
-    /// The lower of both sides' revisions is in force (spec V-2). A peer that can read what this side
-    /// runs is told, once more if it could not before.
+    /// The lower of both sides' revisions is in force (spec V-2). A peer that can read what this
+    /// side runs is told, once more if it could not before.
     fn agree(&mut self, now: Instant, peer: u8) {
         let before = core::mem::replace(&mut self.revision, peer.min(REVISION));
         if before < Release::SINCE_REVISION

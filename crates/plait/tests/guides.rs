@@ -1,17 +1,17 @@
-//! The guides by task, run as they stand: each block of code that names a host is given to that host,
-//! in order, and what the guide promises is tried after it.
+//! The guides by task, run as they stand: each block of code that names a host is given to that
+//! host, in order, and what the guide promises is tried after it.
 //!
-//! A fence is ` ```sh HOST ` or ` ```toml HOST FILE `; HOST is `customer`, `provider` or `both`. What
-//! the package brings is there in a simple form: `systemctl` starts gateways, names are in the hosts'
-//! own `/etc/hosts`.
+//! A fence is ` ```sh HOST ` or ` ```toml HOST FILE `; HOST is `customer`, `provider` or `both`.
+//! What the package brings is there in a simple form: `systemctl` starts gateways, names are in the
+//! hosts' own `/etc/hosts`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 #[path = "hosts/network.rs"]
 mod hosts;
 
-/// Folders of its own for each host below /etc; the name of the provider; the commands of a package;
-/// nothing of the gateways that the other tests begin with.
+/// Folders of its own for each host below /etc; the name of the provider; the commands of a
+/// package; nothing of the gateways that the other tests begin with.
 const PACKAGE: &str = r#"
 rm -f customer/gateway.* provider/gateway.*
 for name in customer provider; do
@@ -53,7 +53,8 @@ give() {
     sed -i 's/^plait watch$/timeout 3 plait watch || [ $? = 124 ]/' block
     echo "== at $1: $(head -n 1 block)"
     cp block $1/block
-    at $1 'sh -e ./block' > $1/said 2>&1 || { echo "a block failed at $1: $(cat block $1/said)"; exit; }
+    at $1 'sh -e ./block' > $1/said 2>&1 || {
+        echo "a block failed at $1: $(cat block $1/said)"; exit; }
     grep -o 'plait1\.[A-Za-z0-9_-]*' $1/said > found && head -n 1 found > invitation
     # A key that it printed is the one that the other end's file needs.
     grep -xE '[A-Za-z0-9+/]{43}=' $1/said > found && cp found $1/public
@@ -262,7 +263,8 @@ fn a_phone_behind_a_steering_node() {
         include_str!("../../../docs/guide/phone.md"),
         "at provider 'ip link set lte down; ip link set lte name wlan0; ip link set wlan0 up'",
         r#"
-        wifi() { at provider plait status --json /etc/plait/node.toml | grep -o '"name":"wifi","[^}]*'; }
+        wifi() { at provider plait status --json /etc/plait/node.toml |
+            grep -o '"name":"wifi","[^}]*'; }
         until_true eval 'wifi | grep -q "\"state\":\"up\""'
         echo wifi is used
         "#,

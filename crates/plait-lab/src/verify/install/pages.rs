@@ -109,7 +109,8 @@ fn not_completed(shell: &str, script: &str, command: &Described) -> Vec<String> 
 mod tests {
     use super::*;
 
-    const HELP: &str = "Does it\n\nUsage: x\n\nCommands:\n  list  List what\n        is there\n  help  Print\n\n\
+    const HELP: &str = "Does it\n\nUsage: x\n\nCommands:\n  list  List what\n        is there\n  \
+                        help  Print\n\n\
                         Options:\n  -h, --help\n          Print --this\n      --save <FILE>\n";
 
     #[test]

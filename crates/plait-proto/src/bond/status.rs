@@ -30,52 +30,51 @@ impl Bond {
         self.ingress.path(id).map(|path| path.info.name.as_str())
     }
 
+    fn path_status(&self, now: Instant, path: &SendPath, weights: &[(PathId, u32)]) -> PathStatus {
+        let received = self.egress.counters(path.id);
+        let micros = |time: Option<Duration>| time.map(|time| time.as_micros() as u64);
+        PathStatus {
+            id: path.id.0,
+            name: path.info.name.clone(),
+            state: path.state,
+            reason: self.reason(now, path),
+            remote: path.route.remote.to_string(),
+            tried_ports: Vec::new(),
+            price: path.info.price,
+            weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
+            srtt_us: micros(path.rtt.smoothed()),
+            min_rtt_us: micros(path.rtt.min()),
+            jitter_us: micros(path.rtt.variation()),
+            delay_excess_us: micros(self.egress.delay_excess(now, path.id)),
+            loss_ratio: path.control.loss.ratio(),
+            mtu_bytes: path.mtu.known(),
+            standby: path.info.standby,
+            metered: path.info.metered,
+            in_use: path.state == PathState::Up,
+            in_flight_bytes: path.sent.in_flight_bytes(),
+            control_packets: path.control_packets,
+            rescued_packets: path.rescued_packets,
+            window_bytes: path.congestion.as_ref().map(PathCongestion::window),
+            pacing_rate_bps: path.pacing_rate().map(Rate::bits_per_second),
+            capacity_bps: path.view().capacity.bits_per_second(),
+            delivery_rate_bps: path.sent.delivery_rate().bits_per_second(),
+            sent_packets: path.sent_packets,
+            sent_bytes: path.sent_bytes,
+            received_packets: received.received_packets,
+            received_bytes: received.received_bytes,
+            delivered_bytes: received.delivered_bytes,
+            lost_packets: received.lost_packets,
+            late_packets: received.late_packets,
+            reported_lost_packets: path.reported_lost_packets,
+        }
+    }
+
     /// Fills in what the bond knows of itself.
     pub fn status(&mut self, now: Instant, public_key: String) -> PeerStatus {
         let weights = self.ingress.weights(now);
         let mut paths: Vec<_> = self.ingress.paths().collect();
         paths.sort_by_key(|path| (path.info.price, path.info.order, path.id));
-        let paths = paths
-            .into_iter()
-            .map(|path| {
-                let received = self.egress.counters(path.id);
-                let micros = |time: Option<Duration>| time.map(|time| time.as_micros() as u64);
-                PathStatus {
-                    id: path.id.0,
-                    name: path.info.name.clone(),
-                    state: path.state,
-                    reason: self.reason(now, path),
-                    remote: path.route.remote.to_string(),
-                    tried_ports: Vec::new(),
-                    price: path.info.price,
-                    weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
-                    srtt_us: micros(path.rtt.smoothed()),
-                    min_rtt_us: micros(path.rtt.min()),
-                    jitter_us: micros(path.rtt.variation()),
-                    delay_excess_us: micros(self.egress.delay_excess(now, path.id)),
-                    loss_ratio: path.control.loss.ratio(),
-                    mtu_bytes: path.mtu.known(),
-                    standby: path.info.standby,
-                    metered: path.info.metered,
-                    in_use: path.state == PathState::Up,
-                    in_flight_bytes: path.sent.in_flight_bytes(),
-                    control_packets: path.control_packets,
-                    rescued_packets: path.rescued_packets,
-                    window_bytes: path.congestion.as_ref().map(PathCongestion::window),
-                    pacing_rate_bps: path.pacing_rate().map(Rate::bits_per_second),
-                    capacity_bps: path.view().capacity.bits_per_second(),
-                    delivery_rate_bps: path.sent.delivery_rate().bits_per_second(),
-                    sent_packets: path.sent_packets,
-                    sent_bytes: path.sent_bytes,
-                    received_packets: received.received_packets,
-                    received_bytes: received.received_bytes,
-                    delivered_bytes: received.delivered_bytes,
-                    lost_packets: received.lost_packets,
-                    late_packets: received.late_packets,
-                    reported_lost_packets: path.reported_lost_packets,
-                }
-            })
-            .collect();
+        let paths = paths.into_iter().map(|path| self.path_status(now, path, &weights)).collect();
         let trouble = self.trouble(now);
         let state = match &trouble {
             _ if !self.is_up() => "connecting",

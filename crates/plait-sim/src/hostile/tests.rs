@@ -42,6 +42,7 @@ fn victim(hostile: PublicKey) -> Endpoint {
             report_interval: Duration::from_millis(50),
             inner_mtu: 1440,
             rekey: RekeyLimits::default(),
+            release: None,
         },
     };
     let peer = PeerConfig {

@@ -88,6 +88,7 @@ fn gateway(make: MakeEndpoint, side: u8) -> Endpoint {
             report_interval: Duration::from_millis(50),
             inner_mtu: 1440,
             rekey: RekeyLimits::default(),
+            release: None,
         },
     };
     let peer = PeerConfig {

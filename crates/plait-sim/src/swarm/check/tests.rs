@@ -14,6 +14,7 @@ fn bonds(order: Order, late: LatePolicy) -> [BondConfig; 2] {
         report_interval: Duration::from_millis(50),
         inner_mtu: 1440,
         rekey: RekeyLimits::default(),
+        release: None,
     };
     [bond.clone(), bond]
 }

@@ -7,7 +7,9 @@
 
 mod advertisements;
 mod answers;
+mod beside;
 mod driver;
+mod exits;
 mod forwards;
 mod gather;
 mod hooks;
@@ -20,6 +22,7 @@ mod metrics;
 mod nat;
 mod operations;
 mod outage;
+mod policy;
 mod ports;
 mod privileges;
 mod pump;
@@ -46,6 +49,7 @@ use plait_proto::endpoint::Endpoint;
 
 use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
+pub(crate) use beside::{BesideStatus, can_go_beside};
 use driver::{Driver, Host};
 pub(crate) use hooks::HookStatus;
 use hooks::Hooks;

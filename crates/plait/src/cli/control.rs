@@ -16,7 +16,8 @@ use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::control::message::{Answer, Request, Told};
 use crate::daemon::{
-    ContactStatus, HookStatus, LinkStatus, MeasurementStatus, OutageStatus, SocketStatus, TunStatus,
+    BesideStatus, ContactStatus, HookStatus, LinkStatus, MeasurementStatus, OutageStatus,
+    SocketStatus, TunStatus,
 };
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
@@ -97,6 +98,9 @@ pub(super) struct StatusAnswer {
     /// What becomes of the host's traffic while the bond is down.
     #[serde(default)]
     pub outage: Option<OutageStatus>,
+    /// What goes beside the bond, rule by rule.
+    #[serde(default)]
+    pub beside: Vec<BesideStatus>,
     /// The socket for peers that call.
     #[serde(default)]
     pub listening: Option<SocketStatus>,

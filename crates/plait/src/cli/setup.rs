@@ -1,5 +1,6 @@
 //! `plait setup`: sets up one end of a bond, and prints the one command for the other.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use anyhow::Context as _;
 use plait_net::netlink::Netlink;
 use plait_net::rights::{UserId, effective_user};
 use plait_toml::common;
-use plait_toml::value::{Cidr, Endpoint, names};
+use plait_toml::value::{Cidr, Endpoint, Identity, names};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use zeroize::Zeroizing;
@@ -78,9 +79,8 @@ enum Action {
         /// Where the provider's end will be reached: an address or name, with :PORT if not 7788
         #[arg(long, value_name = "HOST[:PORT]")]
         at: Option<String>,
-        /// An interface to use as a link; all that reach the provider's end if none is given
-        #[arg(long, value_name = "INTERFACE")]
-        link: Vec<String>,
+        #[command(flatten)]
+        links: LinkArgs,
         #[command(flatten)]
         bond: BondArgs,
         #[command(flatten)]
@@ -90,9 +90,8 @@ enum Action {
     Join {
         /// The invitation that `plait setup` printed at the other end; - reads it from stdin
         invitation: String,
-        /// An interface to use as a link; all that reach the provider's end if none is given
-        #[arg(long, value_name = "INTERFACE")]
-        link: Vec<String>,
+        #[command(flatten)]
+        links: LinkArgs,
         #[command(flatten)]
         common: Common,
     },
@@ -122,6 +121,17 @@ enum Action {
         #[arg(long, default_value = "/etc/plait")]
         folder: PathBuf,
     },
+}
+
+/// The links of a customer's end.
+#[derive(Debug, Default, clap::Args)]
+struct LinkArgs {
+    /// An interface to use as a link; all that reach the provider's end if none is given
+    #[arg(long, value_name = "INTERFACE")]
+    link: Vec<String>,
+    /// Name the links by their hardware addresses, for interfaces that may get other names
+    #[arg(long)]
+    by_mac: bool,
 }
 
 /// What concerns the bond, and so both ends.
@@ -171,11 +181,13 @@ pub(super) fn run(args: Args) -> anyhow::Result<Outcome> {
     let _ = plait_net::rights::keep_memory_private();
     let action = args.action.map_or_else(ask_for_role, Ok)?;
     match action {
-        Action::Provider { at, bond, common } => begin(Role::Provider, at, &[], &bond, &common),
-        Action::Customer { at, link, bond, common } => {
-            begin(Role::Customer, at, &link, &bond, &common)
+        Action::Provider { at, bond, common } => {
+            begin(Role::Provider, at, &LinkArgs::default(), &bond, &common)
         }
-        Action::Join { invitation, link, common } => join(&invitation, &link, &common),
+        Action::Customer { at, links, bond, common } => {
+            begin(Role::Customer, at, &links, &bond, &common)
+        }
+        Action::Join { invitation, links, common } => join(&invitation, &links, &common),
         Action::Invite { at, lan, yes, json, target } => {
             invite_guest(&target, at, &lan, Questions::new(yes), json)
         }
@@ -197,7 +209,7 @@ fn ask_for_role() -> anyhow::Result<Action> {
     let answer = ask.text(question, None, "`plait setup provider` or `plait setup customer`")?;
     let (at, bond, common) = (None, BondArgs::default(), Common::default());
     match answer.to_lowercase().as_str() {
-        "c" | "customer" => Ok(Action::Customer { at, link: Vec::new(), bond, common }),
+        "c" | "customer" => Ok(Action::Customer { at, links: LinkArgs::default(), bond, common }),
         "p" | "provider" => Ok(Action::Provider { at, bond, common }),
         _ => Err(Advised::new(format!("\"{answer}\" is neither"), "answer c or p").into()),
     }
@@ -207,7 +219,7 @@ fn ask_for_role() -> anyhow::Result<Action> {
 fn begin(
     role: Role,
     at: Option<String>,
-    links: &[String],
+    links: &LinkArgs,
     bond: &BondArgs,
     common: &Common,
 ) -> anyhow::Result<Outcome> {
@@ -223,7 +235,7 @@ fn begin(
 }
 
 /// Sets up the end that an invitation is for.
-fn join(word: &str, links: &[String], common: &Common) -> anyhow::Result<Outcome> {
+fn join(word: &str, links: &LinkArgs, common: &Common) -> anyhow::Result<Outcome> {
     let place = common.place()?;
     let mut read = Zeroizing::new(String::new());
     if word == "-" {
@@ -237,14 +249,17 @@ fn join(word: &str, links: &[String], common: &Common) -> anyhow::Result<Outcome
 
 fn set_up(
     end: &mut End,
-    links: &[String],
+    links: &LinkArgs,
     place: Place,
     common: &Common,
     invitation: Option<&Invitation>,
 ) -> anyhow::Result<Outcome> {
     let ask = Questions::new(common.yes);
     if end.role == Role::Customer {
-        end.links = choose_links(links, &end.endpoint, ask)?;
+        end.links = choose_links(&links.link, &end.endpoint, ask)?;
+        if links.by_mac {
+            end.macs = macs_of(&end.links)?;
+        }
     }
     let user = service_user()?;
     end.user = user.map(|_| SERVICE_USER.to_owned());
@@ -403,6 +418,24 @@ fn choose_links(
     }
     let answer = ask.text("Links", Some(&found.join(" ")), "--link")?;
     answer.split([' ', ',']).filter(|word| !word.is_empty()).map(interface).collect()
+}
+
+/// The hardware addresses of those links that have one of their own.
+fn macs_of(links: &[String]) -> anyhow::Result<BTreeMap<String, Identity>> {
+    let mut netlink = Netlink::open().context("cannot look at the interfaces")?;
+    let all = netlink.interfaces().context("cannot look at the interfaces")?;
+    let mut macs = BTreeMap::new();
+    for name in links {
+        let mac = all.iter().find(|known| known.name == *name).and_then(|known| known.mac);
+        let mac = mac.filter(|mac| all.iter().filter(|known| known.mac == Some(*mac)).count() == 1);
+        match mac {
+            Some(mac) => drop(macs.insert(name.clone(), Identity::Mac(mac))),
+            None => eprintln!(
+                "plait: warning: {name} has no hardware address of its own: it is named by its name"
+            ),
+        }
+    }
+    Ok(macs)
 }
 
 /// A name for `[[path]] interface`, which may end in `*`.

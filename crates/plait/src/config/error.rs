@@ -1,7 +1,7 @@
 //! Errors of a configuration beyond the form of its options, and what to do about them.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use plait_toml::Problem;
@@ -145,6 +145,8 @@ pub(crate) enum Conflict {
     ForwardsOwnPort { port: u16 },
     #[error("the forward of line {other_line} takes some of it already")]
     ForwardedTwice { other_line: usize },
+    #[error("it takes the bond's own datagrams to {endpoint}")]
+    BondBeside { endpoint: SocketAddr },
     #[error("no peer to bond with")]
     NoPeer,
     #[error("more than {limit} of them")]
@@ -191,6 +193,12 @@ impl Conflict {
             }
             Self::ForwardedTwice { .. } => {
                 "keep one of them, or give each its own `ports`, `protocol` or `address`".into()
+            }
+            Self::BondBeside { endpoint } => {
+                format!(
+                    "leave {} out of `destinations`, or add `protocol = \"tcp\"` or other `ports`",
+                    endpoint.ip()
+                )
             }
             Self::NoPeer => "add a [[peer]] with the other gateway's `public_key`".into(),
             Self::TooMany { limit } => format!("keep at most {limit}"),

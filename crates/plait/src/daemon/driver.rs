@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -102,6 +103,7 @@ impl Driver {
 
     /// Starts the threads that look for peers.
     pub(super) fn start_threads(&mut self, requests: Requests) -> anyhow::Result<()> {
+        self.host.operations.beside.start(requests.clone());
         self.host.reach.start(requests)
     }
 
@@ -319,8 +321,7 @@ impl Driver {
             Wanted::ListPaths => Ok(Told::Paths(operations.list_paths(links))),
             Wanted::File => {
                 let (file, fingerprint) = operations.file();
-                let path = std::path::absolute(file)?.to_string_lossy().into_owned();
-                Ok(Told::File { path, fingerprint: fingerprint.to_owned() })
+                told_file(file, fingerprint)
             }
             Wanted::FileSaved(fingerprint) => {
                 operations.note_saved(fingerprint);
@@ -397,6 +398,7 @@ impl Driver {
             listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
             quotas: operations.quotas(),
             outage: operations.outage.status(now),
+            beside: operations.beside.status(),
             device: tun.counters().into(),
             hooks: hooks.status(),
             endpoint: status,
@@ -413,6 +415,7 @@ impl Driver {
                     let _ = reply.send(self.change(now, *wanted)?);
                 }
                 Request::Resolved(answer) => self.note_name(now, answer)?,
+                Request::Domains(answer) => self.host.operations.beside.note(now, answer),
                 Request::Pin(path, flow, reply) => {
                     let _ = reply.send(self.pump.endpoint.pin_flow(now, flow, path));
                     self.pump.flush(now);
@@ -423,4 +426,14 @@ impl Driver {
         }
         Ok(false)
     }
+}
+
+fn told_file(file: &Path, fingerprint: &str) -> Result<Told, Advised> {
+    // The folder that the gateway was started in may be out of reach by now.
+    let path = std::path::absolute(file).map_err(|cause| {
+        let help = "start it with its file's whole path, or leave out --save";
+        Advised::new(format!("where {} is cannot be told", file.display()), help).caused_by(cause)
+    })?;
+    let path = path.to_string_lossy().into_owned();
+    Ok(Told::File { path, fingerprint: fingerprint.to_owned() })
 }

@@ -21,6 +21,7 @@ use plait_toml::hook::HookEvent;
 use self::members::{Index, NatChanges};
 use self::paths::Leaving;
 use super::advertisements;
+use super::beside::Beside;
 use super::driver::LISTENING;
 use super::hooks::News;
 use super::links::Links;
@@ -53,6 +54,7 @@ pub(super) struct Operations {
     meter: Meter,
     routes: Routes,
     pub(super) outage: Outage,
+    pub(super) beside: Beside,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -89,6 +91,7 @@ impl Operations {
             leaving: Vec::new(),
             news: Vec::new(),
             outage: Outage::new(block),
+            beside: Beside::new(&config),
             file,
             config,
             meter: Meter::default(),
@@ -107,6 +110,7 @@ impl Operations {
         nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
             .map_err(|error| Advised::new(error.to_string(), error.help()))?;
         self.outage.set_up(&self.config, &self.peers, &mut self.file);
+        self.beside.set_up(&self.config, &self.peers, &mut self.file);
         Ok(())
     }
 
@@ -180,6 +184,7 @@ impl Operations {
         if differs {
             self.peers.clone_from(&peers);
             self.outage.follow(now, &self.config, &peers, &mut self.file);
+            self.beside.follow(now, &self.config, &peers, &mut self.file);
             endpoint.reconfigure(now, peers, endpoint.bond_config().clone());
         }
     }
@@ -208,8 +213,9 @@ impl Operations {
     pub(super) fn due_at(&self) -> Instant {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
         let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
-        let others = [self.nat.due(), self.leaving_due(), self.outage.due_at()];
-        others.into_iter().flatten().fold(periodic, Instant::min)
+        let away = [self.outage.due_at(), self.beside.due_at()];
+        let others = [self.nat.due(), self.leaving_due()].into_iter().chain(away);
+        others.flatten().fold(periodic, Instant::min)
     }
 
     /// Does what is due.
@@ -223,6 +229,7 @@ impl Operations {
         let wanted = routed(&self.config, &self.peers);
         let host = outage::Host { file: &mut self.file, routes: &mut self.routes, wanted };
         self.outage.run_due(now, endpoint, host);
+        self.beside.run_due(now, &mut self.file);
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;
@@ -272,6 +279,11 @@ impl Operations {
             traffic.assign(socket, path);
         }
         self.outage.follow_links(now, &self.config);
+        let states = links.states().filter(|(_, link)| !link.interface.is_empty());
+        self.beside.follow_links(
+            now,
+            states.map(|(at, link)| (self.config.paths[at].name.as_str(), link.interface.as_str())),
+        );
         let [_, any_ipv6] = nat::families(&self.config.allowed_prefixes());
         if self.config.gateway.forward && any_ipv6 {
             advertisements::keep_on(&mut self.file, links.interfaces());
@@ -365,6 +377,7 @@ impl Operations {
             log::error!("{error} ({}); both are off now", error.help());
         }
         self.outage.follow(now, &config, &peers, &mut self.file);
+        self.beside.follow(now, &config, &peers, &mut self.file);
         self.routes.follow(&self.outage.led(routed(&config, &peers)));
         self.peers.clone_from(&peers);
         endpoint.reconfigure(now, peers, bond);
@@ -395,6 +408,7 @@ impl Drop for Operations {
     fn drop(&mut self) {
         nat::undo(&mut self.file);
         self.outage.undo(&mut self.file);
+        self.beside.undo(&mut self.file);
     }
 }
 

@@ -49,6 +49,15 @@ pub(crate) struct State {
     /// Temporary routes past it.
     #[serde(default)]
     pub(super) bypass_routes: Vec<KeptRoute>,
+    /// The table of what goes beside the bond.
+    #[serde(default)]
+    pub(super) beside_table: Option<String>,
+    /// What the marks and tables begin with by which it is led.
+    #[serde(default)]
+    pub(super) beside_marks: Option<u32>,
+    /// Reverse-path filters before the daemon loosened them, by interface.
+    #[serde(default)]
+    pub(super) beside_filters: BTreeMap<String, String>,
 }
 
 /// A route that the daemon added beside those into its TUN device.
@@ -75,6 +84,9 @@ impl Default for State {
             answer_mark: None,
             block_table: None,
             bypass_table: None,
+            beside_table: None,
+            beside_marks: None,
+            beside_filters: BTreeMap::new(),
             bypass_routes: Vec::new(),
         }
     }

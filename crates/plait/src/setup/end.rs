@@ -1,10 +1,11 @@
 //! One end of a bond as `plait setup` makes it, and its configuration file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use plait_proto::session::{PrivateKey, PublicKey};
-use plait_toml::value::{Cidr, Endpoint};
+use plait_toml::value::{Cidr, Endpoint, Identity};
 
 use super::invitation::Invitation;
 use super::networks::Networks;
@@ -52,6 +53,8 @@ pub(crate) struct End {
     pub(crate) customer: Vec<Cidr>,
     /// Interfaces of the customer's links.
     pub(crate) links: Vec<String>,
+    /// The hardware addresses of those that are to be named by these.
+    pub(crate) macs: BTreeMap<String, Identity>,
     /// Whether the provider's end hides the customer behind its own addresses.
     pub(crate) nat: bool,
     /// The user that the gateway becomes.
@@ -82,6 +85,7 @@ impl End {
             lan: lan.clone(),
             customer: customer.clone(),
             links: Vec::new(),
+            macs: BTreeMap::new(),
             nat: true,
             user: None,
         };
@@ -153,7 +157,13 @@ impl End {
             writeln!(out, "# The hosts of {lan} use this one as their router.\nforward = true")?;
         }
         for link in &self.links {
-            writeln!(out, "\n[[path]]\ninterface = \"{link}\"")?;
+            match self.macs.get(link) {
+                Some(mac) => {
+                    writeln!(out, "\n# {link} when this was written.\n[[path]]\nlink = \"{mac}\"")?;
+                    writeln!(out, "name = \"{link}\"")?;
+                }
+                None => writeln!(out, "\n[[path]]\ninterface = \"{link}\"")?,
+            }
             writeln!(out, "# Billed by volume? Used only when the others are full: price = 1")?;
         }
         writeln!(out, "\n[[peer]]\npublic_key = \"{}\"", self.peer)?;

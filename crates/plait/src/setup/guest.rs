@@ -1,5 +1,7 @@
 //! One more customer of a provider's end that is there already.
 
+use std::collections::BTreeMap;
+
 use plait_proto::session::PrivateKey;
 use plait_toml::value::{Cidr, Endpoint};
 
@@ -50,6 +52,7 @@ pub(crate) fn invite(
         endpoint,
         lan,
         links: Vec::new(),
+        macs: BTreeMap::new(),
         nat: true,
         user: None,
     };

@@ -80,6 +80,7 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
         contacts: Vec::new(),
         links: Vec::new(),
         outage: None,
+        beside: Vec::new(),
         listening: None,
         device: None,
         measurements: Vec::new(),

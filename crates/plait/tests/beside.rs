@@ -159,6 +159,7 @@ over = "lte"'
 over = "lte"
 else = "block"'
         rule 'ports = "9003"'
+        sed -i 's/^endpoint/keepalive_s = 1\n&/' customer/gateway.toml
         up provider; up customer
         until_true paths; until_true in_force lte
         for from in lan customer; do
@@ -175,6 +176,16 @@ else = "block"'
             echo "$file: $(grep ^seen $file | cut -d ' ' -f 2 | tr '\n' ' ')"
             grep ^seen $file | sed "s/^seen/at $file/"
         done
+        # A link that has a carrier and leads nowhere: the bond notices.
+        until_true paths
+        at provider 'nft add table inet dead
+            nft "add chain inet dead in { type filter hook prerouting priority -450; }"
+            nft add rule inet dead in iifname lte drop'
+        until_true sh -c "nsenter -t $customer -n -m plait status | grep '9001: .*IPv4 bond'"
+        echo "dead: $(udp lan $v4:9001) $(udp lan $v4:9002)"
+        at provider nft delete table inet dead
+        until_true sh -c "nsenter -t $customer -n -m plait status | grep '9001: .*IPv4 lte'"
+        echo "alive: $(udp lan $v4:9001)"
         # The best link: the other one, once this is dead.
         at provider ip link set dsl down
         sleep 1
@@ -188,6 +199,8 @@ else = "block"'
         "lan.9002: 10.2.0.2 ",
         "customer.9002: 10.2.0.2 ",
         "lan.9003: 10.1.0.2 ",
+        "dead: lan 203.0.113.1:9001: 192.168.7.2  lan 203.0.113.1:9002: ",
+        "alive: lan 203.0.113.1:9001: 10.2.0.2 ",
         "lan 203.0.113.1:9003: 10.2.0.2 ",
     ] {
         assert!(text.lines().any(|known| known == line), "{line}: {text}");

@@ -10,7 +10,7 @@ mod names;
 mod script;
 mod ways;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -69,6 +69,8 @@ pub(super) struct Beside {
     ways: Vec<[Way; 2]>,
     /// The interfaces of the configured paths, by the paths' names.
     paths: BTreeMap<String, String>,
+    /// Interfaces over which no peer answers, although it does over another.
+    silent: BTreeSet<String>,
     endpoints: Vec<SocketAddr>,
     listen_port: Option<u16>,
     routing: Option<Ways>,
@@ -90,6 +92,7 @@ impl Beside {
             rules: Vec::new(),
             ways: Vec::new(),
             paths: BTreeMap::new(),
+            silent: BTreeSet::new(),
             endpoints: Vec::new(),
             listen_port: None,
             routing: None,
@@ -172,6 +175,18 @@ impl Beside {
         }
     }
 
+    /// Something happened to a bond or a path.
+    pub(super) fn wake(&mut self, now: Instant) {
+        if let Some(look_at) = &mut self.look_at {
+            *look_at = now;
+        }
+    }
+
+    /// These interfaces lead nowhere now, as far as the bond knows.
+    pub(super) fn note_silent<'a>(&mut self, interfaces: impl Iterator<Item = &'a str>) {
+        self.silent = interfaces.map(str::to_owned).collect();
+    }
+
     /// Records addresses of names.
     pub(super) fn note(&mut self, now: Instant, answer: ResolvedDomains) {
         if self.domains.note(now, answer) && self.look_at.is_some() {
@@ -217,6 +232,9 @@ impl Beside {
     fn look(&mut self) -> Result<Vec<Interface>, NetlinkError> {
         let mut netlink = Netlink::open()?;
         self.exits = exits(&mut netlink, &self.tun)?;
+        for exit in &mut self.exits {
+            exit.running &= !self.silent.contains(&exit.interface);
+        }
         netlink.interfaces()
     }
 

@@ -155,6 +155,7 @@ impl Driver {
         }
         if std::mem::take(&mut self.pump.has_news) {
             operations.outage.wake(now);
+            operations.beside.wake(now);
         }
         if reach.due_at().is_some_and(|due| due <= now) {
             reach.run_due(now, &self.pump.endpoint, &self.pump.errors);

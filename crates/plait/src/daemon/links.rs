@@ -139,6 +139,12 @@ impl Links {
         live.map(|live| (live.config.socket, self.paths[live.wanted.path].name.as_str()))
     }
 
+    /// The interface of a socket's link.
+    pub(super) fn interface_of(&self, socket: SocketId) -> Option<&str> {
+        let live = self.live.iter().find(|live| live.config.socket == socket);
+        live.map(|live| live.wanted.interface.as_str())
+    }
+
     /// The interfaces of the links.
     pub(super) fn interfaces(&self) -> impl Iterator<Item = &str> {
         self.live.iter().map(|live| live.wanted.interface.as_str())

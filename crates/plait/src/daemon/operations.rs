@@ -229,7 +229,12 @@ impl Operations {
         let wanted = routed(&self.config, &self.peers);
         let host = outage::Host { file: &mut self.file, routes: &mut self.routes, wanted };
         self.outage.run_due(now, endpoint, host);
-        self.beside.run_due(now, &mut self.file);
+        if self.beside.due_at().is_some_and(|due| due <= now) {
+            let sockets = endpoint.silent_sockets();
+            let silent = sockets.into_iter().filter_map(|socket| links.interface_of(socket));
+            self.beside.note_silent(silent);
+            self.beside.run_due(now, &mut self.file);
+        }
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
             self.count_at = now + COUNT_INTERVAL;

@@ -213,6 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn links_are_named_by_their_hardware_addresses_where_that_is_wanted() {
+        let (_, Invitation { end: mut customer }) = testing::pair();
+        customer.links = vec!["dsl".into(), "ppp0".into()];
+        customer.macs.insert("dsl".into(), Identity::Mac([2, 0, 0, 0, 0, 1]));
+        let config = testing::load(&customer, "macs");
+        let link = config.paths[0].link.as_ref().map(|link| link.value.to_string());
+        assert_eq!(link.as_deref(), Some("mac:02:00:00:00:00:01"));
+        assert_eq!((config.paths[0].name.as_str(), &config.paths[0].interface), ("dsl", &None));
+        assert_eq!(config.paths[1].interface.as_ref().map(|one| &*one.value), Some("ppp0"));
+    }
+
+    #[test]
     fn both_ends_have_sound_files_that_fit_each_other() {
         let (provider, Invitation { end: mut customer }) = testing::pair();
         customer.links = vec!["dsl".into(), "lte".into()];

@@ -319,8 +319,8 @@ pub const PATH: Options<Path> = &[
     .absent("one of these three"),
     &Field::new(
         "link",
-        "the interface that has this hardware address, as in `mac:02:00:00:00:00:01`, or this place \
-         on PCI or USB, as in `bus:0000:00:1f.6` or `bus:1-1.4`, whatever its name is",
+        "the interface that has this hardware address, as in `mac:02:00:00:00:00:01`, or this \
+         place on PCI or USB, as in `bus:0000:00:1f.6` or `bus:1-1.4`, whatever its name is",
         Maybe(Parsed { told: Identity::TOLD, read: Identity::parse }),
         |path: &mut Path| &mut path.link,
     )

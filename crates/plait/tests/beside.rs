@@ -20,10 +20,17 @@ const SETUP: &str = r#"
     sleep 0.3
     # A rule for the customer's file.
     rule() { printf '[[beside]]\n%s\n' "$1" >> customer/gateway.toml; }
-    udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | grep ^seen | cut -d ' ' -f 2 | tr '\n' ' ')"; }
+    seen() { grep ^seen | cut -d ' ' -f 2 | tr '\n' ' '; }
+    udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | seen)"; }
     tcp() { echo "$1 $2: $(role $1 connect $2 | grep ^tcp)"; }
     v4=203.0.113.1; v6='[2001:db8::1]'
-    in_force() { at customer nft list table inet plait-beside_plait0 | grep -q "oifname \"$1\" counter"; }
+    in_force() {
+        at customer nft list table inet plait-beside_plait0 | grep -q "oifname \"$1\" counter"
+    }
+    counted() {
+        at customer nft list counter inet plait-beside_plait0 rule0 | grep -o 'packets [0-9]*' |
+            cut -d ' ' -f 2
+    }
     cat > provider/bare.nft <<RULES
 table inet bare {
   chain in { type filter hook prerouting priority -400;
@@ -89,13 +96,14 @@ over = "lte"'
             grep -o '"packets":[0-9]*' | head -n 1
         # The counter at the far end, and the one of the rule.
         at provider 'nft delete table inet bare; nft -f bare.nft'
-        before=$(at customer nft list counter inet plait-beside_plait0 rule0 | grep -o 'packets [0-9]*')
+        before=$(counted)
         udp lan $v4:9001 > /dev/null
-        after=$(at customer nft list counter inet plait-beside_plait0 rule0 | grep -o 'packets [0-9]*')
+        after=$(counted)
         bare dsl; bare lte
-        echo "counted $((${after#* } - ${before#* }))"
+        echo "counted $((after - before))"
         kill $up_customer; wait $up_customer
-        echo "stopped: $(at customer 'nft list tables; ip rule; ip -6 rule' | grep -E 'plait|fwmark')"
+        echo "stopped: $(at customer 'nft list tables; ip rule; ip -6 rule' |
+            grep -E 'plait|fwmark')"
         echo "filter: $(at customer cat /proc/sys/net/ipv4/conf/lte/rp_filter)"
     "#;
     let Some(text) = run(&format!("{SETUP}{script}")) else { return };
@@ -275,13 +283,16 @@ over = "lte"'
         done
         until_true paths
         # Other rules, while it runs.
-        sed -i 's/ports = "9001"/ports = "9002"/; s/over = "lte"/over = "dsl"/' customer/gateway.toml
+        sed -i 's/ports = "9001"/ports = "9002"/
+            s/over = "lte"/over = "dsl"/' customer/gateway.toml
         kill -HUP $up_customer; until_true in_force dsl
         udp lan $v4:9001; udp lan $v4:9002
         sed -i '/^.*beside\]\]/,$d' customer/gateway.toml
-        kill -HUP $up_customer; until_true sh -c '! nsenter -t '$customer' -n nft list tables | grep beside'
+        kill -HUP $up_customer
+        until_true sh -c '! nsenter -t '$customer' -n nft list tables | grep beside'
         udp lan $v4:9002
-        echo "left: $(at customer 'ip rule; ip -6 rule; ip route show table all' | grep -E 'fwmark|proto 112')"
+        echo "left: $(at customer 'ip rule; ip -6 rule; ip route show table all' |
+            grep -E 'fwmark|proto 112')"
     "#;
     let Some(text) = run(&format!("{SETUP}{script}")) else { return };
     for line in [
@@ -309,6 +320,11 @@ to = "192.168.7.2:9000"
 ports = "444"
 to = "10.99.0.2:9001"
 FILE
+        # As most networks do with addresses that are not their own.
+        at provider 'nft add table inet spoofed
+            nft "add chain inet spoofed in { type filter hook prerouting priority -400; }"
+            nft add rule inet spoofed in iifname { dsl, lte } \
+                ip saddr { 192.168.7.0/24, 10.99.0.2 } drop'
         rule 'sources = ["192.168.7.2", "10.99.0.2"]
 over = "lte"'
         up provider; up customer

@@ -1,6 +1,6 @@
-//! Other tunnels inside the bond, with real gateways in network namespaces: WireGuard between a host
-//! of the LAN and one of the internet, and IPsec between the gateways. Each carries a download while
-//! a path of the bond is cut.
+//! Other tunnels inside the bond, with real gateways in network namespaces: WireGuard between a
+//! host of the LAN and one of the internet, and IPsec between the gateways. Each carries a download
+//! while a path of the bond is cut.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -66,7 +66,7 @@ RULES
         for size in $3 $(($3 + 1)); do
             at $1 ping -M do -c 2 -i 0.2 -W 1 -s $((size - 28)) $2 > ping.log 2>&1 &&
                 echo "$size fits" ||
-                echo "$size does not: $(grep -o 'mtu[=: ]*[0-9]*' ping.log | head -n 1 | tr -dc 0-9)"
+                echo "$size does not: $(grep -o -m 1 'mtu[=: ]*[0-9]*' ping.log | tr -dc 0-9)"
         done
     }
 "#;
@@ -108,7 +108,8 @@ fn wireguard_inside_the_bond_carries_a_download_while_a_path_is_cut() {
     let script = r#"
         hex() { base64 -d | od -An -v -tx1 | tr -d ' \n'; }
         for name in lan internet; do
-            (umask 077; plait keygen > $name/wg.key); plait pubkey < $name/wg.key | hex > $name/wg.public
+            (umask 077; plait keygen > $name/wg.key)
+            plait pubkey < $name/wg.key | hex > $name/wg.public
             at $name "mkdir -p /run/wireguard; ip link set lo up"
             eval "pid=\$$name"
             nsenter -t $pid -n -m $WIREGUARD -f wg0 > $name/wg.log 2>&1 &
@@ -176,8 +177,10 @@ fn ipsec_inside_the_bond_carries_a_download_while_a_path_is_cut() {
                     aead 'rfc4106(gcm(aes))' $key 128 &&
                 ip xfrm state add src $3 dst $2 proto esp spi $5 reqid 1 mode tunnel \
                     aead 'rfc4106(gcm(aes))' $key 128 &&
-                ip xfrm policy add src $6 dst $7 dir out tmpl src $2 dst $3 proto esp reqid 1 mode tunnel &&
-                ip xfrm policy add src $7 dst $6 dir in tmpl src $3 dst $2 proto esp reqid 1 mode tunnel &&
+                ip xfrm policy add src $6 dst $7 dir out \
+                    tmpl src $2 dst $3 proto esp reqid 1 mode tunnel &&
+                ip xfrm policy add src $7 dst $6 dir in \
+                    tmpl src $3 dst $2 proto esp reqid 1 mode tunnel &&
                 ip address add $6/32 dev lo"
         }
         if ! ipsec customer 10.99.0.2 10.99.0.1 0x1 0x2 10.50.0.2 10.50.0.1 2> xfrm.log; then

@@ -15,16 +15,20 @@ fn a_role() {
 
 /// The customer's links by identity; what its paths carry, at the provider.
 const SETUP: &str = r#"
-    at customer 'ip link set dsl address 02:00:00:00:00:01; ip link set lte address 02:00:00:00:00:02'
+    at customer 'ip link set dsl address 02:00:00:00:00:01
+        ip link set lte address 02:00:00:00:00:02'
     role internet serve 9000 & role internet serve 9001 & sleep 0.2
-    udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | grep ^seen | cut -d ' ' -f 2 | tr '\n' ' ')"; }
+    seen() { grep ^seen | cut -d ' ' -f 2 | tr '\n' ' '; }
+    udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | seen)"; }
     links() { at customer plait status | grep -E '^  (one|two)  .* = '; }
     at provider 'nft add table inet seen
         nft "add chain inet seen in { type filter hook prerouting priority -400; }"
         nft "add counter inet seen dsl; add counter inet seen lte"
         nft add rule inet seen in iifname dsl udp dport 7788 counter name dsl
         nft add rule inet seen in iifname lte udp dport 7788 counter name lte'
-    count() { at provider nft list counter inet seen $1 | grep -o 'packets [0-9]*' | cut -d ' ' -f 2; }
+    count() {
+        at provider nft list counter inet seen $1 | grep -o 'packets [0-9]*' | cut -d ' ' -f 2
+    }
     # What a second of questions from the LAN adds to each link.
     carried() {
         dsl=$(count dsl); lte=$(count lte)

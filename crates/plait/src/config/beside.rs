@@ -157,7 +157,7 @@ pub(super) fn warnings(config: &Config, warn: &mut impl FnMut(usize, &str, Strin
             && let Some(port) = port.into_iter().find(|port| beside.has_udp_to(*port))
         {
             let text = format!(
-                "it would take the bond's own datagrams, too, to UDP port {port}: these are left out"
+                "it would take the bond's own datagrams to UDP port {port}, too: these are left out"
             );
             let help = "write `sources` or `destinations`, or ports other than the bond's";
             warn(beside.line, "[[beside]]", text, help.into());

@@ -1,5 +1,5 @@
-//! The bare links over which the host's traffic may leave: the default routes of the host, and which
-//! of them lead somewhere.
+//! The bare links over which the host's traffic may leave: the default routes of the host, and
+//! which of them lead somewhere.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

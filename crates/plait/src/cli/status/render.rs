@@ -99,7 +99,8 @@ fn beside_text(rules: &[BesideStatus], style: Style) -> String {
     text
 }
 
-/// Links that are missing, that have another name today, or over which sends fail; all while a peer is not reached.
+/// Links that are missing, that may have another name today, or over which sends fail; all of them
+/// while a peer is not reached.
 fn links_text(answer: &StatusAnswer, style: Style) -> String {
     let all = !answer.all_up();
     let failing = |socket: &SocketStatus| socket.failed_sends > 0;

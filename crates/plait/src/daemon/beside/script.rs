@@ -117,8 +117,8 @@ impl Script<'_> {
         text.push_str("  chain sent {\n");
         text.push_str("    type route hook output priority -301; policy accept;\n");
         let _ = writeln!(text, "    meta mark != 0 accept\n    oifname != {{ {links} }} accept");
-        text.push_str(OF_LINKS);
         self.own_datagrams(&mut text);
+        text.push_str(OF_LINKS);
         text.push_str("    jump which\n  }\n");
         // What answers a connection from elsewhere goes back there.
         let mut after =

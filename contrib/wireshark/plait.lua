@@ -421,6 +421,7 @@ local FRAMES = {
     [1] = "PATH_CHALLENGE", [2] = "PATH_RESPONSE", [3] = "PATH_INFO", [4] = "PROBE",
     [5] = "PROBE_ECHO", [6] = "ACK", [7] = "LOSS_REPORT", [8] = "CLOSE", [9] = "PATH_DEAD",
     [10] = "PATH_CLOSE", [11] = "MTU_PROBE", [12] = "MTU_ECHO", [13] = "DISCARDS",
+    [14] = "RELEASE",
 }
 local CIPHER_NAMES = { [0] = "AES-256-GCM", [1] = "ChaCha20-Poly1305" }
 
@@ -477,6 +478,9 @@ field("report_late", ProtoField.uint64, "Arrived after that", base.DEC)
 field("padding_length", ProtoField.uint16, "Length of the padding", base.DEC)
 field("padding", ProtoField.bytes, "Padding")
 field("arrived", ProtoField.uint32, "Data packets that arrived lately", base.DEC)
+field("major", ProtoField.uint16, "First number of the release", base.DEC)
+field("minor", ProtoField.uint16, "Second number", base.DEC)
+field("patch", ProtoField.uint16, "Third number", base.DEC)
 field("discarded", ProtoField.uint32, "Of them thrown away", base.DEC)
 field("unknown", ProtoField.bytes, "Unknown bytes")
 plait.fields = f
@@ -532,6 +536,7 @@ local FIXED = {
     [5] = { { "probe", 4 } }, [8] = {}, [9] = { { "path", 1 } }, [10] = { { "path", 1 } },
     [7] = { { "path", 1 }, { "report_received", 8 }, { "report_lost", 8 }, { "report_late", 8 } },
     [12] = { { "probe", 4 } }, [13] = { { "arrived", 4 }, { "discarded", 4 } },
+    [14] = { { "major", 2 }, { "minor", 2 }, { "patch", 2 } },
 }
 
 local VARIABLE = {

@@ -179,7 +179,7 @@ def timestamp(time):  # H-5
 
 
 def hello(side):  # H-4
-    flags = side["aes_in_hardware"] | side["sends_again"] << 1
+    flags = side["aes_in_hardware"] | side["sends_again"] << 1 | side["revision"] << 2
     return bytes.fromhex(side["incarnation"]) + struct.pack(">BH", flags, side["inner_mtu"])
 
 
@@ -296,6 +296,7 @@ def frame(f):  # C-2 and after
         "PATH_CLOSE": lambda: pack(">BB", 10, f["path"]),
         "MTU_PROBE": lambda: pack(">BIH", 11, f["id"], f["padding"]) + bytes(f["padding"]),
         "MTU_ECHO": lambda: pack(">BI", 12, f["id"]),
+        "RELEASE": lambda: pack(">BHHH", 14, f["major"], f["minor"], f["patch"]),
         "DISCARDS": lambda: pack(">BII", 13, f["arrived"], f["thrown_away"]),
     }
     return makers[f["type"]]()

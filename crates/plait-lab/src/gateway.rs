@@ -74,6 +74,8 @@ pub(crate) struct Gateway {
     log: PathBuf,
     /// Where it writes the keys of its sessions.
     key_log: Option<PathBuf>,
+    /// Another program than the lab's `plait`.
+    program: Option<PathBuf>,
     service: Service,
 }
 
@@ -85,7 +87,7 @@ impl Gateway {
         name: &str,
         file: &GatewayFile,
     ) -> Result<Self> {
-        Self::start_with(netns, folder, name, file, None)
+        Self::start_with(netns, folder, name, file, None, None)
     }
 
     /// As [`Self::start`]; the gateway writes the keys of its sessions to `key_log`.
@@ -96,7 +98,18 @@ impl Gateway {
         file: &GatewayFile,
         key_log: &Path,
     ) -> Result<Self> {
-        Self::start_with(netns, folder, name, file, Some(key_log.to_owned()))
+        Self::start_with(netns, folder, name, file, Some(key_log.to_owned()), None)
+    }
+
+    /// As [`Self::start`], with another program where one is named.
+    pub(crate) fn start_program(
+        netns: &NetNs,
+        folder: &Path,
+        name: &str,
+        file: &GatewayFile,
+        program: Option<PathBuf>,
+    ) -> Result<Self> {
+        Self::start_with(netns, folder, name, file, None, program)
     }
 
     fn start_with(
@@ -105,19 +118,20 @@ impl Gateway {
         name: &str,
         file: &GatewayFile,
         key_log: Option<PathBuf>,
+        program: Option<PathBuf>,
     ) -> Result<Self> {
         let config = folder.join(format!("{name}.toml"));
         fs::write(&config, file.to_text())?;
         let log = folder.join(format!("{name}.log"));
-        let service = start_service(netns, &config, &log, key_log.as_deref())?;
-        Ok(Self { config, log, key_log, service })
+        let start = Start { config: &config, log: &log, key_log: &key_log, program: &program };
+        let service = start.service(netns)?;
+        Ok(Self { config, log, key_log, program, service })
     }
 
     /// Kills the gateway, so that it cannot clean up, and starts it again.
     pub(crate) fn kill_and_restart(&mut self, netns: &NetNs) -> Result<()> {
         self.service.kill()?;
-        self.service = start_service(netns, &self.config, &self.log, self.key_log.as_deref())?;
-        Ok(())
+        self.restart(netns)
     }
 
     /// Kills the gateway, so that it cannot clean up.
@@ -127,7 +141,8 @@ impl Gateway {
 
     /// Starts the gateway after it was killed.
     pub(crate) fn restart(&mut self, netns: &NetNs) -> Result<()> {
-        self.service = start_service(netns, &self.config, &self.log, self.key_log.as_deref())?;
+        let Self { config, log, key_log, program, .. } = self;
+        self.service = Start { config, log, key_log, program }.service(netns)?;
         Ok(())
     }
 
@@ -218,17 +233,25 @@ impl Gateway {
     }
 }
 
-fn start_service(
-    netns: &NetNs,
-    config: &Path,
-    log: &Path,
-    key_log: Option<&Path>,
-) -> Result<Service> {
-    let mut command = netns.command(plait_program()?);
-    if let Some(key_log) = key_log {
-        command.env("PLAIT_KEYLOG", key_log);
+/// What a gateway's process is started with.
+struct Start<'a> {
+    config: &'a Path,
+    log: &'a Path,
+    key_log: &'a Option<PathBuf>,
+    program: &'a Option<PathBuf>,
+}
+
+impl Start<'_> {
+    fn service(&self, netns: &NetNs) -> Result<Service> {
+        let mut command = match self.program {
+            Some(program) => netns.command(program),
+            None => netns.command(plait_program()?),
+        };
+        if let Some(key_log) = self.key_log {
+            command.env("PLAIT_KEYLOG", key_log);
+        }
+        Service::start(command.arg("up").arg(self.config), self.log)
     }
-    Service::start(command.arg("up").arg(config), log)
 }
 
 /// The customer's gateway: it opens `paths` to the provider. `host` is its number inside the bond.

@@ -173,3 +173,111 @@ fn each_alert_fires_when_it_should() {
         assert!(tests.contains(&fires), "{rule} has no case");
     }
 }
+
+/// A repository with a version and a changelog, in which `make test` does this.
+struct Repository(PathBuf);
+
+impl Repository {
+    fn new(name: &str, make: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("plait-version-{}-{name}", std::process::id()));
+        let repository = Self(folder);
+        for place in ["scripts", "bin"] {
+            fs::create_dir_all(repository.0.join(place)).unwrap();
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/new-version");
+        fs::copy(script, repository.0.join("scripts/new-version")).unwrap();
+        fs::write(
+            repository.0.join("Cargo.toml"),
+            "[workspace.package]\nversion = \"0.2.0-dev\"\n",
+        )
+        .unwrap();
+        fs::write(repository.0.join("Cargo.lock"), "").unwrap();
+        fs::write(
+            repository.0.join("CHANGELOG.md"),
+            "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- News.\n\n## [0.1.0] - 2026-01-01\n\n- Old.\n",
+        )
+        .unwrap();
+        for (program, line) in [("cargo", "true"), ("make", make)] {
+            let path = repository.0.join("bin").join(program);
+            fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
+        repository.git(&["add", "--all"]);
+        repository.git(&["commit", "--quiet", "--message", "Begin 0.2.0"]);
+        repository
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap();
+        command.current_dir(&self.0).stdin(Stdio::null());
+        command.env("PATH", format!("{}:{path}", self.0.join("bin").display()));
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "plait");
+            command.env(format!("GIT_{role}_EMAIL"), "plait@localhost");
+        }
+        command
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let output = self.command("git").args(args).output().unwrap();
+        assert!(output.status.success(), "git {args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn release(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.command("scripts/new-version").args(args).output().unwrap();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    }
+}
+
+impl Drop for Repository {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn one_command_makes_a_release() {
+    let repository = Repository::new("makes", "exit 0");
+    let (code, said) = repository.release(&["0.2.0", "--dry-run"]);
+    assert!(code == Some(0) && said.contains("- News."), "{code:?}: {said}");
+    assert_eq!(repository.git(&["status", "--porcelain"]), "");
+    let (code, said) = repository.release(&["0.2.0", "--no-package"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        repository.git(&["log", "--format=%s"]),
+        "Begin 0.3.0\nRelease 0.2.0\nBegin 0.2.0\n",
+        "{said}"
+    );
+    assert!(repository.git(&["show", "v0.2.0:Cargo.toml"]).contains("version = \"0.2.0\""));
+    let changelog = repository.git(&["show", "v0.2.0:CHANGELOG.md"]);
+    let news = changelog.find("- News.").unwrap();
+    let heading = changelog.find("## [0.2.0] - 2").unwrap();
+    assert!(changelog.find("## [Unreleased]").unwrap() < heading && heading < news, "{changelog}");
+    let now = fs::read_to_string(repository.0.join("Cargo.toml")).unwrap();
+    assert!(now.contains("version = \"0.3.0-dev\""), "{now}");
+    // Nothing is new since.
+    let (code, said) = repository.release(&["0.3.0", "--no-package"]);
+    assert!(code == Some(2) && said.contains("nothing under [Unreleased]"), "{code:?}: {said}");
+}
+
+#[test]
+fn a_release_that_fails_its_tests_changes_nothing() {
+    let repository = Repository::new("fails", "exit 1");
+    let (code, said) = repository.release(&["0.2.0", "--no-package"]);
+    assert!(code == Some(2) && said.contains("the tests failed"), "{code:?}: {said}");
+    assert_eq!(repository.git(&["status", "--porcelain"]), "");
+    assert_eq!(repository.git(&["log", "--format=%s"]), "Begin 0.2.0\n");
+    for (version, reason) in
+        [("0.1.9", "older than"), ("1", "no version"), ("1.0", "no version"), ("--now", "unknown")]
+    {
+        let (code, said) = repository.release(&[version]);
+        assert!(code == Some(2) && said.contains(reason), "{version}: {code:?}: {said}");
+    }
+    fs::write(repository.0.join("Cargo.lock"), "changed").unwrap();
+    let (code, said) = repository.release(&["0.2.0"]);
+    assert!(code == Some(2) && said.contains("not committed"), "{code:?}: {said}");
+}

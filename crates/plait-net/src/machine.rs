@@ -79,7 +79,7 @@ impl Machine {
 /// Fills `bytes` from the kernel's generator (getrandom(2)).
 ///
 /// # Errors
-/// The kernel has none.
+/// The kernel has none; `WouldBlock` when it has none yet, which may be so while a machine starts.
 pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     sys::process::fill_random(bytes)
 }

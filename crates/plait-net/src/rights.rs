@@ -38,7 +38,15 @@ pub fn effective_user() -> u32 {
 /// # Errors
 /// The kernel's.
 pub fn user_behind(socket: impl AsFd) -> io::Result<u32> {
-    socket::peer_user(socket.as_fd())
+    Ok(socket::peer(socket.as_fd())?.uid)
+}
+
+/// The process at the other end of a Unix socket; 0 when it has no number in this namespace.
+///
+/// # Errors
+/// The kernel's.
+pub fn process_behind(socket: impl AsFd) -> io::Result<u32> {
+    Ok(u32::try_from(socket::peer(socket.as_fd())?.pid).unwrap_or(0))
 }
 
 /// Keeps this process's memory from core dumps and from other processes of the same user. Call it

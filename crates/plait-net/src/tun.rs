@@ -351,6 +351,8 @@ fn create_error(name: &str, source: io::Error) -> TunError {
         Some(libc::EPERM | libc::EACCES) => TunError::CreateDenied { name },
         Some(libc::EBUSY) => TunError::NameInUse { name },
         Some(libc::EINVAL) => TunError::NameUnusable { name },
+        // A file in its place that is no device.
+        Some(libc::ENOTTY) => TunError::NoDevice,
         _ => TunError::Io { name, action: "making the interface", source },
     }
 }

@@ -82,6 +82,7 @@ pub fn bond_config(algorithm: Algorithm, order: Order) -> BondConfig {
         report_interval: Duration::from_millis(50),
         inner_mtu: 1440,
         rekey: RekeyLimits::default(),
+        release: None,
     }
 }
 

@@ -26,7 +26,8 @@ mod timers;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use notices::Notices;
+pub(crate) use links::Answers;
+use notices::{Notice, Notices};
 use path_ids::PathIds;
 use path_mtu::InnerMtu;
 use receiving::Receiving;
@@ -47,7 +48,8 @@ use crate::seq::PathId;
 use crate::session::{Cipher, Established};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
-use crate::wire::control::{Discards, Frame, PathInfo};
+use crate::wire::REVISION;
+use crate::wire::control::{Discards, Frame, PathInfo, Release};
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
@@ -128,6 +130,11 @@ pub struct Bond {
     /// The session under which this side sends.
     session: SessionIndex,
     cipher: Cipher,
+    /// The revision of the protocol that both sides speak (spec V-2).
+    revision: u8,
+    /// What this side runs, if the peer is to know, and what the peer runs, once it said so.
+    release: Option<Release>,
+    peer_release: Option<Release>,
     keepalive: Duration,
     scheduler: &'static str,
     parity: PathIdParity,
@@ -163,12 +170,15 @@ impl Bond {
         egress.add_session(receive);
         egress.set_mss_limit(inner_mtu);
         egress.set_peer_repairs(peer.repairs);
-        Self {
+        let mut bond = Self {
             ingress: Ingress::new(&setup.config, inner_mtu, setup.rng.fork(), send),
             egress: Receiving::new(egress),
             unconfirmed: None,
             session,
             cipher,
+            revision: 0,
+            release: setup.config.release,
+            peer_release: None,
             keepalive: setup.keepalive,
             scheduler: setup.config.scheduler.algorithm.name(),
             parity: setup.parity,
@@ -185,7 +195,9 @@ impl Bond {
             rng: setup.rng,
             faults: setup.faults,
             events: VecDeque::new(),
-        }
+        };
+        bond.agree(now, peer.revision);
+        bond
     }
 
     /// Goes on under a new session. The side that initiated the handshake knows that the peer holds
@@ -199,6 +211,7 @@ impl Bond {
     ) -> Option<SessionIndex> {
         let (local, cipher) = (established.local, established.cipher);
         self.egress.set_peer_repairs(established.peer.repairs);
+        self.agree(now, established.peer.revision);
         let (send, receive) = split(now, established);
         let forgotten = self.accept_session(receive, initiator);
         if initiator {
@@ -217,6 +230,18 @@ impl Bond {
             self.unconfirmed = Some((local, send));
         }
         forgotten
+    }
+
+    /// The lower of both sides' revisions is in force (spec V-2). A peer that can read what this side
+    /// runs is told, once more if it could not before.
+    fn agree(&mut self, now: Instant, peer: u8) {
+        let before = core::mem::replace(&mut self.revision, peer.min(REVISION));
+        if before < Release::SINCE_REVISION
+            && self.revision >= Release::SINCE_REVISION
+            && self.release.is_some()
+        {
+            self.notices.add(now, Notice::Release);
+        }
     }
 
     fn ids_awake(&self) -> Vec<PathId> {

@@ -10,6 +10,7 @@ use crate::resequencer::ResequencerConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::session::{PresharedKey, PrivateKey, PublicKey};
 use crate::time::Duration;
+use crate::wire::control::Release;
 use crate::wire::dscp::Dscps;
 
 /// A prefix of inner addresses that belong to a peer.
@@ -69,6 +70,8 @@ pub struct BondConfig {
     pub inner_mtu: u16,
     /// When a session is renewed.
     pub rekey: RekeyLimits,
+    /// What this side runs, which peers that can read it are told; `None`: nobody is told.
+    pub release: Option<Release>,
 }
 
 /// When keys are renewed and refused (WireGuard §6.1, with the packet limit of the spec's

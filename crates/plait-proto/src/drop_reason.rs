@@ -43,8 +43,10 @@ drop_reasons! {
     Truncated => "truncated",
     /// Longer than anything plait sends.
     Oversized => "oversized",
-    /// Unknown version or type in the first byte.
+    /// Unknown type in the first byte.
     UnknownType => "unknown-type",
+    /// Another version of the protocol, or nothing of plait's at all.
+    OtherVersion => "other-version",
     /// mac1 does not fit: the sender does not know this gateway's public key. Or mac2 does not: its
     /// cookie is not, or no longer, that of the address it came from.
     BadMac => "bad-mac",

@@ -18,6 +18,7 @@ mod members;
 mod peer;
 mod peers;
 mod pins;
+mod ports;
 mod reach;
 mod reconfigure;
 mod renewal;
@@ -51,11 +52,11 @@ use crate::rng::Rng;
 use crate::seq::{BondIncarnation, PathId};
 use crate::session::{Cipher, Established, Hello, Identity, LoggedSecret, PublicKey, Timestamp};
 use crate::time::{Duration, Instant, earlier};
-use crate::wire::Kind;
 use crate::wire::ecn::Ecn;
 use crate::wire::handshake::SessionIndex;
 use crate::wire::ip::Inner;
 use crate::wire::sealed::{Header, SEALED_BYTES_MAX};
+use crate::wire::{self, Kind, REVISION};
 
 /// A bond that delivers nothing is made anew this often at most (spec R-7).
 const ANEW_INTERVAL_MIN: Duration = Duration::from_secs(30);
@@ -277,7 +278,11 @@ impl Endpoint {
         if datagram.len() > SEALED_BYTES_MAX {
             return Err(DropReason::Oversized);
         }
-        match Kind::of(first).ok_or(DropReason::UnknownType)? {
+        let other = || match wire::is_other_version(first) {
+            true => DropReason::OtherVersion,
+            false => DropReason::UnknownType,
+        };
+        match Kind::of(first).ok_or_else(other)? {
             Kind::Initiation => self.handle_initiation(now, route, datagram),
             Kind::Response => self.handle_response(now, route, datagram),
             Kind::CookieReply => self.handle_cookie_reply(now, route, datagram),
@@ -418,6 +423,7 @@ impl Endpoint {
             aes_is_fast: Cipher::aes_is_fast(),
             inner_mtu: self.config.bond.inner_mtu,
             repairs: self.config.bond.congestion.is_some(),
+            revision: REVISION,
         }
     }
 
@@ -451,6 +457,7 @@ impl Endpoint {
         // The attempt that the peer answered went to the endpoint before the next one.
         let peer = &mut self.peers[at];
         peer.answered_attempt = peer.attempts.count.saturating_sub(1);
+        self.note_answering_port(at, route.remote);
         self.stop_attempts(at);
         let session = SessionAge { made_at: now, initiator: true };
         let ends = Ends { own, peer: established.peer.incarnation };
@@ -466,6 +473,7 @@ impl Endpoint {
             peer.session = Some(session);
             peer.handshakes += 1;
             self.open_missing_paths(now, at);
+            self.follow_answering_port(now, at, route);
             return;
         }
         if self.peers[at].gone == Some(ends) && !self.faults.has(Fault::OneNameForTwoBonds) {
@@ -506,8 +514,10 @@ impl Endpoint {
     }
 
     fn handle_bond_events(&mut self, now: Instant, at: usize) {
+        let mut any_path_changed = false;
         while let Some(event) = self.peers[at].used_bond_mut().and_then(Bond::poll_event) {
             let key = self.peers[at].config.public_key;
+            any_path_changed |= matches!(event, BondEvent::PathUp(_) | BondEvent::PathSilent(_));
             match event {
                 BondEvent::SessionExpired(index) => self.forget_session(Some(index)),
                 BondEvent::SessionConfirmed(made_at) => {
@@ -549,6 +559,9 @@ impl Endpoint {
                 BondEvent::Discarding => self.make_anew(now, at),
             }
         }
+        if any_path_changed {
+            self.mind_ports(now, at);
+        }
     }
 
     /// When [`Self::handle_timeout`] is due; `None` when nothing is. A time to come may be too
@@ -561,7 +574,8 @@ impl Endpoint {
         let bond = peer.used_bond().and_then(|bond| bond.poll_timeout(now));
         let session = peer.session.and_then(|session| self.session_timeout(peer, session));
         let unused = peer.next_bond.as_ref().map(|next| self.rejects_unused_at(&next.bond));
-        earlier(earlier(bond, session), earlier(unused, peer.attempts.next_at))
+        let attempts = earlier(peer.attempts.next_at, peer.ports.due());
+        earlier(earlier(bond, session), earlier(unused, attempts))
     }
 
     /// Does what is due.
@@ -571,6 +585,7 @@ impl Endpoint {
                 bond.handle_timeout(now);
             }
             self.handle_bond_events(now, at);
+            self.mind_ports(now, at);
             self.mind_next_bond(now, at);
             self.mind_session(now, at);
             if self.peers[at].attempts.next_at.is_some_and(|next| next <= now) {
@@ -677,7 +692,8 @@ impl Endpoint {
         };
         for link in &self.config.links {
             let endpoints = &peer.config.endpoints;
-            if let Some(remote) = endpoint_for(endpoints, peer.attempts.count)
+            let remote = peer.ports.endpoint_over(&link.name, endpoints, peer.attempts.count);
+            if let Some(remote) = remote
                 && !routes.iter().any(|known| known.socket == link.socket && known.remote == remote)
             {
                 routes.push(Route { socket: link.socket, remote, local: None });

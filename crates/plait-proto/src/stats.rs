@@ -49,6 +49,9 @@ pub struct PathStatus {
     pub reason: String,
     /// The peer's address.
     pub remote: String,
+    /// Other ports of the peer that did not answer when they were last asked over this link.
+    #[serde(default)]
+    pub tried_ports: Vec<u16>,
     /// Price class.
     pub price: u8,
     /// The scheduler's weight or share, where it has one.
@@ -186,6 +189,12 @@ pub struct PeerStatus {
     pub handshakes: u64,
     /// AEAD of the session in use.
     pub cipher: Option<String>,
+    /// Version and revision of the protocol that the two ends speak, as `1.0`.
+    #[serde(default)]
+    pub wire: Option<String>,
+    /// What the peer runs, as `0.2.0`; `None` when it did not say.
+    #[serde(default)]
+    pub release: Option<String>,
     /// The largest inner packet that the bond carries, in bytes; `None` without a bond.
     #[serde(default)]
     pub inner_mtu_bytes: Option<u16>,
@@ -226,6 +235,8 @@ impl PeerStatus {
             session_age_s: None,
             handshakes: 0,
             cipher: None,
+            wire: None,
+            release: None,
             inner_mtu_bytes: None,
             inner_sent_packets: 0,
             inner_sent_bytes: 0,

@@ -18,6 +18,13 @@ pub mod tcp;
 /// The protocol version, in the high four bits of the first byte (spec W-1).
 pub const VERSION: u8 = 1;
 
+/// The newest revision of the version that this code speaks; it speaks all before it, too
+/// (spec V-2).
+pub const REVISION: u8 = 1;
+
+/// Most revisions that a version can have: a hello has six bits for them (spec H-4).
+pub const REVISION_MAX: u8 = 63;
+
 /// What a datagram is, in the low four bits of the first byte (spec W-1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
@@ -57,6 +64,11 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// Whether a first byte names another version than this code's (spec V-1).
+pub const fn is_other_version(first: u8) -> bool {
+    first >> 4 != VERSION
 }
 
 #[cfg(test)]

@@ -148,6 +148,7 @@ impl HostilePeer {
             aes_is_fast: Cipher::aes_is_fast(),
             inner_mtu: self.inner_mtu,
             repairs: true,
+            revision: plait_proto::wire::REVISION,
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::common;
-use crate::form::{Flag, List, Maybe, Parsed, Time, Whole, Words, text};
+use crate::form::{Flag, List, Maybe, Parsed, Time, Whole, WholeList, Words, text};
 use crate::option::{self, Field, Options};
 use crate::problem::Problem;
 use crate::section::Section;
@@ -51,6 +51,8 @@ pub struct Gateway {
     pub private_key_file: String,
     /// UDP port on all addresses, for peers that call.
     pub listen_port: Option<u16>,
+    /// More UDP ports of the same kind.
+    pub more_ports: Option<Vec<u16>>,
     /// Name of the TUN device.
     pub tun: String,
     /// Inner addresses of this gateway.
@@ -101,6 +103,7 @@ impl Default for Gateway {
         Self {
             private_key_file: String::new(),
             listen_port: None,
+            more_ports: None,
             tun: "plait0".into(),
             address: Vec::new(),
             mtu: None,
@@ -147,6 +150,13 @@ pub const GATEWAY: Options<Gateway> = &[
         |gateway: &mut Gateway| &mut gateway.listen_port,
     )
     .absent("not listening"),
+    &Field::new(
+        "more_ports",
+        "more UDP ports to listen on, for peers in networks that block the first ([when a network \
+         blocks UDP](blocked.md)); 8 at most",
+        Maybe(PORTS),
+        |gateway: &mut Gateway| &mut gateway.more_ports,
+    ),
     &TUN,
     &Field::new(
         "address",
@@ -242,9 +252,45 @@ pub const GATEWAY: Options<Gateway> = &[
 ];
 
 const PORT: Whole<u16> = Whole::new(1, 65_535, "");
+const PORTS: WholeList = WholeList { low: 1, high: 65_535 };
+/// Ports beside the first.
+pub const MORE_PORTS_MAX: usize = 8;
+
+/// Notes `more_ports` that are too many or twice there, or that add to none.
+fn check_more_ports(
+    section: &Section<'_>,
+    more: Option<&[u16]>,
+    first: Option<u16>,
+    needs: (bool, &str, &str),
+) {
+    let Some(more) = more else { return };
+    let (is_there, needed, example) = needs;
+    let problem = |text: String, help: String| {
+        section.problem("more_ports", Problem::new(text, help));
+    };
+    let twice = more
+        .iter()
+        .enumerate()
+        .find(|(at, port)| first == Some(**port) || more[..*at].contains(*port));
+    if !is_there {
+        problem(
+            format!("has no effect without {needed}"),
+            format!("add `{example}`, or remove it"),
+        );
+    } else if more.len() > MORE_PORTS_MAX {
+        problem(
+            format!("{} ports are too many", more.len()),
+            format!("keep {MORE_PORTS_MAX} at most"),
+        );
+    } else if let Some((_, port)) = twice {
+        problem(format!("port {port} is there twice"), "leave one of them out".to_owned());
+    }
+}
 
 /// Notes options of `[gateway]` that contradict each other.
 pub fn check_gateway(section: &Section<'_>, gateway: &Gateway) {
+    let needs = (gateway.listen_port.is_some(), "listen_port", "listen_port = 7788");
+    check_more_ports(section, gateway.more_ports.as_deref(), gateway.listen_port, needs);
     if gateway.when_down == Some(WhenDown::Block) {
         return;
     }
@@ -407,6 +453,8 @@ pub struct Peer {
     pub preshared_key_file: Option<String>,
     /// Where the peer listens; empty when the peer calls.
     pub endpoint: Vec<Endpoint>,
+    /// More ports at which it listens there.
+    pub more_ports: Option<Vec<u16>>,
     /// Inner networks behind the peer; host bits may be set.
     pub allowed_ips: Vec<Cidr>,
     /// An idle path sends a datagram this often.
@@ -421,6 +469,7 @@ impl Default for Peer {
             public_key: String::new(),
             preshared_key_file: None,
             endpoint: Vec::new(),
+            more_ports: None,
             allowed_ips: Vec::new(),
             keepalive: Duration::from_secs(25),
             measure: None,
@@ -451,6 +500,13 @@ pub const PEER: Options<Peer> = &[
     )
     .absent("the peer calls"),
     &Field::new(
+        "more_ports",
+        "more ports at which it listens, tried on each link where nothing comes back from the one \
+         before ([when a network blocks UDP](blocked.md)); 8 at most",
+        Maybe(PORTS),
+        |peer: &mut Peer| &mut peer.more_ports,
+    ),
+    &Field::new(
         "allowed_ips",
         "inner networks behind the peer: what is sent to it, and accepted from it",
         List { told: "text or list", read: Cidr::prefix },
@@ -470,6 +526,12 @@ pub const PEER: Options<Peer> = &[
     )
     .absent("that of `[gateway]`"),
 ];
+
+/// Notes options of a `[[peer]]` that contradict each other.
+pub fn check_peer(section: &Section<'_>, peer: &Peer) {
+    let needs = (!peer.endpoint.is_empty(), "endpoint", "endpoint = \"gw.example.net:7788\"");
+    check_more_ports(section, peer.more_ports.as_deref(), None, needs);
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! begins with `help:`.
 
 use std::fmt;
+use std::io;
 
 /// A failure with a remedy. Travels inside [`anyhow::Error`] until `main` prints it.
 #[derive(Debug, thiserror::Error)]
@@ -36,4 +37,13 @@ impl fmt::Display for Advised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
+}
+
+/// What to do about a file that cannot be written, where the cause alone tells.
+pub(crate) fn help_to_write(cause: &io::Error) -> Option<&'static str> {
+    Some(match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on its disk",
+        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only: mount it for writing",
+        _ => return None,
+    })
 }

@@ -150,8 +150,9 @@ impl Config {
     pub(crate) fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
         let document = read(file)?;
         let problems = Problems::default();
+        let folder = file.parent().unwrap_or(Path::new(""));
         let section = top(&problems, file, &document).single("gateway");
-        let socket = gateway::read_control_socket(section);
+        let socket = gateway::read_control_socket(section, folder);
         problems.finish(Some(socket))
     }
 

@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use mio::Waker;
 use plait_net::entry::Entry;
-use plait_net::rights::{UserId, effective_user, may_write, user_behind};
+use plait_net::rights::{UserId, effective_user, may_write, process_behind, user_behind};
 use plait_net::terminal::Terminal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use crate::advice::Advised;
+use crate::advice::{Advised, help_to_write};
+use crate::holder::Holder;
 
 /// How long a client may take to send its request and to read the answer, and how long a loop may
 /// take to produce it.
@@ -63,24 +64,32 @@ impl<R> Requests<R> {
     }
 }
 
-/// Sends what `stop` gives at SIGTERM and SIGINT, and what `reload` gives at SIGHUP. They run on
-/// the signal thread, so reading a configuration may take its time.
+/// What a program's loop is told when it is to end.
+pub(crate) struct Ends<R> {
+    /// At SIGTERM and SIGINT.
+    pub(crate) stop: fn() -> R,
+    /// At SIGUSR2: a successor follows at once.
+    pub(crate) leave: fn() -> R,
+}
+
+/// Sends what `ends` gives when a signal ends the program, and what `reload` gives at SIGHUP. They
+/// run on the signal thread, so reading a configuration may take its time.
 ///
 /// A program started from a terminal ends with it: there SIGHUP means that the terminal is gone. A
 /// service has none.
 pub(crate) fn watch_signals<R: Send + 'static>(
     requests: Requests<R>,
-    stop: fn() -> R,
+    ends: Ends<R>,
     reload: impl Fn() -> Result<R, String> + Send + 'static,
 ) -> anyhow::Result<()> {
     let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
     let has_terminal = terminal.is_some();
     let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+        Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR2]).context("cannot watch for signals")?;
     if let Some(terminal) = terminal {
         let requests = requests.clone();
         end_with(terminal, move || {
-            requests.send(stop());
+            requests.send((ends.stop)());
         })?;
     }
     thread::Builder::new()
@@ -89,7 +98,11 @@ pub(crate) fn watch_signals<R: Send + 'static>(
             for signal in signals.forever() {
                 let reloads = signal == SIGHUP && !has_terminal;
                 // Errors of a configuration are in the log.
-                let request = if reloads { reload() } else { Ok(stop()) };
+                let request = match signal {
+                    SIGUSR2 => Ok((ends.leave)()),
+                    _ if reloads => reload(),
+                    _ => Ok((ends.stop)()),
+                };
                 if let Ok(request) = request {
                     requests.send(request);
                 }
@@ -165,8 +178,10 @@ pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<
             format!("{shown} has {bytes} bytes, a socket's path {SOCKET_PATH_BYTES_MAX} at most");
         return Err(Advised::new(message, elsewhere));
     }
-    if check_place(path, section, user)? && UnixStream::connect(path).is_ok() {
-        return Err(in_use(path, section));
+    if check_place(path, section, user)?
+        && let Ok(other) = UnixStream::connect(path)
+    {
+        return Err(in_use(path, section, &other));
     }
     match folder_problem(path) {
         None => Ok(()),
@@ -177,8 +192,10 @@ pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<
     }
 }
 
-fn in_use(path: &Path, section: &str) -> Advised {
-    let message = format!("{} belongs to another running plait", path.display());
+fn in_use(path: &Path, section: &str, other: &UnixStream) -> Advised {
+    let holder = process_behind(other).ok().and_then(Holder::of_process);
+    let by = holder.map(|holder| format!(": {holder}")).unwrap_or_default();
+    let message = format!("{} belongs to another running plait{by}", path.display());
     let help = format!("stop that one, or set another `control_socket` under {section}");
     Advised::new(message, help)
 }
@@ -203,15 +220,16 @@ impl ControlSocket {
     /// the user that this process becomes; an earlier run may have left that user's socket.
     pub(crate) fn open(path: &Path, section: &str, user: Option<UserId>) -> anyhow::Result<Self> {
         let is_there = check_place(path, section, user)?;
-        if is_there && UnixStream::connect(path).is_ok() {
-            return Err(in_use(path, section).into());
+        if is_there && let Ok(other) = UnixStream::connect(path) {
+            return Err(in_use(path, section, &other).into());
         }
         let unusable = |cause: io::Error| {
             let message = format!("cannot open the control socket {}", path.display());
-            let help = format!(
-                "run as root, or set `control_socket` under {section} to a path in a folder this \
-                 user may write"
-            );
+            let elsewhere = format!("set `control_socket` under {section} to a path in a folder");
+            let help = match help_to_write(&cause) {
+                Some(help) => format!("{help}, or {elsewhere} elsewhere"),
+                None => format!("run as root, or {elsewhere} this user may write"),
+            };
             Advised::new(message, help).caused_by(cause)
         };
         if let Some(folder) = path.parent() {
@@ -416,7 +434,10 @@ mod tests {
 
         let socket = folder.join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
-        assert!(problem(&socket).unwrap().ends_with("belongs to another running plait"));
+        let pid = std::process::id();
+        let problem_now = problem(&socket).unwrap();
+        assert!(problem_now.contains("belongs to another running plait: `"), "{problem_now}");
+        assert!(problem_now.ends_with(&format!("(process {pid})")), "{problem_now}");
         drop(listener);
         assert_eq!(problem(&socket), None, "nobody listens any more");
 

@@ -45,6 +45,7 @@ use std::sync::mpsc::channel;
 use anyhow::Context as _;
 use plait_net::clock::{Clock, realtime_since_epoch, set_timer_slack};
 use plait_net::netlink::Monitor;
+use plait_proto::config::SocketId;
 use plait_proto::endpoint::Endpoint;
 
 use crate::config::{Config, user_of};
@@ -86,8 +87,9 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let user = user_of(config.gateway.user.as_ref())?;
+    let rng = host::random_generator()?;
     let key_log = KeyLog::open()?;
-    let mut file = StateFile::open(&config.gateway.state_file);
+    let mut file = StateFile::claim(&config.gateway.state_file)?;
     let block = Block::put_in_force(&config, &mut file)?;
     let names = Names::resolved(&config);
     let peers = names.peers(&config);
@@ -95,8 +97,8 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let mtu = config.inner_mtu(endpoints().any(SocketAddr::is_ipv6));
     let (name, config_file) = (config.gateway.tun.clone(), config.file.clone());
     let service = Service::new(&config);
-    let listening = host::open_listening_socket(&config)?;
-    let mut links = Links::new(&config, endpoints(), u16::from(listening.is_some()))?;
+    let listening = host::open_listening_sockets(&config)?;
+    let mut links = Links::new(&config, endpoints(), listening.len() as u16)?;
     let tun = host::open_tun(&config, mtu)?;
     let routes = Routes::new(tun.name())?;
     let control = ControlSocket::open(&config.gateway.control_socket, "[gateway]", user)?;
@@ -111,20 +113,19 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     let serves = measuring.is_some();
     let mut hooks = Hooks::new(&name);
     let wanted_hooks = config.hooks.clone();
-    let kept = (file, block);
     let mut operations =
-        Operations::new(config, peers.clone(), kept, routes, measurements.clone(), serves);
+        Operations::new(config, peers.clone(), (file, block), routes, measurements.clone(), serves);
     operations.set_up_host()?;
     let sandbox = operations.give_up_rights(user)?;
-    let mut endpoint = Endpoint::new(endpoint_config, peers, host::random_generator()?);
+    let mut endpoint = Endpoint::new(endpoint_config, peers, rng);
     operations.tell_known_addresses(&mut endpoint);
     // Its threads have the rights and the sandbox that are in force now.
     hooks.follow(&wanted_hooks);
     let key_log_file = key_log.as_ref().map(|log| log.begin(&mut endpoint));
     let mut pump = Pump::new(endpoint, tun, hooks);
     pump.key_log = key_log;
-    if let Some(socket) = listening {
-        pump.sockets.insert(driver::LISTENING, socket);
+    for (at, socket) in listening.into_iter().enumerate() {
+        pump.sockets.insert(SocketId(driver::LISTENING.0 + at as u16), socket);
     }
     let monitor = Monitor::open()?;
     let first_links = links.start()?;

@@ -137,8 +137,16 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
         device::tun_name(config),
     ];
     findings.extend(config.gateway.listen_port.as_ref().map(|port| {
-        services::listen_port(&format!("{}:{}", config.file.display(), port.line), port.value)
+        let subject = option_at(config, port.line, "[gateway] listen_port");
+        services::listen_port(&subject, port.value)
     }));
+    findings.extend(
+        config
+            .gateway
+            .listen_ports()
+            .skip(1)
+            .map(|port| services::listen_port(&gateway_option(config, "more_ports"), port)),
+    );
     findings.push(services::control_socket(config));
     findings.push(services::state_file(config));
     findings.extend(services::measure_port(config));

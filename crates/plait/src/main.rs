@@ -10,6 +10,7 @@
 //! - [`proxy`]: the body of `plait proxy`
 //! - [`control`]: how the outside reaches these while they run
 //! - [`output`], [`advice`]: output for people, errors with a remedy
+//! - [`holder`]: who has what is in use; [`randomness`]: random numbers from the kernel
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +19,12 @@ mod cli;
 mod config;
 mod control;
 mod daemon;
+mod holder;
 mod machine;
 mod measure;
 mod output;
 mod proxy;
+mod randomness;
 mod setup;
 mod steer;
 

@@ -46,14 +46,16 @@ const TIMER_SLACK_NANOS: u64 = 50_000;
 /// Whatever cannot be set up, with its remedy; nothing is left behind then.
 pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     let user = user_of(config.node.user.as_ref())?;
+    // What may have to be waited for comes before anything is changed.
+    let identifier = u16::from_ne_bytes(host::random_bytes()?);
+    let probe_key = ProbeKey::from_bytes(host::random_bytes()?);
+    let seed = u64::from_ne_bytes(host::random_bytes()?);
     host::check_forwarding(&config)?;
     let control = ControlSocket::open(&config.node.control_socket, "[node]", user)?;
     let tun = Tun::open(&config.node.tun, true)?;
     let host = Host::open(&config, &tun)?;
     let mut forwarding = Forwarding::set(&config)?;
-    let identifier = u16::from_ne_bytes(random_bytes()?);
-    let probes = Probes::open(identifier, ProbeKey::from_bytes(random_bytes()?))
-        .context("cannot open a socket for probes")?;
+    let probes = Probes::open(identifier, probe_key).context("cannot open a socket for probes")?;
     if let Some(user) = user {
         forwarding.file.create();
         hand_over(&config.node.state_file, user);
@@ -67,7 +69,6 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
         programs: Vec::new(),
     };
     enter_sandbox(config.node.sandbox, &files);
-    let seed = u64::from_ne_bytes(random_bytes()?);
     let pump = Pump::new(Node::new(config.node_config(), seed), tun);
     let (name, file) = (config.node.tun.clone(), config.file.clone());
     let (monitor, clock) = (Monitor::open()?, Clock::start());
@@ -89,10 +90,6 @@ pub(crate) fn run(config: SteerConfig) -> anyhow::Result<()> {
     result
 }
 
-fn random_bytes<const N: usize>() -> anyhow::Result<[u8; N]> {
-    host::random_bytes().context("cannot read /dev/urandom")
-}
-
 /// The host's forwarding, as configured; restored when dropped.
 struct Forwarding {
     file: StateFile,
@@ -100,7 +97,7 @@ struct Forwarding {
 
 impl Forwarding {
     fn set(config: &SteerConfig) -> Result<Self, Advised> {
-        let mut file = StateFile::open(&config.node.state_file);
+        let mut file = StateFile::claim(&config.node.state_file)?;
         undo(&mut file);
         let mut forwarding = Self { file };
         if config.node.forward {

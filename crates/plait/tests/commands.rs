@@ -178,6 +178,7 @@ fn path(name: &str, state: PathState, reason: &str) -> PathStatus {
         state,
         reason: reason.into(),
         remote: "192.0.2.1:7788".into(),
+        tried_ports: Vec::new(),
         price: 0,
         weight: None,
         srtt_us: None,
@@ -238,6 +239,8 @@ fn peer(state: &str) -> PeerStatus {
         session_age_s: Some(75),
         handshakes: 2,
         cipher: Some("AES-256-GCM".into()),
+        wire: Some("1.1".into()),
+        release: Some("0.2.0".into()),
         inner_mtu_bytes: Some(1440),
         inner_sent_packets: 1000,
         inner_sent_bytes: 1_400_000,
@@ -276,7 +279,7 @@ plait0  up for 1 h 2 min  public key {BOB_PUBLIC}
 
 peer {BOB_PUBLIC}  up
   session of 1 min 15 s, AES-256-GCM; handshakes 2; scheduler min-rtt; carries packets of \
-         up to 1440 bytes
+         up to 1440 bytes; runs plait 0.2.0, wire 1.1
   inner packets: sent 1000 (1.4 MB), delivered 7 (700 B)
   path  state   use  price  weight  rtt ms  jitter  min ms  loss %         rate    sent  \
          received  lost

@@ -9,6 +9,8 @@ mod control;
 mod hooks;
 #[path = "operations/observe.rs"]
 mod observe;
+#[path = "operations/ports.rs"]
+mod ports;
 #[path = "operations/reload.rs"]
 mod reload;
 #[path = "operations/runtime.rs"]
@@ -26,6 +28,14 @@ mod unanswered;
 mod rights;
 
 use setup::{run, run_in};
+
+/// The script says `ok WHAT` for each effect that it saw.
+fn assert_seen(text: &str, effects: &[&str]) {
+    for effect in effects {
+        assert!(text.contains(&format!("ok {effect}\n")), "{effect}: {text}");
+    }
+    assert!(!text.contains("never:"), "{text}");
+}
 
 #[test]
 fn forwarding_and_nat_are_undone_at_exit_and_after_a_crash() {

@@ -1,6 +1,7 @@
 //! A pair of gateways over the links of a topology.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -29,6 +30,9 @@ pub(crate) struct BondSetup {
     pub(crate) inner_mtu: Option<u16>,
     /// Whether each gateway lets the other measure.
     pub(crate) measures: bool,
+    /// Other programs than the lab's `plait`.
+    pub(crate) customer_program: Option<PathBuf>,
+    pub(crate) provider_program: Option<PathBuf>,
 }
 
 impl BondSetup {
@@ -40,6 +44,8 @@ impl BondSetup {
             tuning: None,
             inner_mtu: None,
             measures: false,
+            customer_program: None,
+            provider_program: None,
         }
     }
 }
@@ -83,8 +89,11 @@ impl<'a> Bond<'a> {
     ) -> Result<Self> {
         let scratch = Scratch::in_memory("bond")?;
         let (customer, provider) = files(&scratch, setup)?;
-        let provider = Gateway::start(provider_netns, scratch.path(), "provider", &provider)?;
-        let customer = Gateway::start(customer_netns, scratch.path(), "customer", &customer)?;
+        let start = |netns, name, file, program: &Option<PathBuf>| {
+            Gateway::start_program(netns, scratch.path(), name, file, program.clone())
+        };
+        let provider = start(provider_netns, "provider", &provider, &setup.provider_program)?;
+        let customer = start(customer_netns, "customer", &customer, &setup.customer_program)?;
         Ok(Self { customer_netns, provider_netns, customer, provider, _scratch: scratch })
     }
 

@@ -36,12 +36,13 @@ pub(crate) fn lower_priority(steps: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Fills `bytes` from the kernel's generator.
+/// Fills `bytes` from the kernel's generator, without waiting until it has gathered enough.
 pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
+    let flags = libc::GRND_NONBLOCK;
     let mut rest = bytes;
     while !rest.is_empty() {
         // SAFETY: the kernel writes at most as many bytes as the slice has.
-        let result = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        let result = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), flags) };
         match usize::try_from(result) {
             Ok(written) => rest = &mut rest[written..],
             Err(_) => match io::Error::last_os_error() {

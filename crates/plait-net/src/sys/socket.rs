@@ -15,8 +15,8 @@ pub(crate) fn force_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Res
     set_int(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes as c_int)
 }
 
-/// The user at the other end of a Unix socket, as it was when the connection was made.
-pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+/// Process and user at the other end of a Unix socket, as they were when the connection was made.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
     let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of_val(&who) as libc::socklen_t;
     // SAFETY: `getsockopt` writes at most `length` bytes, the size of `who`, and the length; both
@@ -30,12 +30,16 @@ pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
             &raw mut length,
         )
     };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(who.uid) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(who) }
 }
 
 /// Turns receive timestamps off.
 pub(crate) fn disable_timestamps(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)
+    match set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0) {
+        // What a kernel, or qemu in its place, does not know is not on.
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        result => result,
+    }
 }
 
 /// Limits the window that a TCP socket offers.

@@ -71,6 +71,7 @@ impl Bond {
                     self.peer_discards = Some((now, discards));
                     self.events.push_back(BondEvent::Discarding);
                 }
+                Frame::Release(release) => self.peer_release = Some(release),
             }
         }
         if any_ack {

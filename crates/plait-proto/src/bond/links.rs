@@ -1,5 +1,7 @@
 //! Paths as links come and go, and as the peer changes its address.
 
+use core::net::SocketAddr;
+
 use super::notices::Notice;
 use super::{Bond, BondEvent};
 use crate::config::SocketId;
@@ -11,7 +13,51 @@ use crate::time::Instant;
 use crate::wire::control::{FRAMES_MAX, Frame, PathInfo, Token};
 use crate::wire::sealed::Header;
 
+/// Whether the peer answers where a path leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answers {
+    /// It does.
+    Yes,
+    /// It was asked and does not.
+    No,
+    /// Nobody asks it now, or it begins to answer.
+    Unsure,
+}
+
 impl Bond {
+    /// The paths that this side opened: where each leads, and whether the peer answers there.
+    pub(crate) fn own_paths(&self) -> Vec<(Route, Answers)> {
+        let own = self.ingress.paths().filter(|path| path.control.own_link.is_some());
+        own.map(|path| {
+            let answers = match path.state {
+                PathState::Up | PathState::Lossy => Answers::Yes,
+                PathState::Asleep => Answers::Unsure,
+                PathState::Silent if path.control.silence.is_ending() => Answers::Unsure,
+                PathState::Silent | PathState::Validating => Answers::No,
+            };
+            (path.route, answers)
+        })
+        .collect()
+    }
+
+    /// Leads this side's path over a socket to another address of the peer, which is asked there at
+    /// once, as when the path was opened.
+    pub(crate) fn lead_own_path(&mut self, now: Instant, socket: SocketId, remote: SocketAddr) {
+        let own = self.paths_over(socket).into_iter().find(|id| self.is_own(*id));
+        let Some(path) = own.and_then(|id| self.ingress.path(id)) else { return };
+        let (id, route) = (path.id, Route { remote, ..path.route });
+        let link = path.control.own_link.clone();
+        self.ingress.move_path(now, id, route);
+        let token = self.rng.u64();
+        if let Some(path) = self.ingress.path_for_control(id) {
+            path.control.check_again(now, token);
+        }
+        self.set_state(now, id, PathState::Validating);
+        let mut frames = vec![Frame::PathChallenge(token)];
+        frames.extend(link.map(Frame::PathInfo));
+        self.ingress.send_control(now, id, &frames);
+    }
+
     /// Removes the paths over a socket that is about to close, and tells the peer.
     pub fn remove_paths_over(&mut self, now: Instant, socket: SocketId) {
         for id in self.paths_over(socket) {
@@ -136,20 +182,21 @@ impl Bond {
         if self.notices_due().is_none_or(|due| due > now) {
             return;
         }
-        let mut closed = Vec::new();
+        let mut frames = Vec::new();
         for notice in self.notices.due(now) {
             match notice {
-                Notice::Closed(id) => closed.push(Frame::PathClose(id)),
+                Notice::Closed(id) => frames.push(Frame::PathClose(id)),
+                Notice::Release => frames.extend(self.release.map(Frame::Release)),
                 Notice::Changed(id) => {
                     let link = self.ingress.path(id).and_then(|path| path.control.own_link.clone());
-                    let frames: Vec<Frame> = link.map(Frame::PathInfo).into_iter().collect();
-                    self.ingress.send_control(now, id, &frames);
+                    let info: Vec<Frame> = link.map(Frame::PathInfo).into_iter().collect();
+                    self.ingress.send_control(now, id, &info);
                 }
             }
         }
-        if let Some(over) = self.fastest_path().filter(|_| !closed.is_empty()) {
-            for closed in closed.chunks(FRAMES_MAX) {
-                self.ingress.send_control(now, over, closed);
+        if let Some(over) = self.fastest_path().filter(|_| !frames.is_empty()) {
+            for frames in frames.chunks(FRAMES_MAX) {
+                self.ingress.send_control(now, over, frames);
             }
         }
     }

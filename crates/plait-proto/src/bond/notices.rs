@@ -1,4 +1,4 @@
-//! News of this side's paths that the peer must not miss. Control datagrams are not acknowledged,
+//! News of this side that the peer must not miss. Control datagrams are not acknowledged,
 //! so each is told three times: on every path that works it arrives, or the path does not work.
 
 use crate::seq::PathId;
@@ -14,6 +14,17 @@ pub(super) enum Notice {
     Closed(PathId),
     /// The link below the path has another description.
     Changed(PathId),
+    /// What this side runs.
+    Release,
+}
+
+impl Notice {
+    const fn path(self) -> Option<PathId> {
+        match self {
+            Self::Closed(id) | Self::Changed(id) => Some(id),
+            Self::Release => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -32,17 +43,15 @@ pub(super) struct Notices {
 impl Notices {
     /// To be told from now on. Forgets what it makes untrue.
     pub(super) fn add(&mut self, now: Instant, notice: Notice) {
-        let (Notice::Closed(id) | Notice::Changed(id)) = notice;
-        self.forget(id);
+        if let Some(id) = notice.path() {
+            self.forget(id);
+        }
         self.pending.push(Pending { notice, told: 0, next_at: now });
     }
 
     /// A path is gone, or another has its id.
     pub(super) fn forget(&mut self, id: PathId) {
-        self.pending.retain(|pending| {
-            let (Notice::Closed(known) | Notice::Changed(known)) = pending.notice;
-            known != id
-        });
+        self.pending.retain(|pending| pending.notice.path() != Some(id));
     }
 
     /// Whether the notice is under way.

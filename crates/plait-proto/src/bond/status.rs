@@ -11,6 +11,7 @@ use crate::seq::PathId;
 use crate::stats::{PathState, PathStatus, PeerStatus};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::wire::VERSION;
 use crate::wire::control::Discards;
 
 impl Bond {
@@ -51,6 +52,7 @@ impl Bond {
                     state: path.state,
                     reason: self.reason(now, path),
                     remote: path.route.remote.to_string(),
+                    tried_ports: Vec::new(),
                     price: path.info.price,
                     weight: weights.iter().find(|(id, _)| *id == path.id).map(|(_, w)| *w),
                     srtt_us: micros(path.rtt.smoothed()),
@@ -94,6 +96,8 @@ impl Bond {
             session_age_s: None,
             handshakes: 0,
             cipher: Some(self.cipher.name().to_owned()),
+            wire: Some(format!("{VERSION}.{}", self.revision)),
+            release: self.peer_release.map(|release| release.to_string()),
             inner_mtu_bytes: Some(self.inner_mtu()),
             backlog: self.ingress.backlog_status(),
             attempts: None,

@@ -8,9 +8,9 @@ use crate::resequencer::ResequencerConfig;
 use crate::scheduler::{Algorithm, SchedulerConfig};
 use crate::seq::BondIncarnation;
 use crate::session::{Finished, Hello, Identity, PresharedKey, PrivateKey, Timestamp};
-use crate::wire::Kind;
 use crate::wire::control::{Ack, AckRange};
 use crate::wire::dscp::Dscps;
+use crate::wire::{Kind, REVISION};
 
 const REJECT_AFTER: Duration = Duration::from_secs(180);
 
@@ -24,6 +24,7 @@ fn established(number: u8) -> [Established; 2] {
         aes_is_fast: true,
         inner_mtu: 1440,
         repairs: true,
+        revision: REVISION,
     };
     let [local, remote] =
         [5, 6].map(|n| SessionIndex::from_random(n + 10 * u64::from(number)).expect("not zero"));
@@ -48,6 +49,7 @@ fn config() -> BondConfig {
         report_interval: Duration::from_millis(50),
         inner_mtu: 1440,
         rekey: RekeyLimits { reject_after: REJECT_AFTER, ..RekeyLimits::default() },
+        release: None,
     }
 }
 

@@ -92,7 +92,10 @@ impl Endpoint {
             return;
         };
         let attempt = peer.attempts.count.saturating_sub(1);
-        if let Some(remote) = endpoint_for(&peer.config.endpoints, attempt) {
+        let link = self.config.links.iter().find(|link| link.socket == socket);
+        let remote = link
+            .and_then(|link| peer.ports.endpoint_over(&link.name, &peer.config.endpoints, attempt));
+        if let Some(remote) = remote {
             self.handshakes.push_single(Route { socket, remote, local: None }, &state.message);
         }
     }
@@ -115,10 +118,10 @@ impl Endpoint {
 
     pub(super) fn open_paths(&self, now: Instant, at: usize, bond: &mut Bond) {
         let peer = &self.peers[at];
-        let Some(remote) = endpoint_for(&peer.config.endpoints, peer.answered_attempt) else {
-            return;
-        };
+        let endpoints = &peer.config.endpoints;
+        let Some(answered) = endpoint_for(endpoints, peer.answered_attempt) else { return };
         for link in &self.config.links {
+            let remote = peer.ports.port_over(&link.name, endpoints, answered);
             let route = Route { socket: link.socket, remote, local: None };
             if !bond.has_own_path_over(link.socket) {
                 bond.open_path(now, route, path_info(link));

@@ -116,6 +116,7 @@ mod tests {
                 report_interval: Duration::from_millis(50),
                 inner_mtu: 1440,
                 rekey: RekeyLimits::default(),
+                release: None,
             },
         };
         Endpoint::new(config, peers, Rng::from_seed([5; 32]))

@@ -4,6 +4,7 @@ use core::cell::Cell;
 
 use super::cookies::{AskedRoutes, CookieJar};
 use super::limits::{Bucket, Reached};
+use super::ports::Ports;
 use super::waiting::WaitingRoom;
 use crate::bond::Bond;
 use crate::config::PeerConfig;
@@ -140,6 +141,8 @@ pub(super) struct Peer {
     pub(super) past_drops: Option<Box<DropCounters>>,
     /// Which attempt the peer answered: it went to the endpoint that works.
     pub(super) answered_attempt: usize,
+    /// Which of its ports work over which link.
+    pub(super) ports: Ports,
 }
 
 impl Peer {
@@ -170,6 +173,7 @@ impl Peer {
             handshakes: 0,
             past_drops: None,
             answered_attempt: 0,
+            ports: Ports::default(),
         }
     }
 

@@ -69,6 +69,20 @@ impl Endpoint {
         status.handshakes = peer.handshakes;
         self.tell_standby_reasons(peer, &mut status);
         status.attempts = self.attempts_of(now, peer);
+        for path in &mut status.paths {
+            path.tried_ports = peer.ports.tried_over(&path.name);
+            path.reason += &untold(&path.tried_ports);
+        }
         status
+    }
+}
+
+/// What is to be said of ports that did not answer.
+fn untold(ports: &[u16]) -> String {
+    let numbers: Vec<String> = ports.iter().map(u16::to_string).collect();
+    match numbers.len() {
+        0 => String::new(),
+        1 => format!("; port {} did not answer", numbers[0]),
+        _ => format!("; ports {} did not answer", numbers.join(", ")),
     }
 }

@@ -71,6 +71,8 @@ pub struct Hello {
     pub inner_mtu: u16,
     /// Whether this side sends again what its paths lose: the peer's egress waits for it.
     pub repairs: bool,
+    /// The newest revision of the protocol that this side speaks (spec V-2), 63 at most.
+    pub revision: u8,
 }
 
 impl Hello {
@@ -78,21 +80,19 @@ impl Hello {
 
     fn write(&self, out: &mut [u8]) {
         out[..8].copy_from_slice(&self.incarnation.0.to_be_bytes());
-        out[8] = u8::from(self.aes_is_fast) | u8::from(self.repairs) << 1;
+        out[8] = u8::from(self.aes_is_fast) | u8::from(self.repairs) << 1 | self.revision << 2;
         out[9..11].copy_from_slice(&self.inner_mtu.to_be_bytes());
     }
 
     fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let (incarnation, rest) = bytes.split_first_chunk::<8>()?;
         let flags = rest[0];
-        if flags > 3 {
-            return None;
-        }
         Some(Self {
             incarnation: BondIncarnation(u64::from_be_bytes(*incarnation)),
             aes_is_fast: flags & 1 != 0,
             inner_mtu: u16::from_be_bytes([rest[1], rest[2]]),
             repairs: flags & 2 != 0,
+            revision: flags >> 2,
         })
     }
 }
@@ -462,6 +462,7 @@ mod tests {
                 aes_is_fast: true,
                 inner_mtu: 1440,
                 repairs: true,
+                revision: 0,
             }
         }
 

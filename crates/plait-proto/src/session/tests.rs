@@ -19,6 +19,7 @@ fn established(aes_is_fast: [bool; 2]) -> [Established; 2] {
         aes_is_fast,
         inner_mtu: 1440,
         repairs: false,
+        revision: 0,
     });
     let (psk, at) = (PresharedKey::default(), Timestamp::default());
     let [local, remote] = [3, 4].map(|index| SessionIndex::from_random(index).unwrap());

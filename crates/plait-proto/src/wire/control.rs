@@ -83,6 +83,36 @@ pub struct Discards {
     pub discarded: u32,
 }
 
+/// A release of the program, by its three numbers (spec C-13).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Release {
+    /// First number.
+    pub major: u16,
+    /// Second number.
+    pub minor: u16,
+    /// Third number.
+    pub patch: u16,
+}
+
+impl Release {
+    /// The revision of the protocol from which on a peer reads [`Frame::Release`].
+    pub const SINCE_REVISION: u8 = 1;
+
+    /// Reads `X.Y.Z`; what follows a hyphen does not count.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split('-').next()?.split('.').map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        let release = Self { major: next()?, minor: next()?, patch: next()? };
+        numbers.next().is_none().then_some(release)
+    }
+}
+
+impl core::fmt::Display for Release {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
 /// A frame of a control datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame {
@@ -118,6 +148,8 @@ pub enum Frame {
     MtuEcho(u32),
     /// The sender throws away nearly all that arrives.
     Discards(Discards),
+    /// What the sender runs.
+    Release(Release),
 }
 
 /// Flags of PATH_INFO.
@@ -137,6 +169,7 @@ const PATH_CLOSE: u8 = 10;
 const MTU_PROBE: u8 = 11;
 const MTU_ECHO: u8 = 12;
 const DISCARDS: u8 = 13;
+const RELEASE: u8 = 14;
 
 impl Frame {
     /// Appends the frame.
@@ -168,6 +201,9 @@ impl Frame {
             Self::MtuEcho(id) => put(out, MTU_ECHO, &[&id.to_be_bytes()]),
             Self::Discards(Discards { arrived, discarded }) => {
                 put(out, DISCARDS, &[&arrived.to_be_bytes(), &discarded.to_be_bytes()]);
+            }
+            Self::Release(Release { major, minor, patch }) => {
+                put(out, RELEASE, &[[*major, *minor, *patch].map(u16::to_be_bytes).as_flattened()]);
             }
         }
     }
@@ -215,6 +251,10 @@ impl Frame {
             MTU_ECHO => Self::MtuEcho(reader.u32()?),
             DISCARDS => {
                 Self::Discards(Discards { arrived: reader.u32()?, discarded: reader.u32()? })
+            }
+            RELEASE => {
+                let (major, minor, patch) = (reader.u16()?, reader.u16()?, reader.u16()?);
+                Self::Release(Release { major, minor, patch })
             }
             _ => return None,
         })
@@ -358,6 +398,9 @@ mod tests {
             any::<u32>().prop_map(Frame::MtuEcho),
             any::<(u32, u32)>().prop_map(|(arrived, discarded)| {
                 Frame::Discards(Discards { arrived, discarded })
+            }),
+            any::<[u16; 3]>().prop_map(|[major, minor, patch]| {
+                Frame::Release(Release { major, minor, patch })
             }),
             info.prop_map(|(price, order, weight, (standby, metered), name)| {
                 Frame::PathInfo(PathInfo { price, order, weight, standby, metered, name })

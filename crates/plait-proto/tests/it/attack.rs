@@ -23,6 +23,7 @@ fn strangers_initiation(to: usize) -> Vec<u8> {
         aes_is_fast: true,
         inner_mtu: 1440,
         repairs: false,
+        revision: 0,
     };
     let state = Identity::new(PrivateKey::from_bytes([77; 32])).initiate(
         &mut Rng::from_seed([78; 32]),

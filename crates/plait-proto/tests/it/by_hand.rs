@@ -143,6 +143,7 @@ impl ByHand {
             aes_is_fast: false,
             inner_mtu: 1440,
             repairs: false,
+            revision: 0,
         };
         Self {
             now: Instant::from_millis(1000),

@@ -4,3 +4,4 @@ mod frames;
 mod handshakes;
 mod order;
 mod paths;
+mod versions;

@@ -98,7 +98,7 @@ fn cut_datagrams_are_dropped() {
     }
 }
 
-/// Spec W-1: other types and versions.
+/// Spec W-1, V-1: other types and versions.
 #[test]
 fn oversized_and_unknown_datagrams_are_dropped() {
     let mut pair = Pair::connected(Setup::default());
@@ -106,9 +106,12 @@ fn oversized_and_unknown_datagrams_are_dropped() {
     oversized[0] = 0x14;
     pair.inject(PROVIDER, 0, &oversized);
     pair.inject(PROVIDER, 0, &[0x16; 64]);
-    pair.inject(PROVIDER, 0, &[0x24; 64]);
+    for first in [0x24, 0x05, 0xf5] {
+        pair.inject(PROVIDER, 0, &[first; 64]);
+    }
     assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::Oversized), 1);
-    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::UnknownType), 2);
+    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::UnknownType), 1);
+    assert_eq!(pair.sides[PROVIDER].drop_count(DropReason::OtherVersion), 3);
 }
 
 proptest! {

@@ -17,6 +17,7 @@ mod mtu;
 mod neighbours;
 mod operations;
 mod pins;
+mod ports;
 mod rekey;
 mod reload;
 mod restart;

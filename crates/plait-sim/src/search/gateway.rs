@@ -68,6 +68,7 @@ fn bond_config() -> BondConfig {
         report_interval: Duration::from_millis(50),
         inner_mtu: 1440,
         rekey: RekeyLimits::default(),
+        release: None,
     }
 }
 

@@ -273,6 +273,7 @@ fn bond(draw: &mut Draw, rekey: RekeyLimits) -> BondConfig {
         report_interval: draw.millis(20, 100),
         inner_mtu: draw.pick([1440, 1440, 1380]),
         rekey,
+        release: None,
     }
 }
 

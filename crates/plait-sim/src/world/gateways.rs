@@ -344,5 +344,6 @@ fn bond_config(spec: &BondSpec) -> BondConfig {
         report_interval: spec.report_interval,
         inner_mtu: spec.inner_mtu,
         rekey: RekeyLimits::default(),
+        release: None,
     }
 }

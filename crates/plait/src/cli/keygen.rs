@@ -1,7 +1,7 @@
 //! `plait keygen`: makes a private key.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -9,7 +9,8 @@ use plait_proto::session::PrivateKey;
 use zeroize::Zeroizing;
 
 use super::Outcome;
-use crate::advice::Advised;
+use crate::advice::{Advised, help_to_write};
+use crate::randomness::fill_for_command;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -38,9 +39,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let _ = plait_net::rights::keep_memory_private();
     let private_key = random_key()?;
     warn_when_exposed();
+    print(&private_key, args.json).map_err(cannot_print)?;
+    Ok(Outcome::Good)
+}
+
+fn print(private_key: &PrivateKey, as_json: bool) -> io::Result<()> {
     let private_text = private_key.to_base64();
     let mut stdout = io::stdout().lock();
-    if args.json {
+    if as_json {
         let public_text = private_key.public_key();
         writeln!(
             stdout,
@@ -50,18 +56,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         writeln!(stdout, "{}", private_text.as_str())?;
     }
-    stdout.flush()?;
-    Ok(Outcome::Good)
+    stdout.flush()
+}
+
+/// What was written of the key, if anything, is not to be used.
+fn cannot_print(cause: io::Error) -> Advised {
+    let help = help_to_write(&cause).unwrap_or("look at where stdout leads");
+    let message = "cannot write the key to stdout; what is there is none";
+    Advised::new(message, format!("{help}, and make another")).caused_by(cause)
 }
 
 /// A new private key. RFC 7748 §5: three bits at the bottom are zero, the top two are 0 and 1.
 pub(super) fn random_key() -> anyhow::Result<PrivateKey> {
-    const SOURCE: &str = "/dev/urandom";
     let mut key = Zeroizing::new([0_u8; 32]);
-    File::open(SOURCE).and_then(|mut source| source.read_exact(&mut *key)).map_err(|cause| {
-        let help = "plait needs the kernel's random numbers; is /dev mounted?";
-        Advised::new(format!("cannot read {SOURCE}"), help).caused_by(cause)
-    })?;
+    fill_for_command(&mut *key)?;
     key[0] &= 0xf8;
     key[31] = key[31] & 0x7f | 0x40;
     Ok(PrivateKey::from_bytes(*key))

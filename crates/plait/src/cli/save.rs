@@ -14,7 +14,7 @@ use plait_toml::value::Identity;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use super::control;
-use crate::advice::Advised;
+use crate::advice::{Advised, help_to_write};
 use crate::config::Config;
 use crate::control::message::{PeerAsked, Request, Told, fingerprint};
 
@@ -108,12 +108,10 @@ fn changed(file: &Path) -> Advised {
 }
 
 fn cannot_write(file: &Path, what: &str, cause: io::Error) -> Advised {
-    let help = match cause.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on its disk",
-        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only: mount it for writing",
+    let help = help_to_write(&cause).unwrap_or(match cause.kind() {
         io::ErrorKind::PermissionDenied => "run this as the file's owner, or as root",
         _ => "look at the file and its folder",
-    };
+    });
     let message = format!("cannot {what} {}; nothing was changed", file.display());
     Advised::new(message, format!("{help}; {ANYWAY}")).caused_by(cause)
 }

@@ -1,8 +1,8 @@
 //! `plait setup`: sets up one end of a bond, and prints the one command for the other.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use plait_net::netlink::Netlink;
 use plait_net::rights::{UserId, effective_user};
 use plait_toml::common;
+use plait_toml::gateway::MORE_PORTS_MAX;
 use plait_toml::value::{Cidr, Endpoint, Identity, names};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
@@ -22,6 +23,7 @@ use crate::advice::Advised;
 use crate::config::{Config, find_user, resolve};
 use crate::control::message::{PeerAsked, Request, Told};
 use crate::machine::{self, Facts, Level, Peers};
+use crate::randomness::fill_for_command;
 use crate::setup::{
     End, Invitation, Networks, Place, Plan, Questions, Role, invite, links_to, public_address, undo,
 };
@@ -37,6 +39,7 @@ Examples:
   plait setup                                  ask a few questions
   plait setup provider --dry-run               what would be done on this server
   plait setup provider --at gw.example.net     do it; prints the command for the customer's end
+  plait setup provider --more-ports 443,4500   for customers whose networks block UDP port 7788
   plait setup join plait1.eyJwcm92aWRlciI6…    that command, at the customer's end
   plait setup customer --at gw.example.net     the other way round: begin at the customer's end
   plait setup invite --at gw.example.net       one more customer, at a provider's end that runs
@@ -143,6 +146,9 @@ struct BondArgs {
     /// The customer's addresses are public and routed to the provider's end: do not hide them
     #[arg(long)]
     no_nat: bool,
+    /// More UDP ports of the provider's end, for networks that block the first, as in 443,4500
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',')]
+    more_ports: Vec<NonZeroU16>,
 }
 
 /// What every action has.
@@ -231,6 +237,8 @@ fn begin(
     let networks = Networks::choose(random_bytes()?, &networks_in_use()?);
     let (mut end, mut invitation) = End::pair(role, keys, networks, endpoint, lan);
     (end.nat, invitation.end.nat) = (!bond.no_nat, !bond.no_nat);
+    end.more_ports = more_ports(&bond.more_ports, end.port())?;
+    invitation.end.more_ports.clone_from(&end.more_ports);
     set_up(&mut end, links, place, common, Some(&invitation))
 }
 
@@ -277,7 +285,12 @@ fn set_up(
         return Err(Advised::new("nothing was done", "--dry-run only shows the steps").into());
     }
     plan.carry_out(tell_findings)?;
-    tell(&place.file(), invitation, common.json)?;
+    if let Err(error) = tell(&place.file(), invitation, common.json) {
+        // Without the invitation there never is another end.
+        undo(&place, &mut |_| {})?;
+        let help = "nothing of this was kept: let stdout lead to where there is room";
+        return Err(cannot_tell(error, help).into());
+    }
     if plan.starts {
         return wait_for(end, &place, invitation.is_none());
     }
@@ -311,11 +324,20 @@ fn invite_guest(
         keepalive_s: None,
         measure: None,
     };
+    let key = peer.public_key.clone();
     for warning in peer::add(&socket, vec![(peer, None)], true)? {
         eprintln!("plait: warning: {warning}");
     }
-    tell(&file, Some(&invitation), json)?;
+    tell(&file, Some(&invitation), json).map_err(|error| {
+        let help = format!("take it back and try again: plait peer remove {key} --save");
+        cannot_tell(error, &help)
+    })?;
     Ok(Outcome::Good)
+}
+
+/// A reader that went away is an error, too: what it did not read is lost.
+fn cannot_tell(cause: anyhow::Error, help: &str) -> Advised {
+    Advised::new(format!("cannot print the invitation: {cause:#}"), help)
 }
 
 /// Tells of the file that was written, and of the invitation for the other end, if there is one.
@@ -373,6 +395,18 @@ fn endpoint(role: Role, at: Option<String>, ask: Questions) -> anyhow::Result<En
     };
     Endpoint::parse(&with_port)
         .map_err(|problem| Advised::new(problem.to_string(), problem.help()).into())
+}
+
+/// The ports beside the first, each once.
+fn more_ports(given: &[NonZeroU16], first: u16) -> Result<Vec<u16>, Advised> {
+    let mut seen = BTreeSet::from([first]);
+    let ports = given.iter().map(|port| port.get()).filter(|port| seen.insert(*port));
+    let ports: Vec<u16> = ports.collect();
+    if ports.len() > MORE_PORTS_MAX {
+        let message = format!("{} ports are too many", ports.len());
+        return Err(Advised::new(message, format!("name {MORE_PORTS_MAX} at most")));
+    }
+    Ok(ports)
 }
 
 fn lan(given: &[String], ask: Questions) -> anyhow::Result<Vec<Cidr>> {
@@ -455,8 +489,7 @@ fn service_user() -> anyhow::Result<Option<UserId>> {
 
 fn random_bytes() -> anyhow::Result<impl FnMut() -> [u8; 8]> {
     let mut bytes = [0; 512];
-    let mut source = File::open("/dev/urandom").context("cannot read /dev/urandom")?;
-    source.read_exact(&mut bytes).context("cannot read /dev/urandom")?;
+    fill_for_command(&mut bytes)?;
     let mut chunks = bytes
         .chunks_exact(8)
         .map(|c| c.try_into().expect("eight bytes"))
@@ -491,11 +524,10 @@ fn print_invitation(word: &str, invited: &End) -> anyhow::Result<()> {
     )?;
     writeln!(out, "  plait setup join {word}\n")?;
     if invited.role == Role::Customer {
-        writeln!(
-            out,
-            "Let UDP port {} through this machine's firewall, if it has one.",
-            invited.port()
-        )?;
+        let ports: Vec<_> =
+            [invited.port()].iter().chain(&invited.more_ports).map(u16::to_string).collect();
+        let (s, ports) = (if ports.len() > 1 { "s" } else { "" }, ports.join(", "));
+        writeln!(out, "Let UDP port{s} {ports} through this machine's firewall, if it has one.")?;
     }
     out.flush()?;
     Ok(())

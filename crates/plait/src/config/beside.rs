@@ -11,7 +11,7 @@ use plait_toml::{Problems, Section, option};
 
 use super::error::Conflict;
 use super::located::{Located, line_of};
-use super::{Config, Endpoint};
+use super::{Config, Endpoint, Peer};
 
 /// Rules that one gateway may have.
 pub(crate) const RULES_MAX: usize = 64;
@@ -125,18 +125,25 @@ pub(super) fn check(problems: &Problems, config: &Config) {
     if let Some(line) = names.into_iter().nth(DOMAINS_MAX) {
         config.add(problems, line, "[[beside]] domains", Conflict::TooMany { limit: DOMAINS_MAX });
     }
-    let endpoints = config.peers.iter().flat_map(|peer| &peer.endpoints);
-    let written: Vec<SocketAddr> = endpoints
-        .filter_map(|endpoint| match endpoint.value {
-            Endpoint::Address(address) => Some(address),
-            Endpoint::Name(..) => None,
-        })
-        .collect();
+    let written: Vec<SocketAddr> = config.peers.iter().flat_map(written_endpoints).collect();
     for beside in &config.beside {
         if let Some(endpoint) = written.iter().find(|endpoint| beside.takes_bond(endpoint)) {
             add(beside.line, Conflict::BondBeside { endpoint: *endpoint });
         }
     }
+}
+
+/// The endpoints of a peer that are addresses, with each of its ports.
+fn written_endpoints(peer: &Peer) -> Vec<SocketAddr> {
+    let addresses = peer.endpoints.iter().filter_map(|endpoint| match endpoint.value {
+        Endpoint::Address(address) => Some(address),
+        Endpoint::Name(..) => None,
+    });
+    let ports = |first: SocketAddr| {
+        let more = peer.more_ports.iter().map(move |port| SocketAddr::new(first.ip(), *port));
+        std::iter::once(first).chain(more)
+    };
+    addresses.flat_map(ports).collect()
 }
 
 /// Warns of rules that take more than expected, or nothing.

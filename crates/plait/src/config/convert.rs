@@ -1,11 +1,13 @@
 //! Converts the configuration to the protocol's types.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use plait_proto::config::{
     BondConfig, EndpointConfig, LinkConfig, PeerConfig, Prefix, RekeyLimits, SocketId,
 };
+use plait_proto::wire::control::Release;
 
 use super::{Config, Endpoint, PathConfig, Peer};
 
@@ -60,6 +62,7 @@ impl Config {
             report_interval: self.tuning.report_interval(),
             inner_mtu,
             rekey: RekeyLimits::default(),
+            release: Release::parse(env!("CARGO_PKG_VERSION")),
         }
     }
 }
@@ -67,10 +70,19 @@ impl Config {
 impl Peer {
     /// The peer; `addresses_of` gives the known addresses of an endpoint.
     pub(crate) fn config(&self, addresses_of: impl Fn(&Endpoint) -> Vec<SocketAddr>) -> PeerConfig {
+        let first: Vec<_> = self.endpoints.iter().flat_map(|e| addresses_of(&e.value)).collect();
+        let mut endpoints = first.clone();
+        for port in &self.more_ports {
+            let more = first.iter().map(|address| SocketAddr::new(address.ip(), *port));
+            endpoints.extend(more);
+        }
+        // A host may be there under several of its ports already.
+        let mut seen = BTreeSet::new();
+        endpoints.retain(|address| seen.insert(*address));
         PeerConfig {
             public_key: self.public_key.value,
             preshared_key: self.preshared_key.clone().unwrap_or_default(),
-            endpoints: self.endpoints.iter().flat_map(|e| addresses_of(&e.value)).collect(),
+            endpoints,
             allowed_ips: self.allowed_ips.iter().map(|prefix| prefix.value.into()).collect(),
             keepalive: self.keepalive,
         }

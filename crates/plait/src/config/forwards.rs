@@ -80,13 +80,13 @@ pub(super) fn check(problems: &Problems, config: &Config) {
     }
     let allowed: Vec<Cidr> =
         config.peers.iter().flat_map(|peer| &peer.allowed_ips).map(|prefix| prefix.value).collect();
-    let listens = config.gateway.listen_port.as_ref().map(|port| port.value);
     for (at, forward) in config.forwards.iter().enumerate() {
         let address = forward.to.address;
         if !allowed.iter().any(|prefix| prefix.holds(address)) {
             add(forward.line, Conflict::ForwardToNobody { address });
         }
-        if let Some(port) = listens.filter(|port| forward.has(Protocols::Udp, *port)) {
+        let mut own = config.gateway.listen_ports();
+        if let Some(port) = own.find(|port| forward.has(Protocols::Udp, *port)) {
             add(forward.line, Conflict::ForwardsOwnPort { port });
         }
         if let Some(other) = config.forwards[..at].iter().find(|other| other.meets(forward)) {

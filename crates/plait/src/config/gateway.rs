@@ -25,6 +25,8 @@ pub(crate) struct Gateway {
     pub(crate) private_key_file: Located<PathBuf>,
     /// UDP port on all addresses, for peers that call.
     pub(crate) listen_port: Option<Located<u16>>,
+    /// More UDP ports, for peers whose networks block that one.
+    pub(crate) more_ports: Vec<u16>,
     /// Name of the TUN device.
     pub(crate) tun: String,
     /// Inner addresses of this gateway.
@@ -126,6 +128,14 @@ pub(crate) struct Quota {
     pub(crate) first_day: u8,
 }
 
+impl Gateway {
+    /// All UDP ports on which it listens, the first one first.
+    pub(crate) fn listen_ports(&self) -> impl Iterator<Item = u16> + '_ {
+        let first = self.listen_port.iter().map(|port| port.value);
+        first.chain(self.more_ports.iter().copied().filter(|_| self.listen_port.is_some()))
+    }
+}
+
 /// Reads `[gateway]`; `folder` is where relative file names start.
 pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
     let mut said = file::Gateway::default();
@@ -149,7 +159,8 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Gateway> {
         private_key,
         private_key_file,
         listen_port,
-        control_socket: control_socket(&said),
+        more_ports: said.more_ports.clone().unwrap_or_default(),
+        control_socket: folder.join(control_socket(&said)),
         state_file: folder.join(common::state_file_of(said.state_file.as_deref(), &said.tun)),
         user,
         tun: said.tun,
@@ -175,11 +186,12 @@ fn control_socket(said: &file::Gateway) -> PathBuf {
     common::control_socket_of(said.control_socket.as_deref(), &said.tun).into()
 }
 
-/// The control socket's path, from a `[gateway]` whose other options may be wrong.
-pub(super) fn read_control_socket(mut section: Section<'_>) -> PathBuf {
+/// The control socket's path, from a `[gateway]` whose other options may be wrong; `folder` is
+/// where relative file names start.
+pub(super) fn read_control_socket(mut section: Section<'_>, folder: &Path) -> PathBuf {
     let mut said = file::Gateway::default();
     option::read(SOCKET, &mut section, &mut said);
-    control_socket(&said)
+    folder.join(control_socket(&said))
 }
 
 /// Reads one `[[path]]`; `index` counts them from 0.

@@ -28,6 +28,8 @@ pub(crate) struct Peer {
     pub(crate) preshared_key_file: Option<Located<PathBuf>>,
     /// Where the peer listens; empty when it is the peer that calls.
     pub(crate) endpoints: Vec<Located<Endpoint>>,
+    /// More ports at which it listens there.
+    pub(crate) more_ports: Vec<u16>,
     /// Inner networks behind the peer, host bits zero.
     pub(crate) allowed_ips: Vec<Located<Cidr>>,
     /// Prefixes written with host bits: line, as written, as used.
@@ -66,6 +68,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
         let (file, key) = read_key(&section, "preshared_key_file", folder, name)?;
         Some((file, PresharedKey::from_bytes(*key)))
     });
+    file::check_peer(&section, &said);
     let endpoints = Located::all(&mut section, "endpoint", said.endpoint);
     let written = Located::all(&mut section, "allowed_ips", said.allowed_ips);
     let line = line_of(section.place());
@@ -89,6 +92,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> Option<Peer> {
         preshared_key,
         preshared_key_file,
         endpoints,
+        more_ports: said.more_ports.unwrap_or_default(),
         allowed_ips,
         cleared_host_bits,
         keepalive: said.keepalive,

@@ -328,6 +328,9 @@ fn the_control_socket_is_found_without_any_key() {
         fs::write(&file, text).unwrap();
         assert_eq!(Config::control_socket_of(&file).unwrap(), Path::new(socket));
     }
+    // It was made where the program was started, and looked for there.
+    fs::write(&file, "[gateway]\ncontrol_socket = \"x.sock\"").unwrap();
+    assert_eq!(Config::control_socket_of(&file).unwrap(), folder.0.join("x.sock"));
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(super) struct Beside {
     /// Interfaces over which no peer answers, although it does over another.
     silent: BTreeSet<String>,
     endpoints: Vec<SocketAddr>,
-    listen_port: Option<u16>,
+    listen_ports: Vec<u16>,
     routing: Option<Ways>,
     probes: Probes,
     exits: Vec<Exit>,
@@ -94,7 +94,7 @@ impl Beside {
             paths: BTreeMap::new(),
             silent: BTreeSet::new(),
             endpoints: Vec::new(),
-            listen_port: None,
+            listen_ports: Vec::new(),
             routing: None,
             probes: Probes::paced(ROUND),
             exits: Vec::new(),
@@ -128,7 +128,7 @@ impl Beside {
         let endpoints = peers.iter().flat_map(|peer| &peer.endpoints);
         self.endpoints =
             endpoints.map(|to| SocketAddr::new(to.ip().to_canonical(), to.port())).collect();
-        self.listen_port = config.gateway.listen_port.as_ref().map(|port| port.value);
+        self.listen_ports = config.gateway.listen_ports().collect();
         if self.rules != config.beside {
             self.rules.clone_from(&config.beside);
             self.ways = vec![[Way::Bond, Way::Bond]; self.rules.len()];
@@ -307,7 +307,7 @@ impl Beside {
             exits: &self.exits,
             paths: &self.paths,
             endpoints: &self.endpoints,
-            listen_port: self.listen_port,
+            listen_ports: &self.listen_ports,
             domains: &self.domains,
             base: routing.base(),
         };

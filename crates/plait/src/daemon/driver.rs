@@ -24,6 +24,7 @@ use super::hooks::News;
 use super::host::refresh_generator;
 use super::links::{Change, Links};
 use super::operations::Operations;
+use super::ports::SocketStatus;
 use super::pump::Pump;
 use super::reach::{Reach, ResolvedName};
 use super::reload::Reload;
@@ -38,7 +39,7 @@ const WAKER: Token = Token(usize::MAX);
 const TUN: Token = Token(usize::MAX - 1);
 const MONITOR: Token = Token(usize::MAX - 2);
 
-/// Number of the socket for peers that call.
+/// Number of the socket for peers that call; those of more ports have the next ones.
 pub(super) const LISTENING: SocketId = SocketId(0);
 /// Interface changes come in bursts; only the state after the last one matters.
 const NEWS_PAUSE: Duration = Duration::from_millis(10);
@@ -396,7 +397,11 @@ impl Driver {
             uptime_s: self.clock.elapsed().as_secs(),
             contacts: reach.status(now, endpoint, errors),
             links: links.status(socket_of),
-            listening: (!is_links(LISTENING)).then(|| socket_of(LISTENING)).flatten(),
+            listening: sockets
+                .iter()
+                .filter(|(id, _)| !is_links(*id))
+                .filter_map(|(id, _)| socket_of(id))
+                .reduce(SocketStatus::plus),
             quotas: operations.quotas(),
             outage: operations.outage.status(now),
             beside: operations.beside.status(),
@@ -411,6 +416,10 @@ impl Driver {
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Stop => return Ok(true),
+                Request::Leave => {
+                    self.host.operations.leave_for_successor();
+                    return Ok(true);
+                }
                 Request::Reload(config) => self.reload(now, *config)?,
                 Request::Change(wanted, reply) => {
                     let _ = reply.send(self.change(now, *wanted)?);

@@ -16,8 +16,8 @@ pub(super) fn chains(config: &Config) -> String {
         chains.push_str("  chain prerouting {\n");
         chains.push_str("    type nat hook prerouting priority dstnat; policy accept;\n");
         let _ = writeln!(chains, "    iifname \"{}\" accept", gateway.tun);
-        if let Some(port) = &gateway.listen_port {
-            let _ = writeln!(chains, "    udp dport {} accept", port.value);
+        for port in gateway.listen_ports() {
+            let _ = writeln!(chains, "    udp dport {port} accept");
         }
         let mut forwards: Vec<&Forward> = config.forwards.iter().collect();
         // The most particular first: ports of an address, ports, an address.

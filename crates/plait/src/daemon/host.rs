@@ -1,11 +1,12 @@
 //! What a gateway gets from its host: sockets, the TUN device with its addresses, randomness.
 
 use std::net::IpAddr;
+use std::sync::Once;
 
 use anyhow::Context as _;
 use plait_net::machine::fill_random;
 use plait_net::netlink::{Netlink, NetlinkError};
-use plait_net::tun::Tun;
+use plait_net::tun::{Offload, Tun};
 use plait_net::udp::{BindTo, UdpSocket};
 use plait_proto::config::Prefix;
 use plait_proto::endpoint::Endpoint;
@@ -15,6 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::advice::Advised;
 use crate::config::Config;
+use crate::randomness;
 
 /// Largest headers of an inner TCP packet, which a super-packet carries once.
 const INNER_HEADER_BYTES: usize = 60 + 60;
@@ -37,17 +39,34 @@ pub(crate) const IPV6_OFF_HELP: &str = concat!(
     "addresses and prefixes"
 );
 
-/// Opens the socket for peers that call, if the gateway is to have one.
-pub(super) fn open_listening_socket(config: &Config) -> anyhow::Result<Option<UdpSocket>> {
-    let Some(port) = &config.gateway.listen_port else { return Ok(None) };
-    let mark = config.socket_mark();
-    let to = BindTo { port: port.value, mark, ..BindTo::default() };
-    let place = format!("{}:{}: [gateway] listen_port", config.file.display(), port.line);
-    let socket = UdpSocket::bind(&to).map_err(|cause| {
-        let help = format!("`ss -ulpn sport = :{}` shows who has the port", port.value);
-        Advised::new(place, help).caused_by(cause)
-    })?;
-    Ok(Some(socket))
+/// Opens the sockets for peers that call, one for each port.
+pub(super) fn open_listening_sockets(config: &Config) -> Result<Vec<UdpSocket>, Advised> {
+    let place =
+        |option: &str, line| format!("{}:{line}: [gateway] {option}", config.file.display());
+    let open = |(at, port)| {
+        let to = BindTo { port, mark: config.socket_mark(), ..BindTo::default() };
+        let socket = UdpSocket::bind(&to).map_err(|cause| {
+            let help = format!("`ss -ulpn sport = :{port}` shows who has the port");
+            let place = match &config.gateway.listen_port {
+                Some(first) if at == 0 => place("listen_port", first.line),
+                _ => place("more_ports", config.gateway.line),
+            };
+            Advised::new(place, help).caused_by(cause)
+        })?;
+        tell_of_single_sends(&socket);
+        Ok(socket)
+    };
+    config.gateway.listen_ports().enumerate().map(open).collect()
+}
+
+/// Tells, once, when the kernel segments no datagrams.
+pub(super) fn tell_of_single_sends(socket: &UdpSocket) {
+    static TOLD: Once = Once::new();
+    if socket.max_segments() == 1 {
+        TOLD.call_once(|| {
+            log::info!("this kernel cannot send UDP in batches: each datagram is a system call");
+        });
+    }
 }
 
 /// Creates the TUN device, gives it its addresses and sets it up.
@@ -57,6 +76,9 @@ pub(super) fn open_tun(config: &Config, mtu: u16) -> anyhow::Result<Tun> {
         let help = "`plait check` says what is missing; another `tun` may be free";
         Advised::new(format!("no TUN device {name}"), help).caused_by(cause)
     })?;
+    if tun.offload() < Offload::Tcp {
+        log::info!("the TUN device {name} takes single packets: this kernel joins none for it");
+    }
     let mut netlink = Netlink::open()?;
     let link = netlink.link(tun.name())?;
     let index = link.context("the TUN device vanished as soon as it was made")?.index;
@@ -121,12 +143,16 @@ fn half(address: IpAddr) -> Prefix {
     Prefix { address, length: 1 }
 }
 
-/// A random generator seeded by the operating system.
-pub(super) fn random_generator() -> anyhow::Result<Rng> {
+/// A random generator seeded by the operating system. It may have to be waited for: this comes
+/// before anything is changed.
+///
+/// # Errors
+/// It has no random numbers, with the remedy.
+pub(super) fn random_generator() -> Result<Rng, Advised> {
     let mut result = Ok(());
-    let rng = Rng::seeded_by(|seed| result = fill_random(seed));
-    result.context("the kernel gives no random numbers")?;
-    Ok(rng)
+    let tell = |what: &str| log::warn!("{what}");
+    let rng = Rng::seeded_by(|seed| result = randomness::fill(seed, tell));
+    result.map(|()| rng)
 }
 
 /// Mixes new entropy into an endpoint's generator, if it drew secrets since the last time.

@@ -3,13 +3,13 @@
 
 use std::env;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use plait_net::entry::append_private;
 use plait_proto::endpoint::Endpoint;
 
-use crate::advice::Advised;
+use crate::advice::{Advised, help_to_write};
 
 const VARIABLE: &str = "PLAIT_KEYLOG";
 
@@ -18,8 +18,8 @@ const VARIABLE: &str = "PLAIT_KEYLOG";
 pub(super) struct KeyLog {
     path: PathBuf,
     file: File,
-    /// Writing failed, which was logged.
-    has_failed: bool,
+    /// Writing fails, which was logged.
+    fails: bool,
 }
 
 impl KeyLog {
@@ -38,7 +38,7 @@ impl KeyLog {
                 "name a new file in a folder of your own in PLAIT_KEYLOG, no link, or unset it";
             Advised::new(message, help).caused_by(cause)
         })?;
-        Ok(Some(Self { path, file, has_failed: false }))
+        Ok(Some(Self { path, file, fails: false }))
     }
 
     /// Makes the endpoint give out its keys, and says so. Returns the file's name.
@@ -55,12 +55,28 @@ impl KeyLog {
     /// Writes the keys of new sessions.
     pub(super) fn take_from(&mut self, endpoint: &mut Endpoint) {
         while let Some(secret) = endpoint.poll_secret() {
-            let written = self.file.write_all(secret.line().as_bytes());
-            if let Err(error) = written
-                && !std::mem::replace(&mut self.has_failed, true)
-            {
-                log::error!("{}: keys are missing in it: {error}", self.path.display());
+            let written = self.append(secret.line().as_bytes());
+            let failed_before = std::mem::replace(&mut self.fails, written.is_err());
+            let path = self.path.display();
+            match written {
+                Err(error) if !failed_before => {
+                    let help = help_to_write(&error).unwrap_or("look at the file");
+                    log::error!("{path}: keys are missing in it from here on: {error} ({help})");
+                }
+                Ok(()) if failed_before => log::info!("{path}: keys are written again"),
+                _ => {}
             }
         }
+    }
+
+    /// Writes a line whole, or none of it: readers take the next one for its end.
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        let written = self.file.write_all(line);
+        if written.is_err() {
+            // What went wrong first is told.
+            let _ = self.file.set_len(length);
+        }
+        written
     }
 }

@@ -13,6 +13,7 @@ use plait_net::netlink::Netlink;
 use plait_net::udp::{BindError, BindTo, UdpSocket};
 use plait_proto::config::{LinkConfig, SocketId};
 
+use super::host::tell_of_single_sends;
 use super::ports::SocketStatus;
 use crate::advice::Advised;
 use crate::config::identity::SYSFS;
@@ -309,7 +310,9 @@ impl Links {
 /// Opens a link's socket.
 pub(crate) fn open(wanted: &Wanted, mark: Option<u32>) -> Result<UdpSocket, BindError> {
     let interface = Some(wanted.interface.clone());
-    UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0, mark })
+    let socket = UdpSocket::bind(&BindTo { interface, address: wanted.bind, port: 0, mark })?;
+    tell_of_single_sends(&socket);
+    Ok(socket)
 }
 
 fn list(wanted: &Wanted) -> String {

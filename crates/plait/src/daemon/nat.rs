@@ -255,7 +255,10 @@ pub(super) fn apply(
     prefixes: &[Prefix],
     file: &mut StateFile,
 ) -> Result<(), HostError> {
-    undo(file);
+    // A table that is made again is replaced in one step: without it, for a moment, the kernel would
+    // reset the connections whose addresses it hides.
+    let table = table_name(&config.gateway.tun);
+    undo_but(file, config.needs_table().then_some(&table));
     let forwarded = match config.gateway.forward {
         true => {
             let [any_ipv4, any_ipv6] = families(prefixes);
@@ -368,8 +371,13 @@ pub(super) fn set_nat(
 
 /// Undoes what the state file says was done, by this run or one that crashed.
 pub(crate) fn undo(file: &mut StateFile) {
+    undo_but(file, None);
+}
+
+/// As [`undo`], but leaves the table of this name.
+fn undo_but(file: &mut StateFile, kept: Option<&String>) {
     answers::undo(file);
-    if let Some(table) = file.state.nat_table.take() {
+    if let Some(table) = file.state.nat_table.take_if(|table| Some(&*table) != kept) {
         // Somebody else may have written the file: only a table of ours is removed.
         let ours = table.starts_with("plait_") && table_name(&table[6..]) == table;
         if ours && let Err(error) = nft(&[], &removal(&table)) {

@@ -43,6 +43,8 @@ use crate::config::{Config, PathConfig, Quota, parse_key};
 const COUNT_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the state file is written, if anything changed.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+/// How soon it is tried again when it could not be written.
+const SAVE_AGAIN: Duration = Duration::from_secs(5);
 
 /// A gateway's configuration, its state, and the periodic work on them.
 #[derive(Debug)]
@@ -68,6 +70,8 @@ pub(super) struct Operations {
     news: Vec<News>,
     count_at: Instant,
     save_at: Instant,
+    /// Whether what was set up at the host stays at the end.
+    leaves: bool,
 }
 
 impl Operations {
@@ -98,6 +102,7 @@ impl Operations {
             spent: Vec::new(),
             count_at: Instant::ZERO,
             save_at: Instant::ZERO + SAVE_INTERVAL,
+            leaves: false,
         }
     }
 
@@ -124,6 +129,9 @@ impl Operations {
         if user.is_some() || gateway.sandbox {
             // Afterwards its folder may be out of reach.
             self.file.create();
+        }
+        if self.file.is_behind() {
+            self.save_at = self.save_at.min(Instant::ZERO + SAVE_AGAIN);
         }
         if let Some(user) = user {
             privileges::hand_over(&gateway.state_file, user);
@@ -245,6 +253,9 @@ impl Operations {
         if self.save_at <= now {
             self.keep(endpoint);
             self.save_at = now + SAVE_INTERVAL;
+        }
+        if self.file.is_behind() {
+            self.save_at = self.save_at.min(now + SAVE_AGAIN);
         }
     }
 
@@ -408,9 +419,21 @@ impl Operations {
     }
 }
 
+impl Operations {
+    /// What was set up at the host stays when the gateway ends: another one, which follows at once,
+    /// takes it over as after a crash.
+    pub(super) fn leave_for_successor(&mut self) {
+        self.leaves = true;
+    }
+}
+
 impl Drop for Operations {
-    /// Leaves the host as it was found.
+    /// Leaves the host as it was found, unless a successor takes it over.
     fn drop(&mut self) {
+        if self.leaves {
+            self.file.save();
+            return;
+        }
         nat::undo(&mut self.file);
         self.outage.undo(&mut self.file);
         self.beside.undo(&mut self.file);

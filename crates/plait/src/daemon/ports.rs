@@ -45,6 +45,28 @@ pub(crate) struct SocketStatus {
     pub(crate) last_error_ms_ago: Option<u64>,
 }
 
+impl SocketStatus {
+    /// What happened on two sockets together, with the latest error of both.
+    pub(super) fn plus(self, other: Self) -> Self {
+        let age = |status: &Self| status.last_error_ms_ago.unwrap_or(u64::MAX);
+        let latest = if age(&other) < age(&self) { &other } else { &self };
+        let (last_error, last_error_ms_ago) = (latest.last_error.clone(), latest.last_error_ms_ago);
+        Self {
+            sends: self.sends + other.sends,
+            sent_datagrams: self.sent_datagrams + other.sent_datagrams,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_buffers: self.received_buffers + other.received_buffers,
+            received_datagrams: self.received_datagrams + other.received_datagrams,
+            refused_segmentation: self.refused_segmentation + other.refused_segmentation,
+            too_long_datagrams: self.too_long_datagrams + other.too_long_datagrams,
+            full_sends: self.full_sends + other.full_sends,
+            failed_sends: self.failed_sends + other.failed_sends,
+            last_error,
+            last_error_ms_ago,
+        }
+    }
+}
+
 /// What happened on the TUN device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct TunStatus {

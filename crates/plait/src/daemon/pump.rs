@@ -278,6 +278,7 @@ mod tests {
                 report_interval: Duration::from_millis(50),
                 inner_mtu: 1440,
                 rekey: RekeyLimits::default(),
+                release: None,
             },
         };
         let peer = PeerConfig {

@@ -60,6 +60,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
         ("control_socket", before.control_socket != now.control_socket),
         ("state_file", before.state_file != now.state_file),
         ("listen_port", port(before) != port(now)),
+        ("more_ports", before.more_ports != now.more_ports),
         ("user", user(before) != user(now)),
         ("sandbox", before.sandbox != now.sandbox),
         ("nat", is_nat_out_of_reach(old, new)),
@@ -131,6 +132,7 @@ pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     now.control_socket.clone_from(&before.control_socket);
     now.state_file.clone_from(&before.state_file);
     now.listen_port.clone_from(&before.listen_port);
+    now.more_ports.clone_from(&before.more_ports);
     now.user.clone_from(&before.user);
     now.addresses.clone_from(&before.addresses);
     now.mtu = before.mtu;

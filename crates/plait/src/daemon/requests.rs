@@ -24,13 +24,15 @@ use super::runtime::{self, Wanted};
 use crate::advice::Advised;
 use crate::config::Config;
 use crate::control::message::{self, Answer, Told};
-use crate::control::{self, ControlSocket, read_request};
+use crate::control::{self, ControlSocket, Ends, read_request};
 use crate::measure::{Command, Flow};
 
 /// Something the loop is asked to do.
 pub(super) enum Request {
     /// End.
     Stop,
+    /// End, and leave what was set up at the host to a successor.
+    Leave,
     /// Go on with another configuration.
     Reload(Box<Config>),
     /// Change a part of what is in force, or tell of it.
@@ -92,7 +94,8 @@ impl Requests {
 /// On a signal stops the gateway, or makes it apply another configuration if that is valid. DNS may
 /// take its time.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
-    control::watch_signals(requests, || Request::Stop, move || read_again(&config))
+    let ends = Ends { stop: || Request::Stop, leave: || Request::Leave };
+    control::watch_signals(requests, ends, move || read_again(&config))
 }
 
 /// # Errors

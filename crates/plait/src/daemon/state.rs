@@ -1,25 +1,34 @@
 //! State kept across restarts, in a file: bytes counted for quotas, peers' last addresses, and
 //! changes to the host that the daemon must undo.
 //!
-//! Problems with the file never keep a gateway from running: they are logged.
+//! Problems with the file never keep a gateway from running: they are logged. But two gateways
+//! cannot have one file: each would undo what the other did to the host. So who runs keeps it
+//! locked; a file that replaces it is locked before it does.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use plait_net::entry::open_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::advice::{Advised, help_to_write};
 use crate::control::folder_problem;
+use crate::holder::Holder;
 
 /// Version of the file's format.
 const VERSION: u32 = 1;
 /// A file larger than this is not ours.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Who only looks whether the file is locked has it for a moment: it is tried again.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -101,6 +110,8 @@ pub(crate) struct StateFile {
     saved: Option<State>,
     /// Writing failed last time, which was logged.
     failed: bool,
+    /// The file itself, locked, where there is one.
+    held: Option<File>,
 }
 
 impl StateFile {
@@ -115,7 +126,29 @@ impl StateFile {
             }
         };
         let state = saved.clone().unwrap_or_default();
-        Self { path: path.to_owned(), state, saved, failed: false }
+        Self { path: path.to_owned(), state, saved, failed: false, held: None }
+    }
+
+    /// Reads the file and keeps it from others for as long as this value lives.
+    ///
+    /// # Errors
+    /// It is another running gateway's.
+    pub(crate) fn claim(path: &Path) -> Result<Self, Advised> {
+        let held = lock(path, File::try_lock)?;
+        Ok(Self { held, ..Self::open(path) })
+    }
+
+    /// Whether [`Self::claim`] would find the file in use; nothing is changed.
+    ///
+    /// # Errors
+    /// It is another running gateway's.
+    pub(crate) fn check_unused(path: &Path) -> Result<(), Advised> {
+        lock(path, File::try_lock_shared).map(drop)
+    }
+
+    /// Whether the file does not hold what it should.
+    pub(super) fn is_behind(&self) -> bool {
+        self.failed
     }
 
     /// What is wrong with the file, without writing it; `None` when it can be read and written.
@@ -138,22 +171,59 @@ impl StateFile {
         if self.saved.as_ref() == Some(&self.state) {
             return;
         }
-        match write_json(&self.path, &self.state) {
-            Ok(()) => {
+        let path = self.path.display();
+        match write_locked(&self.path, &self.state) {
+            Ok(file) => {
+                self.held = Some(file);
                 self.saved = Some(self.state.clone());
-                self.failed = false;
+                if std::mem::take(&mut self.failed) {
+                    log::info!("the state file {path} is written again");
+                }
             }
             Err(error) if !self.failed => {
                 self.failed = true;
-                let path = self.path.display();
+                let elsewhere = "set `state_file` under [gateway] to one this user may write";
+                let help = help_to_write(&error).unwrap_or(elsewhere);
                 log::warn!(
-                    "cannot write the state file {path}: {error}; a restart forgets quotas and \
-                     addresses (set `state_file` under [gateway] to one this user may write)"
+                    "cannot write the state file {path}: {error}; until it can, a restart forgets \
+                     quotas, addresses and what is to be undone ({help})"
                 );
             }
             Err(error) => log::debug!("the state file: {error}"),
         }
     }
+}
+
+/// The file at `path` once it is locked by `by`; nothing when there is none, or none that can be
+/// locked.
+fn lock(
+    path: &Path,
+    by: impl Fn(&File) -> Result<(), TryLockError>,
+) -> Result<Option<File>, Advised> {
+    let mut holder = None;
+    for _ in 0..LOCK_TRIES {
+        let Ok(file) = open_file(path) else { return Ok(None) };
+        match by(&file) {
+            Ok(()) if is_at(&file, path) => return Ok(Some(file)),
+            // It was replaced meanwhile.
+            Ok(()) => continue,
+            Err(TryLockError::WouldBlock) => holder = Holder::of_lock(&file),
+            Err(TryLockError::Error(error)) => {
+                log::debug!("{} cannot be locked: {error}", path.display());
+                return Ok(None);
+            }
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+    let by = holder.map(|holder| format!(": {holder}")).unwrap_or_default();
+    let message = format!("the state file {} belongs to another running plait{by}", path.display());
+    Err(Advised::new(message, "stop that one, or set another `state_file`"))
+}
+
+/// Whether `path` names this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().is_ok_and(|own| fs::symlink_metadata(path).is_ok_and(|at| same(own, at)))
 }
 
 fn read(path: &Path) -> io::Result<Option<State>> {
@@ -192,6 +262,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
 /// # Errors
 /// The file or its folder cannot be written.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    write_locked(path, value).map(drop)
+}
+
+/// The same, and gives the file, locked since before it had its name.
+fn write_locked(path: &Path, value: &impl Serialize) -> io::Result<File> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     }
@@ -205,9 +280,15 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> 
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    // Not every file system has locks.
+    let _ = file.try_lock();
+    let done = file.write_all(&text).and_then(|()| file.sync_all());
+    if let Err(error) = done.and_then(|()| fs::rename(&new, path)) {
+        // On a full disk what is there of it takes room from others.
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -301,6 +382,30 @@ mod tests {
     fn a_file_that_cannot_be_written_is_survived() {
         let mut file = StateFile::open(Path::new("/proc/nowhere/plait0.json"));
         file.save();
-        assert!(file.failed);
+        assert!(file.is_behind());
+    }
+
+    #[test]
+    fn a_file_is_one_gateways_through_all_its_replacements() {
+        let folder = folder("claimed");
+        let path = folder.join("plait0.json");
+        let mut file = StateFile::claim(&path).unwrap();
+        for round in 0..3 {
+            file.state.answer_mark = Some(round);
+            file.save();
+            let refused = [StateFile::claim(&path).err(), StateFile::check_unused(&path).err()];
+            for error in refused.map(|error| error.unwrap().to_string()) {
+                assert!(error.contains("belongs to another running plait: `"), "{error}");
+            }
+        }
+        drop(file);
+        StateFile::check_unused(&path).unwrap();
+        let next = StateFile::claim(&path).unwrap();
+        assert_eq!(next.state.answer_mark, Some(2));
+        assert!(StateFile::claim(&path).is_err(), "locked before it is written");
+        drop(next);
+        fs::write(&path, "{").unwrap();
+        assert!(StateFile::claim(&path).is_ok(), "damaged, but free");
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -10,6 +10,7 @@ use super::network::{Network, sysctl};
 use super::{Finding, gateway_option, peer_option};
 use crate::config::{Cidr, Config};
 use crate::daemon::host::{IPV6_OFF_HELP, ROUTE_EXISTS_HELP, halved};
+use crate::holder::Holder;
 
 /// The default metric of an IPv6 route (IP6_RT_PRIO_USER); for IPv4 it is 0.
 const IPV6_METRIC: u32 = 1024;
@@ -17,8 +18,13 @@ const IPV6_METRIC: u32 = 1024;
 pub(super) fn tun_name(config: &Config) -> Finding {
     let tun = &config.gateway.tun;
     if is_interface_name(tun) {
-        let text = format!("an interface called {tun} exists already");
-        let help = "if `plait up` is running, `plait status` shows it; else choose another `tun`";
+        let holder = Holder::of_device(tun);
+        let kept = holder.as_ref().map(|holder| format!(", kept by {holder}"));
+        let text = format!("an interface called {tun} exists already{}", kept.unwrap_or_default());
+        let help = match holder {
+            Some(_) => "stop that, or choose another `tun`",
+            None => "if `plait up` is running, `plait status` shows it; else choose another `tun`",
+        };
         Finding::error("tun", text, help)
     } else {
         Finding::ok("tun", format!("the name {tun} is free"))

@@ -12,16 +12,22 @@ use super::{Finding, gateway_option, option_at};
 use crate::config::{Config, user_of};
 use crate::control;
 use crate::daemon::{CANNOT_BECOME_HELP, CannotListen, StateFile};
+use crate::holder::{Holder, by};
 
-pub(super) fn listen_port(place: &str, port: u16) -> Finding {
-    let subject = format!("{place}: [gateway] listen_port");
+pub(super) fn listen_port(subject: &str, port: u16) -> Finding {
     match UdpSocket::bind(&BindTo { port, ..BindTo::default() }) {
         Ok(_) => Finding::ok(subject, format!("UDP port {port} is free")),
-        Err(BindError::PortInUse { .. }) => Finding::error(
-            subject,
-            format!("UDP port {port} is in use"),
-            format!("`ss -ulpn sport = :{port}` shows by whom; stop that, or choose another port"),
-        ),
+        Err(BindError::PortInUse { .. }) => {
+            let holder = Holder::of_udp_port(port);
+            let text = format!("UDP port {port} is in use{}", by(holder.as_ref()));
+            let help = match holder {
+                Some(_) => "stop that, or choose another port".to_owned(),
+                None => format!(
+                    "`ss -ulpn sport = :{port}` shows by whom; stop that, or choose another port"
+                ),
+            };
+            Finding::error(subject, text, help)
+        }
         Err(error) => {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
             Finding::error(
@@ -51,6 +57,9 @@ pub(super) fn control_socket(config: &Config) -> Finding {
 pub(super) fn state_file(config: &Config) -> Finding {
     let path = &config.gateway.state_file;
     let subject = gateway_option(config, "state_file");
+    if let Err(error) = StateFile::check_unused(path) {
+        return Finding::error(subject, error.to_string(), error.help());
+    }
     match StateFile::problem(path) {
         None => Finding::ok(subject, format!("{} can be written", path.display())),
         Some(problem) => Finding::warning(
@@ -135,7 +144,10 @@ mod tests {
     fn a_port_in_use_is_found() {
         let holder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = holder.local_addr().unwrap().port();
-        assert_eq!(listen_port("x", port).text, format!("UDP port {port} is in use"));
+        let in_use = listen_port("x", port).text;
+        assert!(in_use.starts_with(&format!("UDP port {port} is in use by `")), "{in_use}");
+        let own = format!("(process {})", std::process::id());
+        assert!(in_use.ends_with(&own), "{in_use}");
         drop(holder);
         assert_eq!(listen_port("x", port).level, Level::Ok);
     }

@@ -59,7 +59,8 @@ impl ProxyConfig {
         let mut section = config::top(&problems, file, document).single("proxy");
         let mut said = file::Proxy::default();
         option::read(SOCKET, &mut section, &mut said);
-        problems.finish(Some(control_socket(&said)))
+        let folder = file.parent().unwrap_or(Path::new(""));
+        problems.finish(Some(folder.join(control_socket(&said))))
     }
 }
 

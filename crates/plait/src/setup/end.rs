@@ -47,6 +47,8 @@ pub(crate) struct End {
     pub(crate) peer: PublicKey,
     /// Where the provider's end listens.
     pub(crate) endpoint: Endpoint,
+    /// More ports on which it listens there.
+    pub(crate) more_ports: Vec<u16>,
     /// Networks behind the customer's end.
     pub(crate) lan: Vec<Cidr>,
     /// The customer's inner addresses, each alone.
@@ -82,6 +84,7 @@ impl End {
             addresses: networks.host(role.host()).to_vec(),
             peer,
             endpoint: endpoint.clone(),
+            more_ports: Vec::new(),
             lan: lan.clone(),
             customer: customer.clone(),
             links: Vec::new(),
@@ -140,6 +143,7 @@ impl End {
 
     fn write_provider(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "listen_port = {}", self.port())?;
+        self.write_more_ports(out)?;
         writeln!(out, "# The customer reaches the internet through this host,\nforward = true")?;
         if self.nat {
             writeln!(out, "# under this host's addresses.\nnat = true")?;
@@ -149,6 +153,13 @@ impl End {
         let allowed: Vec<_> = self.customer.iter().chain(&self.lan).copied().collect();
         writeln!(out, "# The customer's inner addresses, and the networks behind it.")?;
         writeln!(out, "allowed_ips = {}", list(&allowed))
+    }
+
+    fn write_more_ports(&self, out: &mut String) -> std::fmt::Result {
+        match self.more_ports.is_empty() {
+            true => Ok(()),
+            false => writeln!(out, "more_ports = {:?}", self.more_ports),
+        }
     }
 
     fn write_customer(&self, out: &mut String) -> std::fmt::Result {
@@ -168,6 +179,7 @@ impl End {
         }
         writeln!(out, "\n[[peer]]\npublic_key = \"{}\"", self.peer)?;
         writeln!(out, "endpoint = \"{}\"", self.endpoint)?;
+        self.write_more_ports(out)?;
         writeln!(out, "allowed_ips = [\"0.0.0.0/0\", \"::/0\"]")
     }
 }
@@ -228,6 +240,8 @@ mod tests {
     fn both_ends_have_sound_files_that_fit_each_other() {
         let (provider, Invitation { end: mut customer }) = testing::pair();
         customer.links = vec!["dsl".into(), "lte".into()];
+        customer.more_ports = vec![443, 4500];
+        let provider = End { more_ports: vec![443, 4500], ..provider };
         let (at_provider, at_customer) =
             (testing::load(&provider, "one"), testing::load(&customer, "two"));
         assert!(at_provider.warnings.is_empty(), "{:?}", at_provider.warnings);
@@ -240,6 +254,8 @@ mod tests {
             assert!(peer_of_provider.allowed_ips.iter().any(|p| p.value.holds(own.address)));
         }
         assert_eq!(at_customer.paths.len(), 2);
+        assert_eq!(peer_of_customer.more_ports, at_provider.gateway.more_ports);
+        assert_eq!(at_provider.gateway.listen_ports().collect::<Vec<_>>(), [7788, 443, 4500]);
         assert_eq!(customer.provider_address(), provider.provider_address());
     }
 }

@@ -50,6 +50,7 @@ pub(crate) fn invite(
         addresses,
         peer: provider.gateway.public_key,
         endpoint,
+        more_ports: provider.gateway.more_ports.clone(),
         lan,
         links: Vec::new(),
         macs: BTreeMap::new(),

@@ -43,6 +43,9 @@ struct Word {
     peer: String,
     /// Where the provider's end listens.
     at: String,
+    /// More ports on which it listens there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ports: Vec<u16>,
     /// Networks behind the customer's end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     lan: Vec<String>,
@@ -63,6 +66,7 @@ impl Invitation {
             own: texts(&end.addresses),
             peer: end.peer.to_string(),
             at: end.endpoint.to_string(),
+            ports: end.more_ports.clone(),
             lan: texts(&end.lan),
             customer: texts(&end.customer),
             nat: end.nat,
@@ -110,6 +114,7 @@ impl Word {
             addresses: own.collect::<Option<Vec<_>>>()?,
             peer: PublicKey::from_bytes(*parse_key(&self.peer).ok()?),
             endpoint: Endpoint::parse(&self.at).ok()?,
+            more_ports: self.ports.clone(),
             lan: cidrs(&self.lan)?,
             customer: cidrs(&self.customer)?,
             links: Vec::new(),
@@ -127,7 +132,8 @@ mod tests {
 
     #[test]
     fn an_invitation_survives_its_word() {
-        let invitation = testing::pair().1;
+        let mut invitation = testing::pair().1;
+        invitation.end.more_ports = vec![443, 4500];
         let word = invitation.to_word();
         assert!(word.len() < 700, "{}: a QR code of it must fit a terminal", word.len());
         let read = Invitation::parse(&format!(" {}\n", *word)).unwrap();

@@ -59,7 +59,9 @@ impl SteerConfig {
         document: &Table,
     ) -> Result<PathBuf, ConfigErrors> {
         let problems = Problems::default();
-        let socket = node::read_control_socket(top(&problems, file, document).single("node"));
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let section = top(&problems, file, document).single("node");
+        let socket = node::read_control_socket(section, folder);
         problems.finish(Some(socket))
     }
 

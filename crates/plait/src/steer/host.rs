@@ -2,7 +2,6 @@
 //! own tables. All of it carries the node's marks, so that the next start finds what a crash left.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -14,6 +13,7 @@ use super::config::SteerConfig;
 use super::ways::{self, Leading, PRIORITIES, PROTOCOL, RoutingPlan, TABLES};
 use crate::advice::Advised;
 use crate::daemon::{FORWARD_IPV4, FORWARD_IPV6};
+use crate::randomness;
 
 /// The dummy address of RFC 7600: a device without any address fails the kernel's reverse-path
 /// check in every mode.
@@ -363,8 +363,11 @@ fn tolerate(result: Result<(), NetlinkError>, errno: i32) -> Result<(), NetlinkE
 }
 
 /// Random bytes from the operating system: for the node's seed, and for the identity of its probes.
-pub(super) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+///
+/// # Errors
+/// There are none.
+pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], Advised> {
     let mut bytes = [0; N];
-    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
+    randomness::fill(&mut bytes, |what| log::warn!("{what}"))?;
     Ok(bytes)
 }

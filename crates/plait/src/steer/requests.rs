@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::SteerConfig;
 use super::ways::Way;
-use crate::control::{self, read_request};
+use crate::control::{self, Ends, read_request};
 use crate::daemon::log_errors;
 
 /// Marks the answer of a steering node.
@@ -66,7 +66,8 @@ pub(super) type Requests = control::Requests<Request>;
 
 /// On a signal stops the node, or makes it apply another configuration if that is valid.
 pub(super) fn watch_signals(requests: Requests, config: PathBuf) -> anyhow::Result<()> {
-    control::watch_signals(requests, || Request::Stop, move || read_again(&config))
+    let stop = || Request::Stop;
+    control::watch_signals(requests, Ends { stop, leave: stop }, move || read_again(&config))
 }
 
 /// # Errors

@@ -96,7 +96,7 @@ pub(crate) const CASES: &[Case] = &[
         "an unknown option", "colour = \"red\"" in gateway,
         [
             "gw.toml:4: [gateway] colour: unknown option",
-            "known here: private_key_file, listen_port, tun, address, mtu, routes, \
+            "known here: private_key_file, listen_port, more_ports, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
              allow_open_key_files, forward, nat, return_by_bond, when_down, \
              block_allows, block_stays, measure, measure_port, metrics, metrics_open"
@@ -152,7 +152,7 @@ pub(crate) const CASES: &[Case] = &[
         ["gw.toml:3: [gateway] mtu: 1 is out of range", "write a number from 516 to 9000 bytes"],
         [
             "gw.toml:4: [gateway] prot: unknown option",
-            "known here: private_key_file, listen_port, tun, address, mtu, routes, \
+            "known here: private_key_file, listen_port, more_ports, tun, address, mtu, routes, \
              control_socket, state_file, user, sandbox, \
              allow_open_key_files, forward, nat, return_by_bond, when_down, \
              block_allows, block_stays, measure, measure_port, metrics, metrics_open"
@@ -165,6 +165,31 @@ pub(crate) const CASES: &[Case] = &[
         [
             "gw.toml:3: [gateway] listen_port: 70000 is out of range",
             "write a number from 1 to 65535"
+        ]
+    ),
+    case!(
+        "more ports than none",
+        "[gateway]\nprivate_key_file = \"gateway.key\"\nmore_ports = [443]\n\
+         [[path]]\ninterface = \"eth0\"\n\
+         [[peer]]\npublic_key = \"{A}\"\nendpoint = \"192.0.2.1:1\"\n",
+        [
+            "gw.toml:3: [gateway] more_ports: has no effect without listen_port",
+            "add `listen_port = 7788`, or remove it"
+        ]
+    ),
+    case!(
+        "a port twice", "more_ports = [443, 7788]" in gateway,
+        ["gw.toml:4: [gateway] more_ports: port 7788 is there twice", "leave one of them out"]
+    ),
+    case!(
+        "too many ports", "more_ports = [1, 2, 3, 4, 5, 6, 7, 8, 9]" in gateway,
+        ["gw.toml:4: [gateway] more_ports: 9 ports are too many", "keep 8 at most"]
+    ),
+    case!(
+        "more ports of a peer that calls", "more_ports = [443]\n" after good,
+        [
+            "gw.toml:8: [[peer]] more_ports: has no effect without endpoint",
+            "add `endpoint = \"gw.example.net:7788\"`, or remove it"
         ]
     ),
     case!(

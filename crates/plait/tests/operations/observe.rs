@@ -33,6 +33,21 @@ fn metrics_are_served_and_nothing_else() {
 }
 
 #[test]
+fn metrics_asked_for_all_the_time_delay_no_packet() {
+    let script = r#"
+        sed -i 's/^tun.*/&\nmetrics = "127.0.0.1:9788"/' a.toml
+        apart; start_far; a=$!; start b; b=$!; until_true paths_up
+        ping -q -i 0.01 -c 300 -W 1 -I pb 10.99.0.1 > ping.txt & p=$!
+        # One after the other, far more often than every 10 ms.
+        there curl -s $(yes http://127.0.0.1:9788/metrics | head -n 600) | grep -c '^# EOF'
+        wait $p; grep -o ' 0% packet loss' ping.txt || cat ping.txt
+        status a --json | grep -c '"uptime_s"'
+    "#;
+    let Some(text) = run(script) else { return };
+    assert_eq!(text, "600\n 0% packet loss\n1\n");
+}
+
+#[test]
 fn an_address_for_all_to_read_is_warned_of_unless_it_is_meant() {
     let script = r#"
         try() { sed "s/^tun.*/&\nmetrics = \"$1\"${2-}/" a.toml > c.toml; echo "$1"

@@ -23,7 +23,7 @@ pub(super) fn setup(scenario: &Scenario, bond: &BondSpec) -> BondSetup {
         endpoints: vec![endpoint_v4()],
         tuning: Some(bond.tuning()),
         inner_mtu: Some(bond.inner_mtu),
-        measures: false,
+        ..BondSetup::over(&[])
     }
 }
 

@@ -25,11 +25,16 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Finds both.
+    /// Finds both, the package that was made of this code.
     ///
     /// # Errors
     /// One of them was not made yet; the text says how to.
     pub(super) fn find() -> Result<Self> {
+        Self::find_in("package")
+    }
+
+    /// As [`Self::find`], with the package in this folder of the build's.
+    pub(super) fn find_in(folder: &str) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program's own place")?;
         let target = program.ancestors().nth(2).context("this program is in no folder")?;
         let system = match std::env::var_os("PLAIT_DEBIAN") {
@@ -42,7 +47,8 @@ impl Sources {
             system.display(),
             system.display()
         );
-        let folder = target.join("package");
+        let script = if folder == "package" { "package" } else { "previous-release" };
+        let folder = target.join(folder);
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         let mut packages: Vec<_> = entries
             .map(|entry| entry.path())
@@ -51,9 +57,15 @@ impl Sources {
             .collect();
         packages.sort();
         let package = packages.pop().with_context(|| {
-            format!("there is no package in {}; make one: scripts/package", folder.display())
+            format!("there is no package in {}; make one: scripts/{script}", folder.display())
         })?;
         Ok(Self { system, package })
+    }
+
+    /// Puts the package into a system, at `place`.
+    pub(super) fn copy_into(&self, system: &Debian, place: &str) -> Result<()> {
+        let place = system.root.join(place.trim_start_matches('/'));
+        fs::copy(&self.package, place).map(drop).context("cannot copy the package")
     }
 
     /// Bytes of the package.

@@ -77,7 +77,7 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let scratch = Scratch::on_disk("boot")?;
     let network = Network::build()?;
     let provider = Debian::make(&sources, &scratch.path().join("provider"), "plait-provider")?;
-    let mut customer = set_up(&sources, scratch.path(), &provider)?;
+    let mut customer = set_up(&sources, scratch.path(), &provider, "")?;
     let mut figures = Vec::new();
     for hindrance in &HINDRANCES {
         let up_s = boot_with(hindrance, &network, &mut customer)
@@ -90,11 +90,17 @@ pub(super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn set_up(sources: &Sources, folder: &Path, provider: &Debian) -> Result<Debian> {
+/// Sets both ends up by their commands, the provider's with these options; gives the customer's.
+pub(super) fn set_up(
+    sources: &Sources,
+    folder: &Path,
+    provider: &Debian,
+    options: &str,
+) -> Result<Debian> {
     let install = "apt-get install --yes /opt/plait.deb";
     provider.run(install, STEP_LIMIT)?;
-    let said =
-        provider.run(&format!("plait setup provider --at {NAME} --yes --json"), STEP_LIMIT)?;
+    let line = format!("plait setup provider --at {NAME} {options} --yes --json");
+    let said = provider.run(&line, STEP_LIMIT)?;
     let said: serde_json::Value = serde_json::from_str(&said).context("setup answers oddly")?;
     let invitation = said["invitation"].as_str().context("there is no invitation")?;
     let customer = Debian::make(sources, &folder.join("customer"), "plait-customer")?;

@@ -206,6 +206,11 @@ impl Network {
         Ok(Self { topology, lan, scratch: Scratch::in_memory("install-pages")? })
     }
 
+    /// Where a host of the LAN is.
+    pub(super) const fn lan(&self) -> &NetNs {
+        &self.lan
+    }
+
     /// Fetches a page from the server over both families, again until the bond is there; how many
     /// were right.
     pub(super) fn fetch_both(&self) -> Result<u64> {

@@ -1,4 +1,5 @@
-//! install.7: what two gateways say, read by Wireshark's dissector with a log of keys.
+//! install.7: what two gateways say, read by Wireshark's dissector with a log of keys; and the
+//! manual pages and completions.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -14,6 +15,7 @@ use plait_proto::session::{Hello, Identity, PresharedKey, PrivateKey, PublicKey,
 use plait_proto::wire::handshake::SessionIndex;
 
 use super::super::{Effort, Figure};
+use super::pages;
 use crate::gateway::captured::{Captured, sort};
 use crate::gateway::{
     Gateway, GatewayFile, customer_file, endpoint_v4, make_key, path_over, provider_file,
@@ -43,7 +45,7 @@ const BYTES: u64 = 5_000_000;
 const STRANGERS: u32 = 250;
 
 const KINDS: [&str; 5] = ["initiation", "response", "cookie reply", "data", "control"];
-const FRAMES: [&str; 13] = [
+const FRAMES: [&str; 14] = [
     "PATH_CHALLENGE",
     "PATH_RESPONSE",
     "PATH_INFO",
@@ -57,6 +59,7 @@ const FRAMES: [&str; 13] = [
     "MTU_PROBE",
     "MTU_ECHO",
     "DISCARDS",
+    "RELEASE",
 ];
 
 pub(in super::super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
@@ -69,6 +72,7 @@ pub(in super::super) fn check(_effort: Effort) -> Result<Vec<Figure>> {
     let _step = progress.step("tshark reads", Duration::from_secs(60));
     let mut figures = figures(&packets, &dissect(&scratch, &key_log, &packets)?);
     figures.extend(vectors(&scratch)?);
+    figures.extend(pages::check(SOURCE)?);
     Ok(figures)
 }
 
@@ -204,6 +208,7 @@ impl Site<'_> {
             aes_is_fast: true,
             inner_mtu: 1440,
             repairs: false,
+            revision: plait_proto::wire::REVISION,
         };
         let state = Identity::new(PrivateKey::from_bytes([77; 32])).initiate(
             &mut Rng::from_seed([78; 32]),
@@ -254,7 +259,7 @@ fn figures(packets: &[Vec<u8>], all: &[Dissected]) -> Vec<Figure> {
         Figure::count("datagrams", packets.len() as u64).at_least(DATAGRAMS as f64, SOURCE),
         Figure::none("not taken for plait's", count(|one| one.kind.is_none()), SOURCE),
         Figure::count("kinds of datagrams seen", kinds.len() as u64).at_least(5.0, SOURCE),
-        Figure::count("kinds of frames seen, of 13", frames.len() as u64).at_least(11.0, SOURCE),
+        Figure::count("kinds of frames seen, of 14", frames.len() as u64).at_least(11.0, SOURCE),
         Figure::text("frames that nothing provoked", missing.join(", ")),
         Figure::none("malformed", count(|one| one.malformed), SOURCE),
         Figure::none("with bytes that have no name", count(|one| one.unknown), SOURCE),

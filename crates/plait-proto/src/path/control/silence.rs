@@ -111,6 +111,11 @@ impl Silence {
         self.answered_since.is_some_and(|since| now >= since + self.hold())
     }
 
+    /// The silent path answers, but not for long enough yet.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.answered_since.is_some()
+    }
+
     /// How long after the last probe the next one goes out; at most `longest`.
     pub(crate) fn probe_interval(&self, active: bool, longest: Duration) -> Duration {
         if self.answered_since.is_some() {

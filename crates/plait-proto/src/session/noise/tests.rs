@@ -71,7 +71,7 @@ fn shake_hands(rng: &mut Rng) -> Result<[DirectionSecret; 4], DropReason> {
     let [initiator, responder] =
         [1, 2].map(|number| SessionIndex::from_random(number).expect("not zero"));
     let (incarnation, aes_is_fast) = (BondIncarnation(5), true);
-    let hello = Hello { incarnation, aes_is_fast, inner_mtu: 1440, repairs: true };
+    let hello = Hello { incarnation, aes_is_fast, inner_mtu: 1440, repairs: true, revision: 0 };
     let time = Timestamp::from_unix(Duration::from_secs(100));
     let mut state = sides[0].initiate(rng, &sides[1].public, &psk, initiator, time, hello);
     let read = sides[1].read_initiation(rng, &state.message)?;

@@ -21,7 +21,9 @@ use crate::session::{
     PresharedKey, PrivateKey, Timestamp,
 };
 use crate::time::{Duration, Instant};
-use crate::wire::control::{Ack, AckRange, Discards, FRAMES_MAX, Frame, LossReport, PathInfo};
+use crate::wire::control::{
+    Ack, AckRange, Discards, FRAMES_MAX, Frame, LossReport, PathInfo, Release,
+};
 use crate::wire::handshake::{
     INITIATION_BYTES, Initiation, MAC_BYTES, RESPONSE_BYTES, Response, SessionIndex,
 };
@@ -60,11 +62,12 @@ struct Handshake {
 }
 
 fn handshakes() -> [Handshake; 2] {
-    let hello = |incarnation, aes_is_fast, repairs, inner_mtu| Hello {
+    let hello = |incarnation, aes_is_fast, repairs, revision, inner_mtu| Hello {
         incarnation: BondIncarnation(incarnation),
         aes_is_fast,
         inner_mtu,
         repairs,
+        revision,
     };
     let (private, ephemeral) = ([counted(0x01), counted(0x41)], [counted(0x81), counted(0xc1)]);
     [
@@ -74,8 +77,8 @@ fn handshakes() -> [Handshake; 2] {
             ephemeral,
             indices: [index(0x01_0203), index(0xa0_b0c0)],
             hellos: [
-                hello(0x1122_3344_5566_7788, true, true, 1440),
-                hello(0x99aa_bbcc_ddee_ff00, true, true, 1420),
+                hello(0x1122_3344_5566_7788, true, true, 0, 1440),
+                hello(0x99aa_bbcc_ddee_ff00, true, true, 1, 1420),
             ],
             psk: counted(0x21),
             time: (1_700_000_000, 123_456_789),
@@ -85,7 +88,7 @@ fn handshakes() -> [Handshake; 2] {
             private,
             ephemeral: [ephemeral[1], ephemeral[0]],
             indices: [index(0xff_ffff), index(1)],
-            hellos: [hello(1, true, false, 1500), hello(u64::MAX, false, true, 65535)],
+            hellos: [hello(1, true, false, 63, 1500), hello(u64::MAX, false, true, 2, 65535)],
             psk: [0; 32],
             time: (1_700_000_001, 0),
         },
@@ -161,6 +164,7 @@ impl Handshake {
                 ("incarnation", hex(&hello.incarnation.0.to_be_bytes()).into()),
                 ("aes_in_hardware", hello.aes_is_fast.into()),
                 ("sends_again", hello.repairs.into()),
+                ("revision", hello.revision.into()),
                 ("inner_mtu", hello.inner_mtu.into()),
             ])
         };
@@ -236,6 +240,7 @@ fn frames() -> Vec<Frame> {
         Frame::MtuProbe { id: 11, padding: 40 },
         Frame::MtuEcho(11),
         Frame::Discards(Discards { arrived: 415, discarded: 412 }),
+        Frame::Release(Release { major: 1, minor: 20, patch: 300 }),
     ]
 }
 
@@ -269,6 +274,14 @@ fn document_of(frame: &Frame) -> Value {
         Frame::Discards(Discards { arrived, discarded }) => typed(
             "DISCARDS",
             vec![("arrived", (*arrived).into()), ("thrown_away", (*discarded).into())],
+        ),
+        Frame::Release(Release { major, minor, patch }) => typed(
+            "RELEASE",
+            vec![
+                ("major", (*major).into()),
+                ("minor", (*minor).into()),
+                ("patch", (*patch).into()),
+            ],
         ),
     }
 }
@@ -458,7 +471,7 @@ fn document() -> Value {
 /// Spec W-1, W-2, W-3, W-4, W-5, W-6: sealed datagrams.
 /// Spec H-1, H-2, H-3, H-4, H-6, H-10, H-12: handshake messages and cookie replies.
 /// Spec K-1, K-2, K-3, K-4: secrets, path keys and ciphers.
-/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11, C-12: layouts of frames.
+/// Spec C-1, C-2, C-3, C-4, C-6, C-7, C-8, C-9, C-10, C-11, C-12, C-13: layouts of frames.
 #[test]
 fn the_specifications_vectors_are_what_the_code_makes() {
     let text = document().to_text();

@@ -180,6 +180,9 @@ fn peer_text(peer: &PeerStatus, contact: Option<&ContactStatus>, style: Style) -
     if let Some(bytes) = peer.inner_mtu_bytes {
         text.push_str(&format!("; carries packets of up to {bytes} bytes"));
     }
+    if let (Some(wire), Some(release)) = (&peer.wire, &peer.release) {
+        text.push_str(&format!("; runs plait {release}, wire {wire}"));
+    }
     text.push('\n');
     text.push_str(&format!(
         "  inner packets: sent {} ({}), delivered {} ({})\n",

@@ -81,7 +81,7 @@ pub(super) struct Script<'a> {
     pub(super) exits: &'a [Exit],
     pub(super) paths: &'a BTreeMap<String, String>,
     pub(super) endpoints: &'a [SocketAddr],
-    pub(super) listen_port: Option<u16>,
+    pub(super) listen_ports: &'a [u16],
     pub(super) domains: &'a Domains,
     /// What the gateway's marks begin with.
     pub(super) base: u32,
@@ -155,7 +155,7 @@ impl Script<'_> {
 
     /// The bond's own datagrams: they have their links already.
     fn own_datagrams(&self, text: &mut String) {
-        if let Some(port) = self.listen_port {
+        for port in self.listen_ports {
             let _ = writeln!(text, "    udp sport {port} accept");
         }
         let endpoints: BTreeSet<&SocketAddr> = self.endpoints.iter().collect();
@@ -336,7 +336,7 @@ pub(super) fn example(config: &Config) -> String {
         exits: &exits,
         paths: &BTreeMap::new(),
         endpoints: &[],
-        listen_port: None,
+        listen_ports: &[],
         domains: &Domains::default(),
         base: Config::BESIDE_MARK,
     };
@@ -373,7 +373,7 @@ mod tests {
             exits: &[],
             paths: &BTreeMap::from([("a".to_owned(), "dsl".to_owned())]),
             endpoints: &endpoints,
-            listen_port: None,
+            listen_ports: &[],
             domains: &Domains::default(),
             base: 0x7063_0500,
         };

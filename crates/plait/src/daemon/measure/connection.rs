@@ -1,10 +1,10 @@
 //! One connection to the measuring service.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use plait_net::machine::fill_random;
 use plait_net::tcp;
 use plait_proto::ingress::PinError;
 use plait_proto::seq::PathId;
@@ -121,7 +121,7 @@ fn hold(
 
 fn random_token() -> io::Result<Token> {
     let mut token = Token::default();
-    File::open("/dev/urandom")?.read_exact(&mut token)?;
+    fill_random(&mut token)?;
     Ok(token)
 }
 

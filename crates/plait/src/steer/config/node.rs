@@ -60,7 +60,7 @@ pub(super) fn read(mut section: Section<'_>, folder: &Path) -> NodeSection {
         line: line_of(section.place()),
         mtu: said.mtu,
         table: said.table,
-        control_socket: control_socket(&said),
+        control_socket: folder.join(control_socket(&said)),
         state_file: folder.join(common::state_file_of(said.state_file.as_deref(), &said.tun)),
         user: Located::maybe(&section, "user", said.user),
         tun: said.tun,
@@ -83,9 +83,10 @@ fn control_socket(said: &file::Node) -> PathBuf {
     common::control_socket_of(said.control_socket.as_deref(), &said.tun).into()
 }
 
-/// The control socket's path, from a `[node]` whose other options may be wrong.
-pub(super) fn read_control_socket(mut section: Section<'_>) -> PathBuf {
+/// The control socket's path, from a `[node]` whose other options may be wrong; `folder` is where
+/// relative file names start.
+pub(super) fn read_control_socket(mut section: Section<'_>, folder: &Path) -> PathBuf {
     let mut said = file::Node::default();
     option::read(SOCKET, &mut section, &mut said);
-    control_socket(&said)
+    folder.join(control_socket(&said))
 }

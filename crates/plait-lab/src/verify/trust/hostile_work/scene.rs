@@ -165,6 +165,7 @@ fn gateway(key: PrivateKey, control: Loop, parties: &[Party]) -> Endpoint {
             report_interval: Duration::from_millis(50),
             inner_mtu: 1440,
             rekey: RekeyLimits::default(),
+            release: None,
         },
     };
     let peers = parties.iter().zip(2_u8..).map(|(party, host)| PeerConfig {

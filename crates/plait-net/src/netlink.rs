@@ -61,6 +61,8 @@ pub struct LinkInfo {
     pub name: String,
     /// Bytes of the longest super-packet that it is given; unknown to old kernels.
     pub gso_max_size: Option<u32>,
+    /// Its hardware address, where it has one of Ethernet's form that is not all zero.
+    pub mac: Option<[u8; 6]>,
 }
 
 /// An entry of the routing table `main`.
@@ -317,12 +319,16 @@ fn link_info(link: LinkMessage) -> LinkInfo {
         running: flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
         name: String::new(),
         gso_max_size: None,
+        mac: None,
     };
     for attribute in link.attributes {
         match attribute {
             LinkAttribute::IfName(name) => info.name = name,
             LinkAttribute::Mtu(mtu) => info.mtu = mtu,
             LinkAttribute::GsoMaxSize(bytes) => info.gso_max_size = Some(bytes),
+            LinkAttribute::Address(octets) => {
+                info.mac = octets.try_into().ok().filter(|mac| *mac != [0; 6]);
+            }
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::section::Section;
 use crate::tuning::Tuning;
 use crate::value::amount::Amount;
-use crate::value::{Cidr, Endpoint, Nat, NatForm, WhenDown, names};
+use crate::value::{Cidr, Endpoint, Identity, Nat, NatForm, WhenDown, names};
 
 /// A whole file, to be written.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -309,6 +309,8 @@ pub struct Path {
     /// Interface that the path's socket is bound to; with a final `*`, every interface whose name
     /// begins so.
     pub interface: Option<String>,
+    /// What stays of its interface when that gets another name.
+    pub link: Option<Identity>,
     /// Local address that the path's socket is bound to.
     pub address: Option<IpAddr>,
     /// Name for status and logs.
@@ -338,6 +340,7 @@ impl Default for Path {
     fn default() -> Self {
         Self {
             interface: None,
+            link: None,
             address: None,
             name: None,
             price: 0,
@@ -359,21 +362,29 @@ pub const PATH: Options<Path> = &[
         Maybe(Parsed { told: "name", read: names::interfaces }),
         |path: &mut Path| &mut path.interface,
     )
-    .absent("one of these two"),
+    .absent("one of these three"),
+    &Field::new(
+        "link",
+        "the interface that has this hardware address, as in `mac:02:00:00:00:00:01`, or this \
+         place on PCI or USB, as in `bus:0000:00:1f.6` or `bus:1-1.4`, whatever its name is",
+        Maybe(Parsed { told: Identity::TOLD, read: Identity::parse }),
+        |path: &mut Path| &mut path.link,
+    )
+    .absent("one of these three"),
     &Field::new(
         "address",
         "the link's local address",
         Maybe(Parsed { told: "IP address", read: address }),
         |path: &mut Path| &mut path.address,
     )
-    .absent("one of these two"),
+    .absent("one of these three"),
     &Field::new(
         "name",
         "name in status and logs; with a wildcard always the interface's",
         Maybe(Parsed { told: names::NAME_RANGE, read: names::path }),
         |path: &mut Path| &mut path.name,
     )
-    .absent("the interface, else the address"),
+    .absent("the interface, the link or the address"),
     &common::price(|path: &mut Path| &mut path.price),
     &common::weight(|path: &mut Path| &mut path.weight),
     &Field::new(
@@ -422,7 +433,11 @@ pub fn check_path(section: &Section<'_>, path: &Path) {
         let help = "add `quota = \"20 GB\"`, or remove it";
         section.problem("quota_day", Problem::new("has no effect without quota", help));
     }
-    if !section.holds_any(&["interface", "address"]) {
+    if section.holds_any(&["interface"]) && section.holds_any(&["link"]) {
+        let help = "keep one of them: `link` names the interface, too";
+        section.problem("link", Problem::new("there is an `interface` already", help));
+    }
+    if !section.holds_any(&["interface", "link", "address"]) {
         let text = "the path names neither an interface nor an address";
         let help = "add `interface = \"eth0\"` or `address = \"10.1.0.1\"`";
         section.problem("", Problem::new(text, help));

@@ -9,14 +9,15 @@
 //! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
-//! - [`gateway`] with [`forward`], [`hook`], [`lan`] and [`dns`], [`node`], [`proxy`]: the options
-//!   of these files; [`tuning`], [`dida`]: sections shared by several kinds of file; [`common`]:
+//! - [`gateway`] with [`forward`], [`beside`], [`hook`], [`lan`] and [`dns`], [`node`], [`proxy`]: the
+//!   options of these files; [`tuning`], [`dida`]: sections shared by several kinds of file; [`common`]:
 //!   options shared by several sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod beside;
 pub mod bounds;
 pub mod common;
 pub mod dida;

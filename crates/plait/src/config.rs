@@ -4,11 +4,13 @@
 //! in one pass. What depends on the machine is checked by [`crate::machine`]. The options, their
 //! units and defaults are described in `docs/guide/configuration.md`.
 
+mod beside;
 mod convert;
 mod dns;
 mod error;
 mod forwards;
 mod gateway;
+pub(crate) mod identity;
 mod key;
 mod lan;
 mod located;
@@ -26,9 +28,11 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use plait_net::netlink::Interface;
 use plait_toml::hook::{self, Hook};
 use plait_toml::{Place, Problem, Problems, Section, Table, option, tuning};
 
+pub(crate) use beside::Beside;
 pub(crate) use dns::Dns;
 pub(crate) use error::{Unreadable, Unresolved};
 pub(crate) use forwards::Forward;
@@ -38,7 +42,7 @@ pub(crate) use lan::Lan;
 pub(crate) use located::{Located, line_of};
 pub(crate) use peer::{Peer, resolve};
 pub(crate) use plait_toml::tuning::Tuning;
-pub(crate) use plait_toml::value::{Cidr, Endpoint, Nat, WhenDown};
+pub(crate) use plait_toml::value::{Cidr, Endpoint, Identity, LinkName, Nat, WhenDown};
 pub(crate) use plait_toml::{Error as ConfigError, Errors as ConfigErrors};
 pub(crate) use user::{find_user, user_of};
 
@@ -75,6 +79,8 @@ pub(crate) struct Config {
     pub(crate) lans: Vec<Lan>,
     /// `[dns]`.
     pub(crate) dns: Option<Dns>,
+    /// Each `[[beside]]`, in the order of the file.
+    pub(crate) beside: Vec<Beside>,
     /// `[scheduler]` and `[resequencer]`.
     pub(crate) tuning: Tuning,
     /// What is allowed but looks unintended.
@@ -100,6 +106,11 @@ impl Config {
     /// The mark of plait's own datagrams, by which the kill switch knows them.
     pub(crate) const SOCKET_MARK: u32 = 0x706c_6169;
 
+    /// What the marks begin with that packets of `[[beside]]` have, by which the kill switch knows
+    /// them; and the bits of that beginning.
+    pub(crate) const BESIDE_MARK: u32 = 0x7063_0000;
+    pub(crate) const BESIDE_MARK_BITS: u32 = 0xffff_0000;
+
     /// Whether forwarding and NAT need a table of the packet filter.
     pub(crate) fn needs_table(&self) -> bool {
         let gateway = &self.gateway;
@@ -108,7 +119,8 @@ impl Config {
 
     /// Whether the running gateway needs the program nft.
     pub(crate) fn needs_nft(&self) -> bool {
-        self.needs_table() || self.gateway.when_down != WhenDown::Hold
+        let is_away = !self.beside.is_empty() || self.gateway.when_down != WhenDown::Hold;
+        is_away || self.needs_table()
     }
 
     /// The mark that the gateway's sockets have.
@@ -163,11 +175,15 @@ impl Config {
         if is_ipv6 { OVERHEAD_IPV6_BYTES } else { OVERHEAD_IPV4_BYTES }
     }
 
-    /// Whether one of the paths may use an interface with these addresses.
-    pub(crate) fn may_use(&self, interface: &str, addresses: &[IpAddr]) -> bool {
+    /// Whether one of the paths may use an interface.
+    pub(crate) fn may_use(&self, interface: &Interface) -> bool {
+        let sysfs = Path::new(identity::SYSFS);
         self.paths.iter().any(|path| {
-            let has = |wanted: &Located<IpAddr>| addresses.contains(&wanted.value);
-            path.takes_interface(interface) && path.address.as_ref().is_none_or(has)
+            let has = |wanted: &Located<IpAddr>| interface.addresses.contains(&wanted.value);
+            let is = |link: &Located<Identity>| identity::is_of(&link.value, interface, sysfs);
+            path.takes_interface(&interface.name)
+                && path.link.as_ref().is_none_or(is)
+                && path.address.as_ref().is_none_or(has)
         })
     }
 
@@ -308,6 +324,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     let forwards: Vec<_> = top.many("forward").into_iter().map(forwards::read).collect();
     let lans: Vec<_> = top.many("lan").into_iter().map(lan::read).collect();
     let dns = dns::read(top.single("dns"));
+    let beside: Vec<_> = top.many("beside").into_iter().map(beside::read).collect();
     let scheduler = top.single("scheduler");
     let resequencer = top.single("resequencer");
     let tuning = tuning::read(scheduler, top.single("congestion"), resequencer);
@@ -324,6 +341,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
         forwards,
         lans,
         dns,
+        beside,
         tuning,
         warnings: Vec::new(),
         fingerprint: String::new(),
@@ -335,6 +353,7 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<Config
     when_down::check(problems, &config);
     forwards::check(problems, &config);
     lan::check(problems, &config);
+    beside::check(problems, &config);
     let warnings = warnings(&config);
     problems.none_found().then_some(Config { warnings, ..config })
 }
@@ -492,6 +511,7 @@ fn warnings(config: &Config) -> Vec<Warning> {
     forwards::warnings(config, &mut warn);
     lan::warnings(config, &mut warn);
     dns::warnings(config, &mut warn);
+    beside::warnings(config, &mut warn);
     let only = config.paths.first().filter(|path| config.paths.len() == 1 && !path.is_wildcard());
     if let Some(only) = only.filter(|_| config.gateway.listen_port.is_none()) {
         let text = "with a single path there is nothing to bond".into();

@@ -7,8 +7,10 @@
 
 mod advertisements;
 mod answers;
+mod beside;
 mod dns;
 mod driver;
+mod exits;
 mod forwards;
 mod gather;
 mod hooks;
@@ -22,6 +24,7 @@ mod metrics;
 mod nat;
 mod operations;
 mod outage;
+mod policy;
 mod ports;
 mod privileges;
 mod pump;
@@ -49,6 +52,7 @@ use plait_proto::endpoint::Endpoint;
 
 use crate::config::{Config, user_of};
 use crate::control::ControlSocket;
+pub(crate) use beside::{BesideStatus, can_go_beside};
 pub(crate) use dns::{
     DnsStatus, RESOLVER_COMMAND, find_way, resolver_leftovers, restore_resolver, tell_resolver,
 };

@@ -5,6 +5,7 @@
 //! closed again; nothing is changed. `plait check` prints every finding, `plait up` stops at the
 //! errors. Everything that `up` sets up has a check here: an error is where `up` would fail.
 
+mod beside;
 mod device;
 mod dns;
 mod forwarding;
@@ -158,11 +159,13 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
     findings.extend(forwarding::nat(config, || daemon::can_masquerade(config, has_rights)));
     findings.extend(when_down::rules(config, has_rights));
     findings.extend(dns::way(config));
+    findings.extend(beside::rules(config, has_rights));
     match &mut facts.network {
         Ok(network) => {
             findings.extend(device::addresses_and_routes(config, network));
             findings.extend(links::links(config, peers, network));
             findings.extend(when_down::exits(config, network));
+            findings.extend(beside::links(config, network));
             findings.extend(forwarding::addresses(config, network));
             findings.extend(lan::lans(config, network));
         }

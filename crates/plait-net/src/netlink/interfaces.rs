@@ -14,6 +14,8 @@ pub struct Interface {
     pub index: u32,
     /// Its name.
     pub name: String,
+    /// Its hardware address, if it has one of Ethernet's form.
+    pub mac: Option<[u8; 6]>,
     /// Whether it is switched on.
     pub up: bool,
     /// Whether it is switched on and there is a carrier.
@@ -40,6 +42,7 @@ impl Netlink {
         let addresses: Vec<_> = answers.into_iter().filter_map(usable).collect();
         let links = self.links()?.into_iter().map(|link| Interface {
             index: link.index,
+            mac: link.mac,
             up: link.up,
             running: link.running,
             addresses: addresses

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::Bond;
 use super::path_mtu::remark;
+use crate::config::SocketId;
 use crate::path::SendPath;
 use crate::path::congestion::PathCongestion;
 use crate::seq::PathId;
@@ -23,6 +24,11 @@ impl Bond {
     pub fn remotes_up(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let up = self.ingress.paths().filter(|path| path.state == PathState::Up);
         up.map(|path| path.route.remote)
+    }
+
+    /// The sockets of its paths, each with the path's state.
+    pub fn socket_states(&self) -> impl Iterator<Item = (SocketId, PathState)> + '_ {
+        self.ingress.paths().map(|path| (path.route.socket, path.state))
     }
 
     /// The name of a path's link, as its owner configured it.

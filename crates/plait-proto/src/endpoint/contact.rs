@@ -5,11 +5,12 @@ use core::net::{IpAddr, SocketAddr};
 use super::Endpoint;
 use super::peer::Peer;
 use crate::bond::Bond;
+use crate::config::SocketId;
 use crate::drop_reason::DropReason;
 use crate::path::Route;
 use crate::seq::PathId;
 use crate::session::PublicKey;
-use crate::stats::{AskedStatus, AttemptsStatus};
+use crate::stats::{AskedStatus, AttemptsStatus, PathState};
 use crate::time::Instant;
 
 /// Why a packet for no peer is dropped: what the host tells everybody on a device is no mistake.
@@ -59,6 +60,26 @@ impl Endpoint {
     pub fn remotes_up(&self, peer: &PublicKey) -> Vec<SocketAddr> {
         let bond = self.peer(peer).and_then(Peer::used_bond);
         bond.map(|bond| bond.remotes_up().collect()).unwrap_or_default()
+    }
+
+    /// The sockets over which nobody answers although a peer answers over another: their links
+    /// lead nowhere.
+    pub fn silent_sockets(&self) -> Vec<SocketId> {
+        let mut silent = Vec::new();
+        let mut answered = Vec::new();
+        for bond in self.peers.iter().filter_map(Peer::used_bond) {
+            let of = |wanted: PathState| {
+                let states = bond.socket_states().filter(move |(_, state)| *state == wanted);
+                states.map(|(socket, _)| socket)
+            };
+            let before = answered.len();
+            answered.extend(of(PathState::Up));
+            if answered.len() > before {
+                silent.extend(of(PathState::Silent));
+            }
+        }
+        silent.retain(|socket| !answered.contains(socket));
+        silent
     }
 
     /// The name of a path's link, as its owner configured it.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use plait_sim::scenario::{bond, steer};
+use plait_toml::beside::BESIDE;
 use plait_toml::dida::DIDA;
 use plait_toml::dns::DNS;
 use plait_toml::forward::FORWARD;
@@ -49,6 +50,7 @@ fn the_page_on_gateways_has_every_option_as_it_is_declared() {
         ("## `[[forward]]`", table(FORWARD)),
         ("## `[[lan]]`", table(LAN)),
         ("## `[dns]`", table(DNS)),
+        ("## `[[beside]]`", table(BESIDE)),
         ("## `[scheduler]`", table(SCHEDULER)),
         ("## `[congestion]`", table(CONGESTION)),
         ("## `[resequencer]`", table(RESEQUENCER)),

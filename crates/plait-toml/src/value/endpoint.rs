@@ -48,6 +48,14 @@ impl Endpoint {
         Ok(Self::Name(host.to_owned(), port))
     }
 
+    /// The port.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Name(_, port) => *port,
+        }
+    }
+
     /// The host name and the port; `None` for an address.
     pub fn name(&self) -> Option<(&str, u16)> {
         match self {

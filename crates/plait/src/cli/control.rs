@@ -16,8 +16,8 @@ use crate::advice::Advised;
 use crate::config::{self, Config, Kind};
 use crate::control::message::{Answer, Request, Told};
 use crate::daemon::{
-    ContactStatus, DnsStatus, HookStatus, LanStatus, LinkStatus, MeasurementStatus, OutageStatus,
-    SocketStatus, TunStatus,
+    BesideStatus, ContactStatus, DnsStatus, HookStatus, LanStatus, LinkStatus, MeasurementStatus,
+    OutageStatus, SocketStatus, TunStatus,
 };
 use crate::measure::Command;
 use crate::proxy::Report as ProxyReport;
@@ -104,6 +104,9 @@ pub(super) struct StatusAnswer {
     /// Which servers the host's resolver asks.
     #[serde(default)]
     pub dns: Option<DnsStatus>,
+    /// What goes beside the bond, rule by rule.
+    #[serde(default)]
+    pub beside: Vec<BesideStatus>,
     /// The socket for peers that call.
     #[serde(default)]
     pub listening: Option<SocketStatus>,

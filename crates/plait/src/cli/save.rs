@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 
 use plait_net::rights::may_write;
+use plait_toml::value::Identity;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use super::control;
@@ -228,7 +229,9 @@ pub(super) fn change_path(
     let sections = sections(document, "path")?;
     let named = |(at, table): (usize, &Table)| {
         let option = |key| table.get(key).and_then(Item::as_str).map(str::to_owned);
-        let said = option("name").or_else(|| option("interface")).or_else(|| option("address"));
+        let identity = || Some(Identity::parse(&option("link")?).ok()?.short_name());
+        let said = option("name").or_else(|| option("interface"));
+        let said = said.or_else(identity).or_else(|| option("address"));
         said.as_deref() == Some(name) || name == format!("path{}", at + 1)
     };
     let at = sections.iter().enumerate().position(named);
@@ -375,5 +378,15 @@ algorithm = "ecf" # since May
         let error = check_writable(&file, &file).unwrap_err();
         assert!(error.to_string().ends_with("is read-only; nothing was changed"), "{error}");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_path_is_found_by_what_its_link_is_called() {
+        let file = "[[path]]\nlink = \"mac:02:00:00:00:00:0A\"\n[[path]]\nlink = \"bus:1-1.4\"\n";
+        for name in ["02000000000a", "1-1.4"] {
+            let mut document: DocumentMut = file.parse().unwrap();
+            change_path(&mut document, name, |table| set(table, "price", 3)).unwrap();
+            assert!(document.to_string().contains("price = 3"), "{name}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `plait setup`: sets up one end of a bond, and prints the one command for the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
 use std::num::NonZeroU16;
@@ -13,7 +13,7 @@ use plait_net::netlink::Netlink;
 use plait_net::rights::{UserId, effective_user};
 use plait_toml::common;
 use plait_toml::gateway::MORE_PORTS_MAX;
-use plait_toml::value::{Cidr, Endpoint, names};
+use plait_toml::value::{Cidr, Endpoint, Identity, names};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use zeroize::Zeroizing;
@@ -86,12 +86,8 @@ enum Action {
         /// Where the provider's end will be reached: an address or name, with :PORT if not 7788
         #[arg(long, value_name = "HOST[:PORT]")]
         at: Option<String>,
-        /// An interface to use as a link; all that reach the provider's end if none is given
-        #[arg(long, value_name = "INTERFACE")]
-        link: Vec<String>,
-        /// The interface to the hosts behind this machine: be their router, with a [[lan]]
-        #[arg(long, value_name = "INTERFACE")]
-        lan_interface: Option<String>,
+        #[command(flatten)]
+        links: LinkArgs,
         #[command(flatten)]
         bond: BondArgs,
         #[command(flatten)]
@@ -101,12 +97,8 @@ enum Action {
     Join {
         /// The invitation that `plait setup` printed at the other end; - reads it from stdin
         invitation: String,
-        /// An interface to use as a link; all that reach the provider's end if none is given
-        #[arg(long, value_name = "INTERFACE")]
-        link: Vec<String>,
-        /// The interface to the hosts behind this machine: be their router, with a [[lan]]
-        #[arg(long, value_name = "INTERFACE")]
-        lan_interface: Option<String>,
+        #[command(flatten)]
+        links: LinkArgs,
         #[command(flatten)]
         common: Common,
     },
@@ -136,6 +128,20 @@ enum Action {
         #[arg(long, default_value = "/etc/plait")]
         folder: PathBuf,
     },
+}
+
+/// The links of a customer's end.
+#[derive(Debug, Default, clap::Args)]
+struct LinkArgs {
+    /// An interface to use as a link; all that reach the provider's end if none is given
+    #[arg(long, value_name = "INTERFACE")]
+    link: Vec<String>,
+    /// Name the links by their hardware addresses, for interfaces that may get other names
+    #[arg(long)]
+    by_mac: bool,
+    /// The interface to the hosts behind this machine: be their router, with a [[lan]]
+    #[arg(long, value_name = "INTERFACE")]
+    lan_interface: Option<String>,
 }
 
 /// What concerns the bond, and so both ends.
@@ -175,13 +181,6 @@ struct Common {
     json: bool,
 }
 
-/// The customer's interfaces that were named.
-#[derive(Debug, Default)]
-struct Interfaces {
-    link: Vec<String>,
-    lan: Option<String>,
-}
-
 impl Default for Common {
     fn default() -> Self {
         let (name, folder) = ("plait0".to_owned(), "/etc/plait".into());
@@ -196,14 +195,12 @@ pub(super) fn run(args: Args) -> anyhow::Result<Outcome> {
     let action = args.action.map_or_else(ask_for_role, Ok)?;
     match action {
         Action::Provider { at, bond, common } => {
-            begin(Role::Provider, at, &Interfaces::default(), &bond, &common)
+            begin(Role::Provider, at, &LinkArgs::default(), &bond, &common)
         }
-        Action::Customer { at, link, lan_interface, bond, common } => {
-            begin(Role::Customer, at, &Interfaces { link, lan: lan_interface }, &bond, &common)
+        Action::Customer { at, links, bond, common } => {
+            begin(Role::Customer, at, &links, &bond, &common)
         }
-        Action::Join { invitation, link, lan_interface, common } => {
-            join(&invitation, &Interfaces { link, lan: lan_interface }, &common)
-        }
+        Action::Join { invitation, links, common } => join(&invitation, &links, &common),
         Action::Invite { at, lan, yes, json, target } => {
             invite_guest(&target, at, &lan, Questions::new(yes), json)
         }
@@ -225,10 +222,7 @@ fn ask_for_role() -> anyhow::Result<Action> {
     let answer = ask.text(question, None, "`plait setup provider` or `plait setup customer`")?;
     let (at, bond, common) = (None, BondArgs::default(), Common::default());
     match answer.to_lowercase().as_str() {
-        "c" | "customer" => {
-            let (link, lan_interface) = (Vec::new(), None);
-            Ok(Action::Customer { at, link, lan_interface, bond, common })
-        }
+        "c" | "customer" => Ok(Action::Customer { at, links: LinkArgs::default(), bond, common }),
         "p" | "provider" => Ok(Action::Provider { at, bond, common }),
         _ => Err(Advised::new(format!("\"{answer}\" is neither"), "answer c or p").into()),
     }
@@ -238,7 +232,7 @@ fn ask_for_role() -> anyhow::Result<Action> {
 fn begin(
     role: Role,
     at: Option<String>,
-    interfaces: &Interfaces,
+    links: &LinkArgs,
     bond: &BondArgs,
     common: &Common,
 ) -> anyhow::Result<Outcome> {
@@ -247,7 +241,7 @@ fn begin(
     let endpoint = endpoint(role, at, ask)?;
     let keys = [keygen::random_key()?, keygen::random_key()?];
     let networks = Networks::choose(random_bytes()?, &networks_in_use()?);
-    let lan = match &interfaces.lan {
+    let lan = match &links.lan_interface {
         Some(interface) if bond.lan.is_empty() => lan_of(interface, networks)?,
         _ => lan(&bond.lan, ask)?,
     };
@@ -255,11 +249,11 @@ fn begin(
     (end.nat, invitation.end.nat) = (!bond.no_nat, !bond.no_nat);
     end.more_ports = more_ports(&bond.more_ports, end.port())?;
     invitation.end.more_ports.clone_from(&end.more_ports);
-    set_up(&mut end, interfaces, place, common, Some(&invitation))
+    set_up(&mut end, links, place, common, Some(&invitation))
 }
 
 /// Sets up the end that an invitation is for.
-fn join(word: &str, interfaces: &Interfaces, common: &Common) -> anyhow::Result<Outcome> {
+fn join(word: &str, links: &LinkArgs, common: &Common) -> anyhow::Result<Outcome> {
     let place = common.place()?;
     let mut read = Zeroizing::new(String::new());
     if word == "-" {
@@ -268,24 +262,27 @@ fn join(word: &str, interfaces: &Interfaces, common: &Common) -> anyhow::Result<
         word.clone_into(&mut read);
     }
     let mut end = Invitation::parse(&read)?.end;
-    set_up(&mut end, interfaces, place, common, None)
+    set_up(&mut end, links, place, common, None)
 }
 
 fn set_up(
     end: &mut End,
-    interfaces: &Interfaces,
+    links: &LinkArgs,
     place: Place,
     common: &Common,
     invitation: Option<&Invitation>,
 ) -> anyhow::Result<Outcome> {
     let ask = Questions::new(common.yes);
     if end.role == Role::Customer {
-        if let Some(interface) = &interfaces.lan {
+        if let Some(interface) = &links.lan_interface {
             end.router = Some((lan_interface(interface)?, router_addresses(interface, &end.lan)?));
         }
-        end.links = choose_links(&interfaces.link, &end.endpoint, ask)?;
-        end.links.retain(|link| interfaces.lan.as_ref() != Some(link));
-    } else if interfaces.lan.is_some() {
+        end.links = choose_links(&links.link, &end.endpoint, ask)?;
+        end.links.retain(|link| links.lan_interface.as_ref() != Some(link));
+        if links.by_mac {
+            end.macs = macs_of(&end.links)?;
+        }
+    } else if links.lan_interface.is_some() {
         let help = "leave out --lan-interface; hosts behind this end need nothing of plait";
         return Err(Advised::new("the invitation is for the provider's end", help).into());
     }
@@ -512,6 +509,24 @@ fn choose_links(
     }
     let answer = ask.text("Links", Some(&found.join(" ")), "--link")?;
     answer.split([' ', ',']).filter(|word| !word.is_empty()).map(interface).collect()
+}
+
+/// The hardware addresses of those links that have one of their own.
+fn macs_of(links: &[String]) -> anyhow::Result<BTreeMap<String, Identity>> {
+    let mut netlink = Netlink::open().context("cannot look at the interfaces")?;
+    let all = netlink.interfaces().context("cannot look at the interfaces")?;
+    let mut macs = BTreeMap::new();
+    for name in links {
+        let mac = all.iter().find(|known| known.name == *name).and_then(|known| known.mac);
+        let mac = mac.filter(|mac| all.iter().filter(|known| known.mac == Some(*mac)).count() == 1);
+        match mac {
+            Some(mac) => drop(macs.insert(name.clone(), Identity::Mac(mac))),
+            None => eprintln!(
+                "plait: warning: {name} has no hardware address of its own: it is named by its name"
+            ),
+        }
+    }
+    Ok(macs)
 }
 
 /// A name for `[[path]] interface`, which may end in `*`.

@@ -1,7 +1,7 @@
 //! Errors of a configuration beyond the form of its options, and what to do about them.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use plait_toml::Problem;
@@ -154,6 +154,8 @@ pub(crate) enum Conflict {
     SameLan { other_line: usize },
     #[error("{own} overlaps with {other}")]
     LanOverlaps { own: Cidr, other: Cidr },
+    #[error("it takes the bond's own datagrams to {endpoint}")]
+    BondBeside { endpoint: SocketAddr },
     #[error("no peer to bond with")]
     NoPeer,
     #[error("more than {limit} of them")]
@@ -208,6 +210,12 @@ impl Conflict {
             Self::SameLan { .. } => "write all its `prefixes` in one [[lan]]".into(),
             Self::LanOverlaps { .. } => {
                 "give each network, and the bond's inner addresses, a prefix of their own".into()
+            }
+            Self::BondBeside { endpoint } => {
+                format!(
+                    "leave {} out of `destinations`, or add `protocol = \"tcp\"` or other `ports`",
+                    endpoint.ip()
+                )
             }
             Self::NoPeer => "add a [[peer]] with the other gateway's `public_key`".into(),
             Self::TooMany { limit } => format!("keep at most {limit}"),

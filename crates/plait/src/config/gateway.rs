@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plait_proto::config::LinkConfig;
 use plait_proto::session::{PrivateKey, PublicKey};
 use plait_toml::gateway::{self as file, GATEWAY, PATH, SOCKET};
-use plait_toml::value::{Cidr, Nat, WhenDown};
+use plait_toml::value::{Cidr, Identity, Nat, WhenDown};
 use plait_toml::{Section, common, option};
 
 use super::key::{self, Secret};
@@ -78,6 +78,8 @@ pub(crate) struct PathConfig {
     /// Interface that the path's socket is bound to; with a final `*`, every interface whose name
     /// begins so.
     pub(crate) interface: Option<Located<String>>,
+    /// What stays of its interface when that gets another name.
+    pub(crate) link: Option<Located<Identity>>,
     /// Local address that the path's socket is bound to.
     pub(crate) address: Option<Located<IpAddr>>,
     /// Price class; cheapest first.
@@ -197,17 +199,20 @@ pub(super) fn read_path((index, mut section): (usize, Section<'_>)) -> PathConfi
     let mut said = file::Path::default();
     option::read(PATH, &mut section, &mut said);
     file::check_path(&section, &said);
+    let is_short = |name: &str| name.len() <= LinkConfig::NAME_BYTES_MAX;
     let by_address = || said.address.as_ref().map(IpAddr::to_string);
     let name = said
         .name
         .or_else(|| said.interface.clone())
-        .or_else(|| by_address().filter(|text| text.len() <= LinkConfig::NAME_BYTES_MAX))
+        .or_else(|| said.link.as_ref().map(Identity::short_name).filter(|name| is_short(name)))
+        .or_else(|| by_address().filter(|text| is_short(text)))
         .unwrap_or_else(|| format!("path{}", index + 1));
     let first_day = said.quota_day.unwrap_or(file::Path::QUOTA_DAY);
     let path = PathConfig {
         line: line_of(section.place()),
         name,
         interface: Located::maybe(&section, "interface", said.interface),
+        link: Located::maybe(&section, "link", said.link),
         address: Located::maybe(&section, "address", said.address),
         price: said.price,
         weight: said.weight,
@@ -243,7 +248,7 @@ impl PathConfig {
         self.interface.as_ref().is_some_and(|interface| interface.value.ends_with('*'))
     }
 
-    /// Whether an interface of that name may serve the path.
+    /// Whether an interface of that name may serve the path, as far as names go.
     pub(crate) fn takes_interface(&self, name: &str) -> bool {
         let Some(interface) = &self.interface else { return true };
         match interface.value.strip_suffix('*') {

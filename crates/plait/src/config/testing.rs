@@ -9,6 +9,7 @@ pub(crate) fn path(name: &str, interface: Option<&str>, address: Option<&str>) -
         line: 1,
         name: name.into(),
         interface: interface.map(|value| Located { line: 1, value: value.into() }),
+        link: None,
         address: address
             .map(|value| Located { line: 1, value: value.parse().expect("a test has an address") }),
         price: 0,

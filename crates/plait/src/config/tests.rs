@@ -336,8 +336,15 @@ fn the_control_socket_is_found_without_any_key() {
 #[test]
 fn the_guide_describes_every_option() {
     let guide = include_str!("../../../../docs/guide/configuration.md");
-    let sections =
-        ["[gateway]", "[[path]]", "[[peer]]", "[[hook]]", "[scheduler]", "[resequencer]"];
+    let sections = [
+        "[gateway]",
+        "[[path]]",
+        "[[peer]]",
+        "[[hook]]",
+        "[[beside]]",
+        "[scheduler]",
+        "[resequencer]",
+    ];
     let text: String = sections.iter().map(|section| format!("{section}\nzzzzzz = 1\n")).collect();
     let errors = Folder::new().load(&text).unwrap_err();
     let known: Vec<_> = errors

@@ -76,7 +76,7 @@ pub(super) fn links_of(config: &Config) -> Vec<String> {
         log::warn!("{error}: {}; links may lose their router advertisements", error.source);
         Vec::new()
     });
-    let links = all.into_iter().filter(|known| config.may_use(&known.name, &known.addresses));
+    let links = all.into_iter().filter(|known| config.may_use(known));
     links.map(|link| link.name).collect()
 }
 

@@ -2,26 +2,15 @@
 //! policy routing for packets with a mark, and a table whose default route is the TUN device.
 //! [`super::forwards`] has the rules that mark them.
 
-use std::fs;
-use std::net::IpAddr;
-
 use anyhow::Context as _;
+use plait_net::netlink::Netlink;
 use plait_net::netlink::policy::{Action, Family, Rule, Selector, TableRoute};
-use plait_net::netlink::{Netlink, NetlinkError};
 
+use super::policy::{PRIORITY, PROTOCOL, added, everywhere, removed, take_from_everywhere};
 use super::state::StateFile;
 
-/// Number of plait's rules and routes (`protocol` of rtnetlink(7)).
-const PROTOCOL: u8 = 112;
-/// Before the table `main`, after what is usually put before it.
-const PRIORITY: u32 = 30_112;
 /// Marks, and tables of the same numbers: this and the device's index.
 const BASE: u32 = 0x7062_0000;
-/// The errors of what is there already, and of removing a rule that is not there.
-const EEXIST: i32 = 17;
-const ENOENT: i32 = 2;
-/// A reverse-path filter that takes packets whose source has any route (RFC 3704).
-const LOOSE: &str = "2";
 
 /// The mark of a device's answers, and the number of their table.
 pub(super) fn mark_of(tun: &str) -> anyhow::Result<u32> {
@@ -37,13 +26,6 @@ fn rule(family: Family, mark: u32) -> Rule {
     Rule { priority: PRIORITY, family, selector, action }
 }
 
-fn tolerate(added: Result<(), NetlinkError>) -> Result<(), NetlinkError> {
-    match added {
-        Err(error) if error.errno() == Some(EEXIST) => Ok(()),
-        result => result,
-    }
-}
-
 /// Leads marked packets into the device. What cannot be set is an error with its cause.
 pub(super) fn lead_back(tun: &str, mark: u32, file: &mut StateFile) -> anyhow::Result<()> {
     let mut netlink = Netlink::open()?;
@@ -51,24 +33,18 @@ pub(super) fn lead_back(tun: &str, mark: u32, file: &mut StateFile) -> anyhow::R
     file.state.answer_mark = Some(mark);
     file.save();
     for family in Family::ALL {
-        let destination = match family {
-            Family::V4 => IpAddr::from([0_u8; 4]),
-            Family::V6 => IpAddr::from([0_u8; 16]),
-        };
+        let destination = everywhere(family);
         let route = TableRoute { table: mark, destination, prefix: 0, gateway: None, index };
         // The route stays as long as the device: over a reload, too.
-        let added = tolerate(netlink.add_table_route(&route, PROTOCOL));
-        match added.and_then(|()| tolerate(netlink.add_rule(&rule(family, mark), PROTOCOL))) {
+        let route = added(netlink.add_table_route(&route, PROTOCOL));
+        match route.and_then(|()| added(netlink.add_rule(&rule(family, mark), PROTOCOL))) {
             // A host may be without IPv6.
             Err(error) if family == Family::V6 => log::debug!("{error}: {}", error.source),
             result => result?,
         }
     }
     // By the host's own routes they would come from elsewhere. The device is plait's own.
-    let filter = format!("/proc/sys/net/ipv4/conf/{tun}/rp_filter");
-    if let Err(error) = fs::write(&filter, LOOSE) {
-        log::warn!("{filter} is not set to {LOOSE}: {error}; a strict filter drops what comes");
-    }
+    take_from_everywhere(tun);
     log::info!("answers to what comes out of {tun} go back into it");
     Ok(())
 }
@@ -82,11 +58,6 @@ pub(super) fn undo(file: &mut StateFile) {
     }
     let Ok(mut netlink) = Netlink::open() else { return };
     for family in Family::ALL {
-        match netlink.remove_rule(&rule(family, mark), PROTOCOL) {
-            Err(error) if error.errno() != Some(ENOENT) => {
-                log::warn!("{error}: {}", error.source);
-            }
-            _ => {}
-        }
+        removed(netlink.remove_rule(&rule(family, mark), PROTOCOL));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -108,6 +109,7 @@ impl Driver {
 
     /// Starts the threads that look for peers, and the one that tells the host's resolver.
     pub(super) fn start_threads(&mut self, requests: Requests) -> anyhow::Result<()> {
+        self.host.operations.beside.start(requests.clone());
         self.host.reach.start(requests)?;
         self.host.operations.start_resolver()
     }
@@ -161,6 +163,7 @@ impl Driver {
         }
         if std::mem::take(&mut self.pump.has_news) {
             operations.wake(now);
+            operations.beside.wake(now);
         }
         if reach.due_at().is_some_and(|due| due <= now) {
             reach.run_due(now, &self.pump.endpoint, &self.pump.errors);
@@ -340,8 +343,7 @@ impl Driver {
             Wanted::ListPaths => Ok(Told::Paths(operations.list_paths(links))),
             Wanted::File => {
                 let (file, fingerprint) = operations.file();
-                let path = std::path::absolute(file)?.to_string_lossy().into_owned();
-                Ok(Told::File { path, fingerprint: fingerprint.to_owned() })
+                told_file(file, fingerprint)
             }
             Wanted::FileSaved(fingerprint) => {
                 operations.note_saved(fingerprint);
@@ -424,6 +426,7 @@ impl Driver {
             outage: operations.outage.status(now),
             lans: operations.lan.status(),
             dns: operations.resolver.as_ref().and_then(Resolver::status),
+            beside: operations.beside.status(),
             device: tun.counters().into(),
             hooks: hooks.status(),
             endpoint: status,
@@ -444,6 +447,7 @@ impl Driver {
                     let _ = reply.send(self.change(now, *wanted)?);
                 }
                 Request::Resolved(answer) => self.note_name(now, answer)?,
+                Request::Domains(answer) => self.host.operations.beside.note(now, answer),
                 Request::Pin(path, flow, reply) => {
                     let _ = reply.send(self.pump.endpoint.pin_flow(now, flow, path));
                     self.pump.flush(now);
@@ -454,4 +458,14 @@ impl Driver {
         }
         Ok(false)
     }
+}
+
+fn told_file(file: &Path, fingerprint: &str) -> Result<Told, Advised> {
+    // The folder that the gateway was started in may be out of reach by now.
+    let path = std::path::absolute(file).map_err(|cause| {
+        let help = "start it with its file's whole path, or leave out --save";
+        Advised::new(format!("where {} is cannot be told", file.display()), help).caused_by(cause)
+    })?;
+    let path = path.to_string_lossy().into_owned();
+    Ok(Told::File { path, fingerprint: fingerprint.to_owned() })
 }

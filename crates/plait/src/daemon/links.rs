@@ -6,7 +6,7 @@ pub(crate) mod plan;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use plait_net::netlink::Netlink;
@@ -16,6 +16,7 @@ use plait_proto::config::{LinkConfig, SocketId};
 use super::host::tell_of_single_sends;
 use super::ports::SocketStatus;
 use crate::advice::Advised;
+use crate::config::identity::SYSFS;
 use crate::config::{Config, PathConfig};
 use plan::{Families, Wanted};
 pub(crate) use plan::{LinkState, LinkStatus};
@@ -58,6 +59,8 @@ pub(super) struct Links {
     status_of: Vec<usize>,
     /// Links whose sockets cannot be opened, with the reason last logged.
     refused: Vec<(String, String)>,
+    /// What was last logged of paths that several interfaces could serve.
+    shared: Vec<String>,
 }
 
 impl Links {
@@ -79,6 +82,7 @@ impl Links {
             status: Vec::new(),
             status_of: Vec::new(),
             refused: Vec::new(),
+            shared: Vec::new(),
         };
         links.reconfigure(&config.paths, endpoints);
         Ok(links)
@@ -136,6 +140,12 @@ impl Links {
         live.map(|live| (live.config.socket, self.paths[live.wanted.path].name.as_str()))
     }
 
+    /// The interface of a socket's link.
+    pub(super) fn interface_of(&self, socket: SocketId) -> Option<&str> {
+        let live = self.live.iter().find(|live| live.config.socket == socket);
+        live.map(|live| live.wanted.interface.as_str())
+    }
+
     /// The interfaces of the links.
     pub(super) fn interfaces(&self) -> impl Iterator<Item = &str> {
         self.live.iter().map(|live| live.wanted.interface.as_str())
@@ -179,7 +189,16 @@ impl Links {
         } else {
             self.netlink.interfaces().context("cannot look at the interfaces")?
         };
-        let plan = plan::plan(&self.paths, &interfaces, self.families, &self.own_tun);
+        let sysfs = Path::new(SYSFS);
+        let plan = plan::plan(&self.paths, &interfaces, self.families, &self.own_tun, sysfs);
+        let shared = plan.shared.iter().map(|(at, shared)| {
+            format!("path {}: {shared} ({})", self.paths[*at].name, shared.help())
+        });
+        let shared: Vec<String> = shared.collect();
+        for text in shared.iter().filter(|text| !self.shared.contains(text)) {
+            log::error!("{text}");
+        }
+        self.shared = shared;
         self.status = plan.status;
         self.status_of = plan.paths;
         let mut changes = self.remove_unwanted(&plan.wanted);
@@ -324,6 +343,7 @@ mod tests {
             status: Vec::new(),
             status_of: Vec::new(),
             refused: Vec::new(),
+            shared: Vec::new(),
         }
     }
 

@@ -43,8 +43,16 @@ impl HostError {
     pub(crate) fn of(&self, option: &str) -> String {
         match self {
             Self::NftMissing => format!("the program nft is missing, which {option} needs"),
-            Self::NftRefused(said) => format!("[gateway] {option}: nft refused: {said}"),
-            Self::Nft(cause) => format!("[gateway] {option}: cannot run nft: {cause}"),
+            _ => self.of_table(&format!("[gateway] {option}")),
+        }
+    }
+
+    /// The error, where a section of the file needs nft.
+    pub(crate) fn of_table(&self, section: &str) -> String {
+        match self {
+            Self::NftMissing => format!("the program nft is missing, which {section} needs"),
+            Self::NftRefused(said) => format!("{section}: nft refused: {said}"),
+            Self::Nft(cause) => format!("{section}: cannot run nft: {cause}"),
             Self::Sysctl { .. } | Self::Answers(_) => self.to_string(),
         }
     }
@@ -130,12 +138,12 @@ pub(crate) fn nft(options: &[&str], script: &str) -> Result<(), HostError> {
     Err(HostError::NftRefused(said.lines().next().unwrap_or("without a word").to_owned()))
 }
 
-/// The `inet` tables of this host's packet filter.
+/// What nft prints with these arguments.
 ///
 /// # Errors
 /// nft is missing, does not run, or refuses.
-pub(super) fn nft_tables() -> Result<Vec<String>, HostError> {
-    let listed = nft_command().args(["list", "tables", "inet"]).stdin(Stdio::null()).output();
+pub(super) fn nft_list(arguments: &[&str]) -> Result<String, HostError> {
+    let listed = nft_command().args(arguments).stdin(Stdio::null()).output();
     let output = listed.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => HostError::NftMissing,
         _ => HostError::Nft(error),
@@ -144,7 +152,15 @@ pub(super) fn nft_tables() -> Result<Vec<String>, HostError> {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(HostError::NftRefused(said.lines().next().unwrap_or_default().to_owned()));
     }
-    let listed = String::from_utf8_lossy(&output.stdout);
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The `inet` tables of this host's packet filter.
+///
+/// # Errors
+/// nft is missing, does not run, or refuses.
+pub(super) fn nft_tables() -> Result<Vec<String>, HostError> {
+    let listed = nft_list(&["list", "tables", "inet"])?;
     let names = listed.lines().filter_map(|line| line.strip_prefix("table inet "));
     Ok(names.map(|name| name.trim().to_owned()).collect())
 }

@@ -21,6 +21,7 @@ use plait_toml::hook::HookEvent;
 use self::members::{Index, NatChanges};
 use self::paths::Leaving;
 use super::advertisements;
+use super::beside::Beside;
 use super::dns::Resolver;
 use super::driver::LISTENING;
 use super::hooks::News;
@@ -59,6 +60,7 @@ pub(super) struct Operations {
     pub(super) outage: Outage,
     pub(super) lan: Lans,
     pub(super) resolver: Option<Resolver>,
+    pub(super) beside: Beside,
     measurements: Registry,
     /// Whether the measuring service has its socket: it cannot be opened later.
     serves_measurements: bool,
@@ -125,6 +127,7 @@ impl Operations {
             leaving: Vec::new(),
             news: Vec::new(),
             outage: Outage::new(block),
+            beside: Beside::new(&config),
             file,
             config,
             meter: Meter::default(),
@@ -144,6 +147,7 @@ impl Operations {
         nat::apply(&self.config, &prefixes(&self.peers), &mut self.file)
             .map_err(|error| Advised::new(error.to_string(), error.help()))?;
         self.outage.set_up(&self.config, &self.peers, &mut self.file);
+        self.beside.set_up(&self.config, &self.peers, &mut self.file);
         self.lan.set_up(&self.config, &self.peers, &mut self.file)
     }
 
@@ -220,6 +224,7 @@ impl Operations {
         if differs {
             self.peers.clone_from(&peers);
             self.outage.follow(now, &self.config, &peers, &mut self.file);
+            self.beside.follow(now, &self.config, &peers, &mut self.file);
             endpoint.reconfigure(now, peers, endpoint.bond_config().clone());
         }
     }
@@ -249,7 +254,7 @@ impl Operations {
         let any_quota = self.config.paths.iter().any(|path| path.quota.is_some());
         let periodic = if any_quota { self.count_at.min(self.save_at) } else { self.save_at };
         let resolver = self.resolver.as_ref().map(Resolver::due_at);
-        let host = [self.outage.due_at(), self.lan.due_at(), resolver];
+        let host = [self.outage.due_at(), self.beside.due_at(), self.lan.due_at(), resolver];
         let others = host.into_iter().chain([self.nat.due(), self.leaving_due()]);
         others.flatten().fold(periodic, Instant::min)
     }
@@ -270,6 +275,12 @@ impl Operations {
         }
         if let Some(resolver) = self.resolver.as_mut().filter(|known| known.due_at() <= now) {
             resolver.run_due(now, endpoint);
+        }
+        if self.beside.due_at().is_some_and(|due| due <= now) {
+            let sockets = endpoint.silent_sockets();
+            let silent = sockets.into_iter().filter_map(|socket| links.interface_of(socket));
+            self.beside.note_silent(silent);
+            self.beside.run_due(now, &mut self.file);
         }
         if self.count_at <= now {
             self.count(now, endpoint, traffic, links);
@@ -340,6 +351,11 @@ impl Operations {
         }
         self.outage.follow_links(now, &self.config);
         self.lan.follow_links(now, &mut self.file);
+        let states = links.states().filter(|(_, link)| !link.interface.is_empty());
+        self.beside.follow_links(
+            now,
+            states.map(|(at, link)| (self.config.paths[at].name.as_str(), link.interface.as_str())),
+        );
         let [_, any_ipv6] = nat::forwarded(&self.config, &self.config.allowed_prefixes());
         if any_ipv6 {
             advertisements::keep_on(&mut self.file, links.interfaces());
@@ -433,6 +449,7 @@ impl Operations {
             log::error!("{error} ({}); both are off now", error.help());
         }
         self.outage.follow(now, &config, &peers, &mut self.file);
+        self.beside.follow(now, &config, &peers, &mut self.file);
         self.routes.follow(&self.outage.led(routed(&config, &peers)));
         if let Err(error) = self.lan.follow(now, &config, &peers, &mut self.file) {
             log::error!("{error} ({})", error.help());
@@ -487,6 +504,7 @@ impl Drop for Operations {
         self.lan.undo(&mut self.file);
         nat::undo(&mut self.file);
         self.outage.undo(&mut self.file);
+        self.beside.undo(&mut self.file);
     }
 }
 

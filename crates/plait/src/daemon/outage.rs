@@ -2,7 +2,6 @@
 
 mod block;
 mod bypass;
-mod exits;
 mod watch;
 
 use std::time::Duration;

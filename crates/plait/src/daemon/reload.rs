@@ -66,6 +66,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
         ("nat", is_nat_out_of_reach(old, new)),
         ("sandbox for a [[hook]] with a command", are_hooks_out_of_reach(old, new)),
         ("when_down", must_when_down_wait(old, new)),
+        ("sandbox for [[beside]]", is_beside_out_of_reach(old, new)),
         ("mtu", before.mtu != now.mtu),
         ("address", before.addresses != now.addresses),
         ("measure_port", before.measure_port != now.measure_port),
@@ -86,6 +87,11 @@ pub(super) fn needs_restart(old: &Config, new: &Config, serves_measurements: boo
 /// A sandbox entered without NAT lets no program run, and NAT needs one.
 fn is_nat_out_of_reach(old: &Config, new: &Config) -> bool {
     old.gateway.sandbox && !old.needs_nft() && new.needs_table()
+}
+
+/// The same goes for what goes beside the bond.
+fn is_beside_out_of_reach(old: &Config, new: &Config) -> bool {
+    old.gateway.sandbox && !old.needs_nft() && !new.beside.is_empty()
 }
 
 /// The kill switch is there before the sockets, which have its mark; and a sandbox may let no
@@ -112,6 +118,9 @@ fn listening_link_differs(old: &[PathConfig], new: &[PathConfig]) -> bool {
 pub(super) fn keep_what_stays(old: &Config, mut new: Config) -> Config {
     let nat_waits = is_nat_out_of_reach(old, &new);
     let when_down_waits = must_when_down_wait(old, &new);
+    if is_beside_out_of_reach(old, &new) {
+        new.beside.clone_from(&old.beside);
+    }
     let (before, now) = (&old.gateway, &mut new.gateway);
     if nat_waits {
         now.nat.clone_from(&before.nat);

@@ -11,6 +11,7 @@ use plait_proto::stats::EndpointStatus;
 use plait_proto::wire::ip::Inner;
 use serde::Serialize;
 
+use super::beside::{self, BesideStatus, ResolvedDomains};
 use super::dns::DnsStatus;
 use super::hooks::HookStatus;
 use super::lan::LanStatus;
@@ -40,6 +41,8 @@ pub(super) enum Request {
     Change(Box<Wanted>, SyncSender<Result<Told, Advised>>),
     /// A name of an endpoint was resolved, or failed to.
     Resolved(ResolvedName),
+    /// The names of what goes beside the bond were.
+    Domains(ResolvedDomains),
     /// Report the state.
     Status(SyncSender<Snapshot>),
     /// Pin a flow to a path.
@@ -65,6 +68,9 @@ pub(super) struct Snapshot {
     pub(super) lans: Vec<LanStatus>,
     /// Which servers the host's resolver asks.
     pub(super) dns: Option<DnsStatus>,
+    /// What goes beside the bond, rule by rule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) beside: Vec<BesideStatus>,
     /// The socket for peers that call.
     pub(super) listening: Option<SocketStatus>,
     /// The paths that have a quota.
@@ -171,7 +177,8 @@ fn answer(
         let answer = answer.unwrap_or_else(|error| serde_json::json!({ "error": error }));
         return writeln!(&client, "{answer}");
     }
-    let Some(snapshot) = requests.ask(Request::Status) else { return Ok(()) };
+    let Some(mut snapshot) = requests.ask(Request::Status) else { return Ok(()) };
+    beside::count(&identity.tun, &mut snapshot.beside);
     let answer = StatusAnswer { identity, snapshot, measurements: measurements.status() };
     let text = serde_json::to_string(&answer).map_err(io::Error::other)?;
     writeln!(&client, "{text}")

@@ -67,6 +67,15 @@ pub(crate) struct State {
     /// The device whose name servers the host's resolver was told, and by which way.
     #[serde(default)]
     pub(super) dns: Option<(String, String)>,
+    /// The table of what goes beside the bond.
+    #[serde(default)]
+    pub(super) beside_table: Option<String>,
+    /// What the marks and tables begin with by which it is led.
+    #[serde(default)]
+    pub(super) beside_marks: Option<u32>,
+    /// Reverse-path filters before the daemon loosened them, by interface.
+    #[serde(default)]
+    pub(super) beside_filters: BTreeMap<String, String>,
 }
 
 /// An address that the daemon gave to an interface.
@@ -111,6 +120,9 @@ impl Default for State {
             answer_mark: None,
             block_table: None,
             bypass_table: None,
+            beside_table: None,
+            beside_marks: None,
+            beside_filters: BTreeMap::new(),
             bypass_routes: Vec::new(),
             lan_addresses: Vec::new(),
             lan_switched_on: Vec::new(),

@@ -63,7 +63,7 @@ fn overlap(config: &Config, own: Cidr, network: &Network) -> Option<Finding> {
     let is_single = own.length == if own.address.is_ipv4() { 32 } else { 128 };
     let (interface, theirs) = network.addresses().find(|(interface, theirs)| {
         let is_other = interface.name != config.gateway.tun;
-        let matters = !is_single || config.may_use(&interface.name, &interface.addresses);
+        let matters = !is_single || config.may_use(interface);
         is_other && matters && theirs.holds(own.address)
     })?;
     let name = &interface.name;

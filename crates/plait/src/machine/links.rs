@@ -1,11 +1,13 @@
 //! The links: whether each path has one now, and whether the peers are reached over it.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use plait_net::netlink::Packet;
 
 use super::network::{Network, sysctl};
 use super::{Finding, Peers, option_at};
+use crate::config::identity::SYSFS;
 use crate::config::{Cidr, Config, PathConfig};
 use crate::daemon::LinkState;
 use crate::daemon::host::halved;
@@ -17,7 +19,8 @@ const INNER_BYTES_WANTED: u16 = 1280;
 
 pub(super) fn links(config: &Config, peers: &Peers, network: &mut Network) -> Vec<Finding> {
     let families = Families::of(peers.addresses());
-    let plan = plan(&config.paths, &network.interfaces, families, &config.gateway.tun);
+    let (interfaces, sysfs) = (&network.interfaces, Path::new(SYSFS));
+    let plan = plan(&config.paths, interfaces, families, &config.gateway.tun, sysfs);
     let mut findings = states(config, &plan, network);
     for wanted in &plan.wanted {
         let path = &config.paths[wanted.path];
@@ -45,10 +48,11 @@ pub(super) fn links(config: &Config, peers: &Peers, network: &mut Network) -> Ve
 }
 
 fn subject(config: &Config, path: &PathConfig) -> String {
-    let (line, option) = match (&path.interface, &path.address) {
-        (Some(interface), _) => (interface.line, "interface"),
-        (None, Some(address)) => (address.line, "address"),
-        (None, None) => (path.line, "name"),
+    let (line, option) = match (&path.interface, &path.link, &path.address) {
+        (Some(interface), ..) => (interface.line, "interface"),
+        (None, Some(link), _) => (link.line, "link"),
+        (None, None, Some(address)) => (address.line, "address"),
+        (None, None, None) => (path.line, "name"),
     };
     option_at(config, line, &format!("[[path]] {option}"))
 }
@@ -59,11 +63,17 @@ fn states(config: &Config, plan: &WantedLinks, network: &Network) -> Vec<Finding
     for (status, at) in plan.status.iter().zip(&plan.paths) {
         let path = &config.paths[*at];
         let subject = subject(config, path);
+        if let Some((_, shared)) = plan.shared.iter().find(|(shared, _)| shared == at) {
+            findings.push(Finding::error(subject, shared.to_string(), shared.help()));
+            continue;
+        }
         let name = &status.interface;
         let interface = network.interface(name);
         let (text, help) = match (status.state, interface, &path.address) {
             (LinkState::Up, ..) => {
-                findings.push(Finding::ok(subject, format!("{name} {}", status.reason)));
+                let is = path.link.as_ref().map(|link| format!("{} is ", link.value));
+                let text = format!("{}{name} {}", is.unwrap_or_default(), status.reason);
+                findings.push(Finding::ok(subject, text));
                 continue;
             }
             (LinkState::Down, ..) => {
@@ -80,8 +90,12 @@ fn states(config: &Config, plan: &WantedLinks, network: &Network) -> Vec<Finding
             ),
             (LinkState::Absent, None, _) => {
                 let known: Vec<_> = network.interfaces.iter().map(|i| i.name.as_str()).collect();
+                let whose = match &path.link {
+                    Some(link) => format!("no interface has {}", link.value),
+                    None => format!("no interface called {name}"),
+                };
                 (
-                    format!("no interface called {name} now; the path waits for it"),
+                    format!("{whose} now; the path waits for it"),
                     format!("this machine has: {}", known.join(", ")),
                 )
             }

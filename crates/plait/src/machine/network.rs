@@ -42,6 +42,13 @@ impl Network {
         known.map_or("an interface that is gone", |interface| &interface.name)
     }
 
+    /// The interfaces of default routes, but for `tun`.
+    pub(super) fn defaults<'a>(&'a self, tun: &'a str) -> impl Iterator<Item = &'a str> {
+        let routes = self.routes.iter().filter(|route| route.prefix == 0);
+        let over = routes.filter_map(|route| route.index).map(|index| self.name_of(index));
+        over.filter(move |name| *name != tun)
+    }
+
     /// Bytes of the longest packet of an interface.
     pub(super) fn mtu(&self, index: u32) -> Option<u32> {
         self.links.iter().find(|link| link.index == index).map(|link| link.mtu)

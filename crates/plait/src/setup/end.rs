@@ -1,10 +1,11 @@
 //! One end of a bond as `plait setup` makes it, and its configuration file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use plait_proto::session::{PrivateKey, PublicKey};
-use plait_toml::value::{Cidr, Endpoint};
+use plait_toml::value::{Cidr, Endpoint, Identity};
 
 use super::invitation::Invitation;
 use super::networks::Networks;
@@ -54,6 +55,8 @@ pub(crate) struct End {
     pub(crate) customer: Vec<Cidr>,
     /// Interfaces of the customer's links.
     pub(crate) links: Vec<String>,
+    /// The hardware addresses of those that are to be named by these.
+    pub(crate) macs: BTreeMap<String, Identity>,
     /// Whether the provider's end hides the customer behind its own addresses.
     pub(crate) nat: bool,
     /// The user that the gateway becomes.
@@ -87,6 +90,7 @@ impl End {
             lan: lan.clone(),
             customer: customer.clone(),
             links: Vec::new(),
+            macs: BTreeMap::new(),
             nat: true,
             user: None,
             router: None,
@@ -167,7 +171,13 @@ impl End {
             writeln!(out, "# The hosts of {lan} use this one as their router.\nforward = true")?;
         }
         for link in &self.links {
-            writeln!(out, "\n[[path]]\ninterface = \"{link}\"")?;
+            match self.macs.get(link) {
+                Some(mac) => {
+                    writeln!(out, "\n# {link} when this was written.\n[[path]]\nlink = \"{mac}\"")?;
+                    writeln!(out, "name = \"{link}\"")?;
+                }
+                None => writeln!(out, "\n[[path]]\ninterface = \"{link}\"")?,
+            }
             writeln!(out, "# Billed by volume? Used only when the others are full: price = 1")?;
         }
         writeln!(out, "\n[[peer]]\npublic_key = \"{}\"", self.peer)?;
@@ -223,6 +233,18 @@ pub(super) mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_are_named_by_their_hardware_addresses_where_that_is_wanted() {
+        let (_, Invitation { end: mut customer }) = testing::pair();
+        customer.links = vec!["dsl".into(), "ppp0".into()];
+        customer.macs.insert("dsl".into(), Identity::Mac([2, 0, 0, 0, 0, 1]));
+        let config = testing::load(&customer, "macs");
+        let link = config.paths[0].link.as_ref().map(|link| link.value.to_string());
+        assert_eq!(link.as_deref(), Some("mac:02:00:00:00:00:01"));
+        assert_eq!((config.paths[0].name.as_str(), &config.paths[0].interface), ("dsl", &None));
+        assert_eq!(config.paths[1].interface.as_ref().map(|one| &*one.value), Some("ppp0"));
+    }
 
     #[test]
     fn both_ends_have_sound_files_that_fit_each_other() {

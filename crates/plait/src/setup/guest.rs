@@ -1,5 +1,7 @@
 //! One more customer of a provider's end that is there already.
 
+use std::collections::BTreeMap;
+
 use plait_proto::session::PrivateKey;
 use plait_toml::value::{Cidr, Endpoint};
 
@@ -51,6 +53,7 @@ pub(crate) fn invite(
         more_ports: provider.gateway.more_ports.clone(),
         lan,
         links: Vec::new(),
+        macs: BTreeMap::new(),
         nat: true,
         user: None,
         router: None,

@@ -3,6 +3,8 @@
 //! The word is a mark of its form followed by JSON in base64 for URLs (RFC 4648 §5). It holds the
 //! other end's private key.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use plait_proto::session::{PrivateKey, PublicKey};
@@ -116,6 +118,7 @@ impl Word {
             lan: cidrs(&self.lan)?,
             customer: cidrs(&self.customer)?,
             links: Vec::new(),
+            macs: BTreeMap::new(),
             nat: self.nat,
             user: None,
             router: None,

@@ -190,7 +190,7 @@ mod tests {
     const TUN: u32 = 9;
 
     fn interface(index: u32, name: &str, up: bool, running: bool) -> Interface {
-        Interface { index, name: name.into(), up, running, addresses: Vec::new() }
+        Interface { index, name: name.into(), mac: None, up, running, addresses: Vec::new() }
     }
 
     fn config(lte: &str, wifi: &str) -> SteerConfig {

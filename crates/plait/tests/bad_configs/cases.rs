@@ -705,6 +705,61 @@ pub(crate) const CASES: &[Case] = &[
         ["gw.toml:10: [dns] domains: \".\" stands for all names already", "write it alone"]
     ),
     case!(
+        "nothing beside the bond", "[[beside]]\nover = \"dsl\"\n" after good,
+        [
+            "gw.toml:8: [[beside]]: the rule is for nothing",
+            "say what goes beside the bond, as in `destinations = [\"203.0.113.0/24\"]`"
+        ]
+    ),
+    case!(
+        "an empty list beside the bond",
+        "[[beside]]\nprotocol = \"tcp\"\nsources = []\n" after good,
+        [
+            "gw.toml:10: [[beside]] sources: the list is empty",
+            "remove it, or write what is meant: without it the rule is for all"
+        ]
+    ),
+    case!(
+        "the bond beside itself",
+        "endpoint = \"192.0.2.1:7788\"\n[[beside]]\ndestinations = \"192.0.2.0/24\"\n" after good,
+        [
+            "gw.toml:9: [[beside]]: it takes the bond's own datagrams to 192.0.2.1:7788",
+            "leave 192.0.2.1 out of `destinations`, or add `protocol = \"tcp\"` or other `ports`"
+        ]
+    ),
+    case!(
+        "a pattern of names", "[[beside]]\ndomains = \"*.bank.example\"\n" after good,
+        [
+            "gw.toml:9: [[beside]] domains: \"*.bank.example\" is not a name that the resolver \
+             can be asked for",
+            "write each name: the resolver cannot be asked for all"
+        ]
+    ),
+    case!(
+        "an unknown codepoint", "[[beside]]\ndscp = [\"af44\"]\n" after good,
+        [
+            "gw.toml:9: [[beside]] dscp: the text \"af44\" is no DSCP codepoint",
+            "write a number from 0 to 63, or a name as in \"ef\", \"af41\" or \"cs5\""
+        ]
+    ),
+    case!(
+        "a hardware address that none has",
+        "[[path]]\nlink = \"mac:03:00:00:00:00:01\"\n" after good,
+        [
+            "gw.toml:9: [[path]] link: \"03:00:00:00:00:01\" is not the hardware address of an \
+             interface",
+            "write it as in \"mac:02:00:00:00:00:01\"; `ip link` shows it"
+        ]
+    ),
+    case!(
+        "an interface named twice",
+        "[[path]]\ninterface = \"lo\"\nlink = \"bus:1-1\"\n" after good,
+        [
+            "gw.toml:10: [[path]] link: there is an `interface` already",
+            "keep one of them: `link` names the interface, too"
+        ]
+    ),
+    case!(
         "a bypass without routes", "when_down = \"bypass\"" in gateway,
         [
             "gw.toml:1: [gateway] when_down: without `routes` nothing of the host's traffic is led \

@@ -111,6 +111,10 @@ pub(crate) fn play() {
         ["serve", port] => serve(port.parse().unwrap()),
         ["ask", server, millis] => ask(server, Duration::from_millis(millis.parse().unwrap())),
         ["connect", server] => println!("\ntcp {}", connect(server)),
+        ["send", port] => send(port.parse().unwrap()),
+        ["receive", server, millis] => {
+            println!("\n{}", receive(server, Duration::from_millis(millis.parse().unwrap())));
+        }
         _ => panic!("no such role: {role}"),
     }
 }
@@ -174,4 +178,51 @@ fn connect(server: &str) -> String {
         Ok(text)
     });
     answer.unwrap_or_else(|error| format!("no answer: {}", error.kind()))
+}
+
+/// The bytes of a download at a place in it: none is like its neighbours.
+fn pattern(place: u64) -> u8 {
+    (place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+/// Sends to everybody who connects by TCP, for as long as he listens.
+fn send(port: u16) {
+    for stream in TcpListener::bind(("::", port)).unwrap().incoming() {
+        let mut stream = stream.unwrap();
+        std::thread::spawn(move || {
+            let mut place = 0;
+            loop {
+                let chunk: Vec<u8> = (place..place + 16_384).map(pattern).collect();
+                place += 16_384;
+                if stream.write_all(&chunk).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Downloads for a time; says how many bytes came, of those in the second half of the time, the
+/// longest pause, and whether all was as it was sent.
+fn receive(server: &str, time: Duration) -> String {
+    let mut stream =
+        match TcpStream::connect_timeout(&server.parse().unwrap(), Duration::from_secs(3)) {
+            Ok(stream) => stream,
+            Err(error) => return format!("no download: {}", error.kind()),
+        };
+    stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let begun = Instant::now();
+    let (mut place, mut half, mut last, mut pause) = (0, 0, begun, Duration::ZERO);
+    let (mut sound, mut buffer) = (true, vec![0; 65_536]);
+    while begun.elapsed() < time {
+        let Ok(length @ 1..) = stream.read(&mut buffer) else { continue };
+        (pause, last) = (pause.max(last.elapsed()), Instant::now());
+        sound &= buffer[..length].iter().zip(place..).all(|(byte, at)| *byte == pattern(at));
+        place += length as u64;
+        if begun.elapsed() < time / 2 {
+            half = place;
+        }
+    }
+    let pause = pause.max(last.elapsed()).as_millis();
+    format!("received {place} late {} pause_ms {pause} sound {sound}", place - half)
 }

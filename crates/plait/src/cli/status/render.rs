@@ -8,8 +8,8 @@ use plait_proto::units::Rate;
 use super::StatusAnswer;
 use crate::cli::format::{bytes, contact_lines, duration, milliseconds, path_traits, percent};
 use crate::daemon::{
-    ContactStatus, DnsStatus, HookStatus, LanStatus, LinkState, LinkStatus, MeasurementStatus,
-    Role, SocketStatus, TunStatus,
+    BesideStatus, ContactStatus, DnsStatus, HookStatus, LanStatus, LinkState, LinkStatus,
+    MeasurementStatus, Role, SocketStatus, TunStatus,
 };
 use crate::output::Style;
 
@@ -37,6 +37,7 @@ pub(super) fn text(answer: &StatusAnswer, style: Style) -> String {
     text.push_str(&outage_text(answer, style));
     answer.dns.iter().for_each(|dns| text.push_str(&dns_line(dns, style)));
     answer.lans.iter().for_each(|lan| text.push_str(&lan_line(lan, style)));
+    text.push_str(&beside_text(&answer.beside, style));
     text.push_str(&links_text(answer, style));
     for peer in &endpoint.peers {
         text.push('\n');
@@ -101,12 +102,40 @@ fn lan_line(lan: &LanStatus, style: Style) -> String {
     format!("lan {}: {}\n", lan.interface, parts.join("; "))
 }
 
-/// Links that are missing or over which sends fail; all links while a peer is not reached.
+/// What goes beside the bond, and whether it does.
+fn beside_text(rules: &[BesideStatus], style: Style) -> String {
+    if rules.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", style.bold("beside the bond"));
+    for rule in rules {
+        let over = rule.over.as_deref().unwrap_or("the best link");
+        text.push_str(&format!(
+            "  {}: over {over}; now IPv4 {}, IPv6 {}; {} packets ({})\n",
+            rule.rule,
+            rule.ipv4,
+            rule.ipv6,
+            rule.packets,
+            bytes(rule.bytes)
+        ));
+        for domain in &rule.domains {
+            let list: Vec<_> = domain.addresses.iter().map(ToString::to_string).collect();
+            let known = if list.is_empty() { "no address".to_owned() } else { list.join(", ") };
+            let error = domain.error.as_ref().map(|error| style.red(&format!("; {error}")));
+            text.push_str(&format!("    {}: {known}{}\n", domain.name, error.unwrap_or_default()));
+        }
+    }
+    text
+}
+
+/// Links that are missing, that may have another name today, or over which sends fail; all of them
+/// while a peer is not reached.
 fn links_text(answer: &StatusAnswer, style: Style) -> String {
     let all = !answer.all_up();
     let failing = |socket: &SocketStatus| socket.failed_sends > 0;
     let is_shown = |link: &&LinkStatus| {
-        all || link.state != LinkState::Up || link.socket.as_ref().is_some_and(failing)
+        let fails = link.socket.as_ref().is_some_and(failing);
+        all || link.state != LinkState::Up || link.identity.is_some() || fails
     };
     let mut lines: Vec<String> = answer.links.iter().filter(is_shown).map(link_line).collect();
     if let Some(socket) = answer.listening.as_ref().filter(|socket| all || failing(socket)) {
@@ -122,7 +151,12 @@ fn link_line(link: &LinkStatus) -> String {
     let state = link.state.name();
     let socket = link.socket.as_ref().map(|socket| format!("; {}", socket_text(socket)));
     let socket = socket.unwrap_or_default();
-    format!("  {}  {}: {state}, {}{socket}\n", link.name, link.interface, link.reason)
+    let place = match (&link.identity, link.interface.as_str()) {
+        (Some(identity), "") => identity.clone(),
+        (Some(identity), interface) => format!("{identity} = {interface}"),
+        (None, interface) => interface.to_owned(),
+    };
+    format!("  {}  {place}: {state}, {}{socket}\n", link.name, link.reason)
 }
 
 fn socket_text(socket: &SocketStatus) -> String {

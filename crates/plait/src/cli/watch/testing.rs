@@ -85,6 +85,7 @@ pub(super) fn answer(peers: Vec<PeerStatus>, uptime_s: u64) -> StatusAnswer {
         outage: None,
         lans: Vec::new(),
         dns: None,
+        beside: Vec::new(),
         listening: None,
         device: None,
         measurements: Vec::new(),

@@ -1,11 +1,13 @@
 //! Decides which links there should be, from the configuration and the machine's interfaces.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use plait_net::netlink::Interface;
 use serde::{Deserialize, Serialize};
 
 use crate::config::PathConfig;
+use crate::config::identity::{SharedIdentity, find};
 use crate::daemon::ports::SocketStatus;
 
 /// Most links of a gateway: as many as a bond has paths.
@@ -48,6 +50,9 @@ pub(crate) struct LinkStatus {
     /// The interface, or the wildcard while nothing matches it; empty when an address alone is
     /// configured and no interface has it.
     pub(crate) interface: String,
+    /// What stays of the interface, where the path is named by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<String>,
     /// State.
     pub(crate) state: LinkState,
     /// Why, in words.
@@ -131,22 +136,37 @@ pub(crate) struct WantedLinks {
     pub(crate) status: Vec<LinkStatus>,
     /// For each status its place among the configured paths.
     pub(crate) paths: Vec<usize>,
+    /// Paths that several interfaces could serve, by their places.
+    pub(crate) shared: Vec<(usize, SharedIdentity)>,
 }
 
-/// Makes the plan. `own_tun` is never a link.
+/// Makes the plan. `own_tun` is never a link; `sysfs` is where the kernel describes devices.
 pub(crate) fn plan(
     paths: &[PathConfig],
     interfaces: &[Interface],
     families: Families,
     own_tun: &str,
+    sysfs: &Path,
 ) -> WantedLinks {
     let mut plan = WantedLinks::default();
     let mut taken: Vec<&str> = vec![own_tun];
     let exact = paths.iter().filter(|path| !path.is_wildcard());
     taken.extend(exact.filter_map(|path| path.interface.as_ref()).map(|name| name.value.as_str()));
+    let by_identity =
+        |path: &PathConfig| path.link.as_ref().map(|link| find(&link.value, interfaces, sysfs));
+    let identified = paths.iter().filter_map(|path| by_identity(path)?.ok().flatten());
+    taken.extend(identified.map(|interface| interface.name.as_str()));
     for (at, path) in paths.iter().enumerate() {
         if let Some(reason) = path.down.reason() {
             plan.miss(at, path, LinkState::Down, reason.into());
+        } else if let Some(found) = by_identity(path) {
+            match found {
+                Ok(found) => plan.add(at, path, &path.name, found, families),
+                Err(shared) => {
+                    plan.miss(at, path, LinkState::Absent, shared.to_string());
+                    plan.shared.push((at, shared));
+                }
+            }
         } else if path.is_wildcard() {
             let matches = |known: &&Interface| {
                 path.takes_interface(&known.name) && !taken.contains(&known.name.as_str())
@@ -185,8 +205,9 @@ impl WantedLinks {
         families: Families,
     ) {
         let Some(interface) = interface else {
-            let (state, reason) = match (&path.interface, &path.address) {
-                (None, Some(address)) => {
+            let (state, reason) = match (&path.link, &path.interface, &path.address) {
+                (Some(link), ..) => (LinkState::Absent, format!("no interface has {}", link.value)),
+                (None, None, Some(address)) => {
                     (LinkState::NoAddress, format!("no interface has {}", address.value))
                 }
                 _ => (LinkState::Absent, "no such interface".to_owned()),
@@ -210,17 +231,22 @@ impl WantedLinks {
             Err(missing) => missing,
         };
         let (name, interface) = (name.to_owned(), interface.name.clone());
+        let identity = identity_of(path);
         self.paths.push(at);
-        self.status.push(LinkStatus { name, interface, state, reason, socket: None });
+        self.status.push(LinkStatus { name, interface, identity, state, reason, socket: None });
     }
 
     fn miss(&mut self, at: usize, path: &PathConfig, state: LinkState, reason: String) {
         let interface = path.interface.as_ref().map(|name| name.value.clone());
         let interface = interface.unwrap_or_default();
         self.paths.push(at);
-        let name = path.name.clone();
-        self.status.push(LinkStatus { name, interface, state, reason, socket: None });
+        let (name, identity) = (path.name.clone(), identity_of(path));
+        self.status.push(LinkStatus { name, interface, identity, state, reason, socket: None });
     }
+}
+
+fn identity_of(path: &PathConfig) -> Option<String> {
+    path.link.as_ref().map(|link| link.value.to_string())
 }
 
 fn usable_addresses(
@@ -257,11 +283,20 @@ fn is_link_local(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plan(
+        paths: &[PathConfig],
+        interfaces: &[Interface],
+        families: Families,
+        own_tun: &str,
+    ) -> WantedLinks {
+        super::plan(paths, interfaces, families, own_tun, Path::new("/nowhere"))
+    }
     use crate::config::testing::path;
 
     fn interface(name: &str, index: u32, addresses: &[&str]) -> Interface {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        Interface { index, name: name.into(), up: true, running: true, addresses }
+        Interface { index, name: name.into(), mac: None, up: true, running: true, addresses }
     }
 
     fn names(plan: &WantedLinks) -> Vec<(&str, &str)> {
@@ -325,6 +360,34 @@ mod tests {
         assert_eq!(names(&made), [("wwan0", "wwan0")], "the wildcard does not take it");
         assert_eq!(made.status[0].state, LinkState::Down);
         assert_eq!(made.status[0].reason, "down by command");
+    }
+
+    #[test]
+    fn an_identity_finds_its_interface_whatever_its_name_is() {
+        let mac = |last| [2, 0, 0, 0, 0, last];
+        let of = |name: &str, last| {
+            let link = plait_toml::value::Identity::Mac(mac(last));
+            let link = Some(crate::config::Located { line: 1, value: link });
+            PathConfig { link, ..path(name, None, None) }
+        };
+        let paths = [of("dsl", 1), of("lte", 2), of("sat", 3), path("w*", Some("w*"), None)];
+        let at = |name, last, address| Interface {
+            mac: Some(mac(last)),
+            ..interface(name, 1, &[address])
+        };
+        let all =
+            [at("wan0", 1, "10.0.0.1"), at("wan1", 2, "10.0.0.2"), at("wlan0", 9, "10.0.0.9")];
+        let made = plan(&paths, &all, Families::default(), "plait0");
+        assert_eq!(names(&made), [("dsl", "wan0"), ("lte", "wan1"), ("wlan0", "wlan0")]);
+        assert_eq!(made.status[2].reason, "no interface has mac:02:00:00:00:00:03");
+        assert_eq!(made.status[0].identity.as_deref(), Some("mac:02:00:00:00:00:01"));
+        let swapped = [at("wan1", 1, "10.0.0.1"), at("wan0", 2, "10.0.0.2")];
+        let made = plan(&paths, &swapped, Families::default(), "plait0");
+        assert_eq!(names(&made), [("dsl", "wan1"), ("lte", "wan0")]);
+        let shared = [at("wan0", 1, "10.0.0.1"), at("br0", 1, "10.0.0.2")];
+        let made = plan(&paths, &shared, Families::default(), "plait0");
+        assert_eq!(made.shared.len(), 1);
+        assert_eq!(states(&made)[0], ("dsl", LinkState::Absent));
     }
 
     #[test]

@@ -7,12 +7,15 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::IpAddr;
+use std::path::Path;
 
+use plait_net::netlink::Netlink;
 use plait_net::rights::effective_user;
 
 use super::super::nat::{HostError, nft, nft_tables, plain_name, removal};
 use super::super::state::StateFile;
 use crate::advice::Advised;
+use crate::config::identity::{SYSFS, find};
 use crate::config::{Config, Endpoint, WhenDown, user_of};
 
 /// Begins the names of these tables.
@@ -178,9 +181,13 @@ fn script(config: &Config) -> String {
     script.push_str("    type filter hook postrouting priority 300; policy drop;\n");
     let _ = writeln!(script, "    oifname {{ \"lo\", \"{tun}\" }} accept");
     let _ = writeln!(script, "    meta mark {} accept", Config::SOCKET_MARK);
+    if !config.beside.is_empty() {
+        let (bits, mark) = (Config::BESIDE_MARK_BITS, Config::BESIDE_MARK);
+        let _ = writeln!(script, "    meta mark and {bits:#x} == {mark:#x} accept");
+    }
     // What comes out of the bond is for the networks behind this host, not for the links.
-    for interface in config.paths.iter().filter_map(|path| path.interface.as_ref()) {
-        let _ = writeln!(script, "    iifname \"{tun}\" oifname \"{}\" drop", interface.value);
+    for interface in links(config) {
+        let _ = writeln!(script, "    iifname \"{tun}\" oifname \"{interface}\" drop");
     }
     let _ = writeln!(script, "    iifname \"{tun}\" accept");
     script.push_str(OF_LINKS);
@@ -193,6 +200,25 @@ fn script(config: &Config) -> String {
     script.push_str(&name_servers(config));
     script.push_str("    counter comment \"kept in\"\n  }\n}\n");
     script
+}
+
+/// The interfaces of the paths, by the names that they have now.
+fn links(config: &Config) -> Vec<String> {
+    let named = config.paths.iter().filter_map(|path| path.interface.as_ref());
+    let mut names: Vec<String> = named.map(|interface| interface.value.clone()).collect();
+    let mut identities = config.paths.iter().filter_map(|path| path.link.as_ref()).peekable();
+    if identities.peek().is_none() {
+        return names;
+    }
+    match Netlink::open().and_then(|mut netlink| netlink.interfaces()) {
+        Ok(interfaces) => {
+            let found = identities
+                .filter_map(|link| find(&link.value, &interfaces, Path::new(SYSFS)).ok().flatten());
+            names.extend(found.map(|interface| interface.name.clone()));
+        }
+        Err(error) => log::warn!("when_down: {error}: {}", error.source),
+    }
+    names
 }
 
 /// Rules for what resolves the names of endpoints; none when there is no name.

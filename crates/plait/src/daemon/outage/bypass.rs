@@ -18,23 +18,22 @@ use plait_proto::endpoint::Endpoint;
 use plait_proto::session::PublicKey;
 use plait_proto::time::Instant;
 
+use super::super::exits::{Exit, Probes, exits, is_preferred};
 use super::super::nat::{HostError, nft, plain_name, removal};
+use super::super::policy::{PROTOCOL, name_of, removed};
 use super::super::routes::Routes;
 use super::super::state::{KeptRoute, StateFile};
-use super::exits::{Exit, Probes, exits, is_preferred};
 use super::watch::Watch;
 use crate::config::Config;
 
 /// Begins the names of these tables.
 const PREFIX: &str = "plait-bypass_";
-/// Number of plait's routes (`protocol` of rtnetlink(7)).
-const PROTOCOL: u8 = 112;
 /// The kernel's routing table `main`.
 const MAIN: u32 = 254;
 /// Zone of conntrack for what changes its way.
 const ZONE: u16 = 7788;
-/// The error of removing a route that does not exist.
-const ESRCH: i32 = 3;
+/// Time between two rounds of pings.
+const ROUND: Duration = Duration::from_millis(400);
 /// Without news, the bonds are looked at this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -81,7 +80,7 @@ impl Bypass {
             netlink: Netlink::open()?,
             wards: Vec::new(),
             beyond: Vec::new(),
-            probes: Probes::default(),
+            probes: Probes::paced(ROUND),
             exits: Vec::new(),
             look_at: now,
         };
@@ -269,13 +268,6 @@ impl Bypass {
     }
 }
 
-fn name_of(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "IPv4",
-        Family::V6 => "IPv6",
-    }
-}
-
 /// Whether a prefix is a default route of the family, or a half of one.
 fn is_led(family: Family, prefix: &Prefix) -> bool {
     Family::of(prefix.address) == family && prefix.length <= 1
@@ -314,13 +306,7 @@ fn remove_ways(netlink: &mut Netlink, exit: &Exit, file: &mut StateFile) {
 }
 
 fn remove(netlink: &mut Netlink, route: &TableRoute) {
-    match netlink.remove_table_route(route, PROTOCOL) {
-        // Somebody else, or the kernel with the link, may have removed it.
-        Err(error) if error.errno() != Some(ESRCH) => {
-            log::warn!("{error}: {}", error.source);
-        }
-        _ => {}
-    }
+    removed(netlink.remove_table_route(route, PROTOCOL));
 }
 
 /// Undoes what this run or an earlier one set up.

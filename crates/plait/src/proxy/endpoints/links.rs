@@ -203,7 +203,7 @@ mod tests {
 
     fn interface(index: u32, name: &str, running: bool, addresses: &[&str]) -> Interface {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        Interface { index, name: name.into(), up: true, running, addresses }
+        Interface { index, name: name.into(), mac: None, up: true, running, addresses }
     }
 
     fn default_by(index: u32, gateway: Option<&str>, metric: u32) -> RouteInfo {

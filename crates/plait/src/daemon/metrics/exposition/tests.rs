@@ -90,6 +90,7 @@ fn snapshot(status: Json) -> Snapshot {
         quotas: Vec::new(),
         device: serde_json::from_value(device()).unwrap(),
         hooks: Vec::new(),
+        beside: Vec::new(),
         outage: serde_json::from_value(json!({
             "when_down": "hold", "bypassing": false, "down_for_s": null, "text": "",
         }))

@@ -1,5 +1,5 @@
-//! The bare links over which the host's traffic may leave while the bond is down: the default
-//! routes of the host, and which of them lead somewhere.
+//! The bare links over which the host's traffic may leave: the default routes of the host, and
+//! which of them lead somewhere.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,10 +10,6 @@ use plait_net::netlink::policy::Family;
 use plait_net::netlink::{Netlink, NetlinkError};
 use plait_proto::time::Instant;
 
-/// Time between two rounds of requests.
-pub(super) const ROUND: Duration = Duration::from_millis(400);
-/// An answer tells of a link for so long.
-const FRESH: Duration = Duration::from_millis(1100);
 /// Requests of a round for each link.
 const TARGETS_MAX: usize = 8;
 
@@ -26,7 +22,7 @@ pub(super) struct Exit {
     pub(super) gateway: Option<IpAddr>,
     metric: u32,
     /// Whether the link has a carrier.
-    running: bool,
+    pub(super) running: bool,
     /// The link's addresses of the family.
     pub(super) addresses: Vec<IpAddr>,
 }
@@ -82,8 +78,10 @@ pub(super) fn exits(netlink: &mut Netlink, tun: &str) -> Result<Vec<Exit>, Netli
 }
 
 /// Asks the routers of the links, and hosts beyond them, for signs of life.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Probes {
+    /// Time between two rounds of requests.
+    pace: Duration,
     sent_at: Option<Instant>,
     round: u16,
     sockets: BTreeMap<(String, bool), EchoSocket>,
@@ -92,9 +90,19 @@ pub(super) struct Probes {
 }
 
 impl Probes {
+    /// None yet; a round of requests is to be sent this often.
+    pub(super) fn paced(pace: Duration) -> Self {
+        Self { pace, sent_at: None, round: 0, sockets: BTreeMap::new(), heard: BTreeMap::new() }
+    }
+
+    /// An answer tells of a link for so long: one may be lost.
+    fn fresh(&self) -> Duration {
+        self.pace * 11 / 4
+    }
+
     /// When [`Self::run`] has something to do.
     pub(super) fn due_at(&self) -> Option<Instant> {
-        self.sent_at.map(|sent_at| sent_at + ROUND)
+        self.sent_at.map(|sent_at| sent_at + self.pace)
     }
 
     /// Reads answers, and sends the next round if it is due. `beyond` are the hosts to ask.
@@ -118,9 +126,9 @@ impl Probes {
         }
     }
 
-    /// The bond carries again: nothing more is asked.
+    /// Nothing more is asked, and nothing known.
     pub(super) fn stop(&mut self) {
-        *self = Self { round: self.round, ..Self::default() };
+        *self = Self { round: self.round, ..Self::paced(self.pace) };
     }
 
     fn socket(&mut self, interface: &str, is_v6: bool) -> Option<&EchoSocket> {
@@ -153,7 +161,7 @@ impl Probes {
     fn reach(&self, now: Instant, exit: &Exit) -> Reach {
         let heard = self.heard.get(&(exit.interface.clone(), exit.family));
         let is_fresh = |at: usize| {
-            heard.is_some_and(|heard| heard[at].is_some_and(|at| now.since(at) <= FRESH))
+            heard.is_some_and(|heard| heard[at].is_some_and(|at| now.since(at) <= self.fresh()))
         };
         match (exit.running, is_fresh(0), is_fresh(1)) {
             (false, ..) => Reach::Nothing,
@@ -196,7 +204,7 @@ mod tests {
     #[test]
     fn the_link_that_leads_furthest_is_taken_and_kept_among_equals() {
         let exits = [exit("dsl", 1, true), exit("lte", 2, true), exit("sat", 3, false)];
-        let mut probes = Probes::default();
+        let mut probes = Probes::paced(Duration::from_millis(400));
         let now = Instant::ZERO + Duration::from_secs(9);
         let best = |probes: &Probes, now, current| {
             probes.best(now, &exits, Family::V4, current).map(|exit| exit.interface.clone())
@@ -208,7 +216,7 @@ mod tests {
         assert_eq!(best(&probes, now, Some("dsl")).as_deref(), Some("lte"));
         probes.heard.insert(("dsl".into(), Family::V4), [None, Some(now)]);
         assert_eq!(best(&probes, now, Some("lte")).as_deref(), Some("dsl"));
-        let later = now + FRESH + Duration::from_millis(1);
+        let later = now + probes.fresh() + Duration::from_millis(1);
         assert_eq!(best(&probes, later, Some("lte")).as_deref(), Some("lte"), "all forgotten");
         assert!(is_preferred(&exits, &exits[0]) && !is_preferred(&exits, &exits[1]));
     }

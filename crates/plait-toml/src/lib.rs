@@ -9,9 +9,9 @@
 //! - [`problem`]: what can be wrong with an option; [`error`]: a problem at a [`place`], and all
 //!   errors of a file.
 //! - [`option`]: the declaration of an option, with its [`form`]; [`value`]: parsed texts.
-//! - [`gateway`] with [`forward`], [`beside`], [`hook`], [`lan`] and [`dns`], [`node`], [`proxy`]: the
-//!   options of these files; [`tuning`], [`dida`]: sections shared by several kinds of file; [`common`]:
-//!   options shared by several sections.
+//! - [`gateway`] with [`forward`], [`beside`], [`hook`], [`lan`] and [`dns`], [`node`],
+//!   [`proxy`]: the options of these files; [`tuning`], [`dida`]: sections shared by several kinds
+//!   of file; [`common`]: options shared by several sections.
 //! - `nearest`: the known word that a misspelt one resembles.
 
 #![forbid(unsafe_code)]

@@ -43,7 +43,7 @@ impl Random {
             "allowed_ips" | "block_allows" => &["0.0.0.0/0", "10.0.0.7/8", "fd99::1", "::/0"],
             "endpoint" => &["192.0.2.1:7788", "[2001:db8::1]:1", "gw.example.net:7788"],
             "sources" | "destinations" => &["192.168.7.20", "fd99:7::/64", "10.0.0.7/8"],
-            "domains" => &["bank.example", "a-b.c_d"],
+            "domains" => &["bank.example", "a-b.c_d", ".", "lan"],
             "over" => &["eth0", "mac:02:00:00:00:00:01", "bus:1-1.4"],
             "link" => &["mac:0a:00:00:00:00:01", "bus:0000:00:1f.6"],
             "on" => &["path-up", "path-down", "quota-spent", "peer-new"],
@@ -53,7 +53,6 @@ impl Random {
             "gateway" => &["10.4.0.2", "fd04::2"],
             "prefixes" => &["192.168.7.1/24", "fd99:7::1/64"],
             "dns" | "servers" => &["192.0.2.53", "2001:db8::53"],
-            "domains" => &[".", "example.net", "lan"],
             _ => &["a", "a folder/with \"quotes\" and \\", "ü # ="],
         };
         let mut read: Vec<T> = texts.iter().filter_map(|text| read(text).ok()).collect();

@@ -26,7 +26,11 @@ for word; do unit=$word; done
 case "$unit" in plait@*) ;; *) exit 0 ;; esac
 name=${unit#plait@}; name=${name%.service}
 case " $* " in
-*' enable '*) plait up /etc/plait/$name.toml 2>>/run/plait/$name.log & ;;
+*' enable '*) plait up /etc/plait/$name.toml 2>>/run/plait/$name.log &
+    # A unit's start waits until it is ready.
+    for _ in $(seq 100); do
+        plait status /etc/plait/$name.toml >/dev/null 2>&1; [ $? = 2 ] || break; sleep 0.1
+    done ;;
 *' reload '*) plait reload --config /etc/plait/$name.toml ;;
 esac
 END

@@ -70,6 +70,8 @@ FILE
         swap
         until_true sh -c "nsenter -t $customer -n -m plait status | grep 'one  .*01 = lte: up'"
         until_true paths; sleep 0.5
+        # What goes beside the bond takes a link that comes back a moment later.
+        until_true sh -c "nsenter -t $customer -n -m plait status | grep 'now IPv4 dsl'"
         links; carried after; udp lan 203.0.113.1:9001
         # Another interface with the same address.
         at customer 'ip link add br0 type bridge; ip link set br0 address 02:00:00:00:00:01'

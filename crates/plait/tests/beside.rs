@@ -20,8 +20,6 @@ const SETUP: &str = r#"
     sleep 0.3
     # A rule for the customer's file.
     rule() { printf '[[beside]]\n%s\n' "$1" >> customer/gateway.toml; }
-    seen() { grep ^seen | cut -d ' ' -f 2 | tr '\n' ' '; }
-    udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | seen)"; }
     tcp() { echo "$1 $2: $(role $1 connect $2 | grep ^tcp)"; }
     v4=203.0.113.1; v6='[2001:db8::1]'
     in_force() {

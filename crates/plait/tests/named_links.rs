@@ -18,8 +18,6 @@ const SETUP: &str = r#"
     at customer 'ip link set dsl address 02:00:00:00:00:01
         ip link set lte address 02:00:00:00:00:02'
     role internet serve 9000 & role internet serve 9001 & sleep 0.2
-    seen() { grep ^seen | cut -d ' ' -f 2 | tr '\n' ' '; }
-    udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | seen)"; }
     links() { at customer plait status | grep -E '^  (one|two)  .* = '; }
     at provider 'nft add table inet seen
         nft "add chain inet seen in { type filter hook prerouting priority -400; }"

@@ -82,6 +82,9 @@ paths() { [ "$(at customer plait status --json | grep -o '"state":"up","reason"'
     $((${1:-2} + 2)) ]; }
 # The program of this test in a role, on a host.
 role() { name=$1; shift; at $name "ROLE='$*' exec $SELF --exact a_role --nocapture"; }
+# The addresses under which a server sees a host, by UDP, for some milliseconds.
+seen() { grep ^seen | cut -d ' ' -f 2 | tr '\n' ' '; }
+udp() { echo "$1 $2: $(role $1 ask $2 ${3:-400} | seen)"; }
 "#;
 
 /// Time between two questions.

@@ -18,6 +18,7 @@ use crate::record::{
 };
 use crate::report::{PageFile, words};
 
+mod at_once;
 mod engine;
 mod figures;
 mod known;
@@ -27,6 +28,7 @@ mod scatter;
 mod shared;
 mod sim;
 
+pub(crate) use at_once::AtOnce;
 pub(crate) use engine::Engine;
 pub(crate) use known::Known;
 use naming::Naming;

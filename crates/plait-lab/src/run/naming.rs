@@ -35,6 +35,11 @@ impl Naming {
 
     /// Repeats one run.
     pub(super) fn command(&self, cell: &Cell, seed: u64) -> String {
+        line(self.words(cell, seed))
+    }
+
+    /// The words of the command that repeats one run.
+    pub(super) fn words(&self, cell: &Cell, seed: u64) -> Vec<String> {
         let of_axis = |setting: &&String| {
             let key = setting.split('=').next().unwrap_or_default().trim();
             self.axes.iter().any(|axis| axis.name == key || (!key.is_empty() && axis.key == key))
@@ -45,28 +50,30 @@ impl Naming {
             Some(format!("{}={}", axis.name, display(value)))
         });
         let seed = ["--seed".to_owned(), seed.to_string()];
-        self.line(fixed.chain(swept), seed)
+        self.with(fixed.chain(swept), seed)
     }
 
     /// Repeats all runs.
     pub(super) fn whole(&self) -> String {
         let first = ["--seed".to_owned(), self.seed.to_string()];
         let count = (self.seeds > 1).then(|| ["--seeds".to_owned(), self.seeds.to_string()]);
-        self.line(
-            self.settings.iter().cloned(),
-            first.into_iter().chain(count.into_iter().flatten()),
-        )
+        let end = first.into_iter().chain(count.into_iter().flatten());
+        line(self.with(self.settings.iter().cloned(), end))
     }
 
-    fn line(
+    fn with(
         &self,
         settings: impl IntoIterator<Item = String>,
         end: impl IntoIterator<Item = String>,
-    ) -> String {
+    ) -> Vec<String> {
         let settings = settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]);
-        let words = self.start.iter().cloned().chain(settings).chain(end);
-        words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+        self.start.iter().cloned().chain(settings).chain(end).collect()
     }
+}
+
+/// Words as a line for a shell.
+fn line(words: Vec<String>) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word quoted for a shell.

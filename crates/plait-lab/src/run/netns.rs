@@ -107,6 +107,11 @@ pub(crate) fn is_too_slow(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(NetnsError::TooSlow { .. }))
 }
 
+/// Whether another lab's error says that the machine did not keep up.
+pub(super) fn tells_of_a_slow_machine(said: &str) -> bool {
+    said.contains("too slow or too loaded for the run")
+}
+
 fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     let scenario = &*scenario.drawn(seed);
     let mut prng = Prng::new(seed);
@@ -136,4 +141,17 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     health.check()?;
     output::note(health.describe());
     Ok((metrics, series))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_machine_is_known_by_its_error_and_by_its_words() {
+        let slow = anyhow::Error::from(NetnsError::TooSlow { seen: "all late".to_owned() });
+        assert!(is_too_slow(&slow) && tells_of_a_slow_machine(&format!("{slow:#}")));
+        let other = anyhow::Error::from(NetnsError::Hidden { file: "x".to_owned() });
+        assert!(!is_too_slow(&other) && !tells_of_a_slow_machine(&format!("{other:#}")));
+    }
 }

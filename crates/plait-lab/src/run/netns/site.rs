@@ -30,8 +30,10 @@ use crate::topology::{
     new_netns,
 };
 
-/// Rate of a wire with a delay: so high that only the delay matters.
-const WIRE_RATE_MBIT: u64 = 100_000;
+/// Rate of a wire with a delay: that of a server's port. Far above what the scenarios' links carry,
+/// and low enough for a thread to release each packet of a burst on time: a proxy takes in
+/// megabytes at the wire's rate.
+const WIRE_RATE_MBIT: u64 = 1000;
 const WIRE_QUEUE_BYTES: u64 = 64 << 20;
 
 /// The name of a link's devices: the link's own name may not be valid for a device.

@@ -6,10 +6,12 @@ use anyhow::Result;
 use super::super::{Effort, Figure};
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::record::{Results, RunRecord};
-use crate::run;
+use crate::run::AtOnce;
 
 const SCENARIO: &str = "004/in-chromium";
 const RUNS: u64 = 10;
+/// A run takes a sixth of this machine's two processors, most of it Chromium's.
+const AT_ONCE: usize = 3;
 const SOURCE: &str = "004 table III";
 
 /// A clip, its bound on stalls, and what the paper has: mean stalls over Wi-Fi, LTE and both.
@@ -48,8 +50,10 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let runs = if effort.is_quick() { 1 } else { RUNS };
     let experiment = ExperimentArgs::of(SCENARIO);
     let args = RunArgs { seeds: Some(runs), experiment, ..RunArgs::of("", On::Netns) };
-    let results = run::results(&args)?;
-    let mut figures = vec![Figure::count("runs of each cell", runs)];
+    let results = AtOnce { runs: AT_ONCE }.results(&args)?;
+    let least = results.cells.iter().map(|cell| cell.seeds.len() as u64).min().unwrap_or(0);
+    let made = Figure::count("runs of each cell with which the machine kept up, at least", least);
+    let mut figures = vec![made.at_least(runs as f64, "chosen: no run is left out")];
     for clip in &CLIPS {
         let means = CARRIERS.map(|(carrier, _)| means(&results, clip.name, carrier));
         figures.extend(told(clip, &means));

@@ -18,6 +18,8 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Smoothed round-trip time in microseconds.
     pub srtt_us: u32,
+    /// Slow start threshold in segments; as large as can be before the first reduction.
+    pub snd_ssthresh: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
     /// Segments of reordering that the sender assumes on the path; 3 at first (tcp_reordering).
@@ -58,6 +60,7 @@ impl TcpInfo {
             rto_us: u32_at(8).unwrap_or_default(),
             snd_mss: u32_at(16).unwrap_or_default(),
             srtt_us: u32_at(68).unwrap_or_default(),
+            snd_ssthresh: u32_at(76).unwrap_or_default(),
             snd_cwnd: u32_at(80).unwrap_or_default(),
             reordering: u32_at(88).unwrap_or_default(),
             total_retrans: u32_at(100).unwrap_or_default(),

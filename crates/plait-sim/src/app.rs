@@ -31,7 +31,7 @@ mod web;
 
 pub use delays::Delays;
 pub(crate) use multipath::subflow_of;
-pub use multipath::{MultipathView, SubflowView};
+pub use multipath::{MultipathInside, MultipathView, SubflowView};
 pub use tally::{Span, Tally};
 pub use video::VideoView;
 

@@ -42,6 +42,13 @@ pub struct SubflowView {
 pub struct MultipathView {
     /// By subflow.
     pub subflows: Vec<SubflowView>,
+    /// What only the model tells; the kernel keeps no such counts.
+    pub inside: Option<MultipathInside>,
+}
+
+/// What the senders of MPTCP did by themselves, all connections together.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct MultipathInside {
     /// Payload that was handed to another subflow as well, redundant copies not counted.
     pub reinjected_bytes: u64,
     /// How often a subflow was penalised.

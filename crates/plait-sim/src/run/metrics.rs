@@ -116,9 +116,11 @@ fn of_app(
         put("transfer_mbit", mbit(bytes, time));
     }
     if let Some(multipath) = &observation.multipath {
-        put("reinjected_percent", percent(multipath.reinjected_bytes, tally.goodput_bytes));
-        put("penalties", multipath.penalties as f64);
-        put("window_blocked_ms", multipath.blocked.as_secs_f64() * 1e3);
+        if let Some(inside) = multipath.inside {
+            put("reinjected_percent", percent(inside.reinjected_bytes, tally.goodput_bytes));
+            put("penalties", inside.penalties as f64);
+            put("window_blocked_ms", inside.blocked.as_secs_f64() * 1e3);
+        }
         for subflow in &multipath.subflows {
             let owner = metric::subflow_owner(name, &subflow.link);
             let throughput = mbit(subflow.measured_throughput_bytes, time);

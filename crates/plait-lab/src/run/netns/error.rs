@@ -63,6 +63,13 @@ pub(super) enum NetnsError {
          another, or choose --on sim"
     )]
     Controller { app: String, controller: String, kernel_name: String, known: String },
+    /// A congestion controller that a kernel has while plait's is loaded, or its own module.
+    #[error(
+        "app.{app}: this kernel has no TCP congestion controller for controller = \
+         \"{controller}\" (it has: {known}); load plait's (plait cc load {controller}), choose \
+         another, or choose --on sim"
+    )]
+    LoadedController { app: String, controller: String, known: String },
     /// A congestion controller that no kernel of Linux has.
     #[error(
         "app.{app}: controller = \"{controller}\" is no TCP congestion controller of Linux (this \

@@ -203,27 +203,27 @@ pub(super) fn kernel_controller(app: &AppSpec, tcp: &TcpKind) -> Result<String, 
     };
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let known = known.unwrap_or_default();
-    if known.split_whitespace().any(|name| name == kernel_name) {
-        return Ok(kernel_name.to_owned());
+    // plait's own, in the kernel while they are loaded.
+    let loaded = format!("bpf_{kernel_name}");
+    for name in [kernel_name, &loaded] {
+        if known.split_whitespace().any(|other| other == name) {
+            return Ok(name.to_owned());
+        }
     }
     let (app, controller) = (app.name.clone(), tcp.controller.clone());
     let known = known.split_whitespace().collect::<Vec<_>>().join(", ");
     Err(match tcp.congestion.algorithm {
-        Algorithm::NewReno
-        | Algorithm::Cubic
-        | Algorithm::CubicLinux
-        | Algorithm::Gauge
-        | Algorithm::Illinois => {
+        Algorithm::NewReno | Algorithm::Cubic | Algorithm::CubicLinux | Algorithm::Gauge => {
             let kernel_name = kernel_name.to_owned();
             NetnsError::Controller { app, controller, kernel_name, known }
         }
-        // Kernels of multipath-tcp.org have the coupled ones; those name them among the known.
-        Algorithm::Lia
+        Algorithm::Illinois
+        | Algorithm::Lia
         | Algorithm::Olia
         | Algorithm::Balia
         | Algorithm::WhiteHaul
-        | Algorithm::Edinburgh
-        | Algorithm::Fixed => NetnsError::SimController { app, controller, known },
+        | Algorithm::Edinburgh => NetnsError::LoadedController { app, controller, known },
+        Algorithm::Fixed => NetnsError::SimController { app, controller, known },
     })
 }
 
@@ -345,7 +345,7 @@ mod tests {
             ),
             (
                 "{ name = \"a\", kind = \"tcp\", controller = \"whitehaul\", via = \"dsl\" }",
-                "app.a: controller = \"whitehaul\" is no TCP congestion controller of Linux",
+                "plait cc load whitehaul",
             ),
             (
                 "{ name = \"a\", kind = \"tcp\", slow_start = \"hystart++\", via = \"dsl\" }",

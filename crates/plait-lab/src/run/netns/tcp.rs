@@ -24,6 +24,10 @@ use crate::emulator::Epoch;
 
 mod bulk;
 mod pages;
+mod subflows;
+
+pub(super) use subflows::Lines;
+use subflows::Subflows;
 
 /// Longest sleep in a call: a stop is noticed within this time.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
@@ -52,8 +56,8 @@ pub(super) struct TcpPlan {
     pub(super) stop: Instant,
     /// The time that metrics cover.
     pub(super) span: Span,
-    /// Whether it is the kernel's MPTCP.
-    pub(super) is_multipath: bool,
+    /// The links of the kernel's MPTCP; `None` for plain TCP.
+    pub(super) multipath: Option<Lines>,
 }
 
 /// A running application. It ends when it is dropped.
@@ -81,6 +85,7 @@ struct State {
     complete_at: Option<Instant>,
     page_loads_s: Vec<f64>,
     sampled_at: Instant,
+    subflows: Subflows,
     failure: Option<String>,
 }
 
@@ -102,6 +107,7 @@ impl TcpApp {
             complete_at: None,
             page_loads_s: Vec::new(),
             sampled_at: plan.start,
+            subflows: Subflows::default(),
             failure: None,
         };
         let (quit, state) = (AtomicBool::new(false), Mutex::new(state));
@@ -153,6 +159,7 @@ impl TcpApp {
                 time: at.since(self.shared.plan.start),
             }),
             page_loads_s: state.page_loads_s.clone(),
+            multipath: self.shared.plan.multipath.as_ref().map(|lines| state.subflows.view(lines)),
             ..Observation::default()
         }
     }
@@ -186,7 +193,7 @@ impl Drop for TcpApp {
 impl TcpPlan {
     /// A socket at one end, with the controller if that end sends.
     fn open(&self, sends: bool) -> Result<Socket> {
-        let protocol = self.is_multipath.then_some(Protocol::MPTCP);
+        let protocol = self.multipath.is_some().then_some(Protocol::MPTCP);
         let socket = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
         if sends {
             let controller = &self.controller;
@@ -201,7 +208,7 @@ impl TcpPlan {
     fn listen(&self, netns: &NetNs, address: SocketAddrV4, sends: bool) -> Result<TcpListener> {
         // Further subflows use the host's other addresses.
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, address.port());
-        let own = if self.is_multipath { any } else { address };
+        let own = if self.multipath.is_some() { any } else { address };
         let listen = || -> Result<TcpListener> {
             let socket = self.open(sends)?;
             socket.set_reuse_address(true)?;
@@ -258,14 +265,18 @@ impl Shared {
             Load::Pages { .. } => now,
         };
         state.sampled_at = now;
-        for Connection { socket, last } in &mut state.connections {
+        let measures = state.tally.span().holds(counts_at);
+        for (at, Connection { socket, last }) in state.connections.iter_mut().enumerate() {
+            if let (Some(socket), true) = (&socket, self.plan.multipath.is_some()) {
+                state.subflows.sample(at, socket, measures);
+            }
             let Some(Ok(info)) = socket.as_ref().map(plait_net::tcp::info) else { continue };
             let bytes = info.bytes_sent.saturating_sub(last.bytes_sent);
             let segments = u64::from(info.data_segs_out.saturating_sub(last.data_segs_out));
             *last = info;
             state.tally.offered_bytes += bytes;
             state.tally.sent_packets += segments;
-            if state.tally.span().holds(counts_at) {
+            if measures {
                 state.tally.measured_offered_bytes += bytes;
                 state.tally.measured_sent_packets += segments;
             }

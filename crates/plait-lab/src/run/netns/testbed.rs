@@ -22,7 +22,7 @@ use super::events::Events;
 use super::health::{Health, lost_by_kernel};
 use super::plan::kernel_controller;
 use super::player::silence;
-use super::site::Site;
+use super::site::{Site, customer_address};
 use super::tcp::{Load, TcpApp, TcpPlan};
 use super::udp::{UdpApp, sockets};
 use super::video::VideoApp;
@@ -170,8 +170,10 @@ impl<'a> NetnsTestbed<'a> {
         let (start, stop) = (self.zero + spec.start, self.zero + spec.stop);
         let kernel_tcp = |load, tcp: &TcpKind| -> Result<RunningApp> {
             let controller = kernel_controller(spec, tcp)?;
-            let is_multipath = spec.via == Via::Mptcp;
-            let plan = TcpPlan { load, controller, start, stop, span, is_multipath };
+            let lines = |name: &String| (customer_address(self.scenario, name), name.clone());
+            let multipath = (spec.via == Via::Mptcp)
+                .then(|| self.scenario.links.keys().map(lines).collect::<Vec<_>>());
+            let plan = TcpPlan { load, controller, start, stop, span, multipath };
             Ok(RunningApp::Tcp(TcpApp::start(plan, at, ends, epoch)?))
         };
         match &spec.traffic {

@@ -2,7 +2,7 @@
 
 use plait_proto::time::Instant;
 
-use super::{MultipathView, OPTION_BYTES, SubflowView};
+use super::{MultipathInside, MultipathView, OPTION_BYTES, SubflowView};
 use crate::app::connection::{OnTheWay, ends, is_tallied};
 use crate::app::tally::{Span, Tally};
 use crate::app::{Outbox, Place, RecoveryView};
@@ -173,9 +173,11 @@ pub(in crate::app) fn view(
     let subflow = |at| subflow_view(flows, links, at, segment_bytes, is_stopped);
     MultipathView {
         subflows: (0..links.len()).map(subflow).collect(),
-        reinjected_bytes: counters().map(|counters| counters.reinjected_bytes).sum(),
-        penalties: counters().map(|counters| counters.penalties).sum(),
-        blocked: counters().map(|counters| counters.blocked).sum(),
+        inside: Some(MultipathInside {
+            reinjected_bytes: counters().map(|counters| counters.reinjected_bytes).sum(),
+            penalties: counters().map(|counters| counters.penalties).sum(),
+            blocked: counters().map(|counters| counters.blocked).sum(),
+        }),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Runs in namespaces, several at a time, each in a process of its own: for those that ask little of
-//! the machine, such as a player's, and take long. Whether it kept up with all of them, each run
+//! Runs in namespaces, several at a time, each in a process of its own: for those that ask little
+//! of the machine, such as a player's, and take long. Whether it kept up with all of them, each run
 //! judges itself.
 
 use std::process::Command;

@@ -99,7 +99,9 @@ pub(crate) fn run(args: &LiveArgs, output: &Output) -> Result<Verdict> {
         }
         rows.extend(StreamRow::of(&of_stream));
     }
-    told(&cases, rows, &lateness, output)
+    let mut told_of: Vec<&Case> = streams.iter().map(|(case, ..)| *case).collect();
+    told_of.dedup();
+    told(&told_of, rows, &lateness, output)
 }
 
 /// The streams whose name holds one of these; all without one.
@@ -120,12 +122,12 @@ fn name_of(case: &Case, protocol: Protocol, by: By) -> String {
 }
 
 fn told(
-    cases: &Cases,
+    cases: &[&Case],
     rows: Vec<StreamRow>,
     lateness: &Lateness,
     output: &Output,
 ) -> Result<Verdict> {
-    for case in &cases.cases {
+    for case in cases {
         let links = case.specs().map(|link| link.describe()).join("; ");
         let kbit = case.kbit;
         output.line(format!("{}: {}; {kbit} kbit/s; {links}", case.name, case.title))?;
@@ -154,7 +156,7 @@ fn stream(
     lateness: &mut Lateness,
 ) -> Result<RunRow> {
     site::on(case, by, lateness, |Place { topology, encoder, server }| {
-        let mut stage = Stage::start(&topology.server, protocol, cases)?;
+        let mut stage = Stage::start(&topology.server, server, protocol, cases)?;
         let mut encoding = stage.encode(encoder, server, case, cases)?;
         let limit = cases.encoded(case) + DRAIN_MAX;
         let ended = std::thread::scope(|scope| {

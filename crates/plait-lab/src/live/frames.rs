@@ -75,7 +75,11 @@ pub(super) struct Fate {
 }
 
 /// Compares what an encoder gave with what a server had, of the frames that count.
-pub(super) fn fate(given: &Told, came: &Told, counted: &Range<u64>) -> Fate {
+pub(super) fn fate(
+    given: &[(Instant, Frame)],
+    came: &[(Instant, Frame)],
+    counted: &Range<u64>,
+) -> Fate {
     let given: BTreeMap<u64, Instant> = first_of_each(given, counted);
     let times: BTreeMap<u64, Instant> = first_of_each(came, counted);
     let behind = given.iter().filter_map(|(number, out)| {
@@ -84,7 +88,8 @@ pub(super) fn fate(given: &Told, came: &Told, counted: &Range<u64>) -> Fate {
     let behind: Vec<f64> = behind.collect();
     let mut sorted = behind.clone();
     sorted.sort_by(f64::total_cmp);
-    let damaged = came.iter().filter(|(_, frame)| frame.is_damaged && times_has(&times, frame));
+    let is_damaged = |frame: &Frame| frame.is_damaged && times.contains_key(&frame.number);
+    let damaged = came.iter().filter(|(_, frame)| is_damaged(frame));
     let mut arrivals: Vec<Instant> = times.values().copied().collect();
     arrivals.sort();
     let silences = arrivals.windows(2).map(|pair| pair[1] - pair[0]);
@@ -99,12 +104,8 @@ pub(super) fn fate(given: &Told, came: &Told, counted: &Range<u64>) -> Fate {
     }
 }
 
-fn times_has(times: &BTreeMap<u64, Instant>, frame: &Frame) -> bool {
-    times.contains_key(&frame.number)
-}
-
 /// When each frame that counts was first told of.
-fn first_of_each(told: &Told, counted: &Range<u64>) -> BTreeMap<u64, Instant> {
+fn first_of_each(told: &[(Instant, Frame)], counted: &Range<u64>) -> BTreeMap<u64, Instant> {
     let mut times = BTreeMap::new();
     for (at, frame) in told.iter().filter(|(_, frame)| counted.contains(&frame.number)) {
         times.entry(frame.number).or_insert(*at);

@@ -84,12 +84,18 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn start(netns: &NetNs, protocol: Protocol, cases: &Cases) -> Result<Self> {
+    /// Starts both; the encoder will come to this address.
+    pub(super) fn start(
+        netns: &NetNs,
+        address: IpAddr,
+        protocol: Protocol,
+        cases: &Cases,
+    ) -> Result<Self> {
         let scratch = Scratch::in_memory("live")?;
         let log = scratch.path().join("server.log");
         let mut command = match protocol {
             Protocol::Rtmp => nginx(netns, scratch.path())?,
-            Protocol::Srt => srt_live_transmit(netns, cases.srt_latency_ms),
+            Protocol::Srt => srt_live_transmit(netns, address, cases.srt_latency_ms),
         };
         let mut server = Service::start(&mut command, &log)?;
         wait_until("the server", LIMIT, || {
@@ -242,9 +248,10 @@ fn nginx(netns: &NetNs, folder: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// srt-live-transmit that takes one stream after the other.
-fn srt_live_transmit(netns: &NetNs, latency_ms: u64) -> Command {
-    let from = format!("srt://0.0.0.0:{SRT_PORT}?mode=listener&latency={latency_ms}");
+/// srt-live-transmit that takes one stream after the other. On all addresses it would answer from
+/// the one that routing chooses, which the encoder does not expect.
+fn srt_live_transmit(netns: &NetNs, address: IpAddr, latency_ms: u64) -> Command {
+    let from = format!("srt://{address}:{SRT_PORT}?mode=listener&latency={latency_ms}");
     let to = format!("udp://127.0.0.1:{INNER_PORT}");
     let mut command = netns.command("srt-live-transmit");
     command.args(["-a", "yes", "-to:0", &from, &to]);

@@ -30,15 +30,20 @@ fn findings(file: &Path) -> Vec<Finding> {
     if let Err(error) = user_of(config.user.as_ref()) {
         findings.push(Finding::error(&place, error.to_string(), error.help()));
     }
+    let mut congestion = config.config.congestion.as_deref();
     if let Err(error) = Proxy::check(&config.config) {
+        if matches!(error, StartError::Congestion { .. }) {
+            // Told once, not of each listener again.
+            congestion = None;
+        }
         findings.push(Finding::error(&place, error.to_string(), error.help()));
     }
     let running = running(&config);
     for listener in &config.config.listeners {
-        findings.push(of_listener(listener, &config, &running));
+        findings.push(of_listener(listener, congestion, &running));
     }
     if !running.is_empty() {
-        let told = format!("{} runs: a restart applies the file", config.name);
+        let told = format!("{} runs: `plait reload` has it read the file again", config.name);
         findings.push(Finding::ok("control socket", told));
     }
     findings.push(of_open_files(&config));
@@ -65,10 +70,10 @@ fn running(config: &ProxyConfig) -> Vec<SocketAddr> {
     listeners.into_iter().map(|listener| listener.address).collect()
 }
 
-fn of_listener(listener: &Listener, config: &ProxyConfig, running: &[SocketAddr]) -> Finding {
+fn of_listener(listener: &Listener, congestion: Option<&str>, running: &[SocketAddr]) -> Finding {
     let Listener { address, way, multipath } = listener;
     let subject = format!("{} on {address}", way.name());
-    match Proxy::try_listener(listener, config.config.congestion.as_deref()) {
+    match Proxy::try_listener(listener, congestion) {
         Ok(true) => Finding::ok(subject, "accepts MPTCP and TCP"),
         Ok(false) if *multipath => Finding::warning(
             subject,

@@ -1,5 +1,5 @@
-//! A capture at a host's own interfaces, by a packet socket as tcpdump has it: what TCP carried from
-//! and to each of its addresses, counted rather than kept.
+//! A capture at a host's own interfaces, by a packet socket as tcpdump has it: what TCP carried
+//! from and to each of its addresses, counted rather than kept.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _};

@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_proxys_state_is_shown() {
-        let json = r#"{"kind":"proxy","name":"proxy0","sandbox":["landlock","seccomp"],"uptime_s":61.5,
+        let json = r#"{"kind":"proxy","name":"proxy0","sandbox":["landlock","seccomp"],
+            "uptime_s":61.5,
             "listeners":[{"address":"10.0.0.1:3128","way":"http","multipath":true}],
             "upstream":"convert 192.0.2.1:5124","open":2,"accepted":9,"dropped":0,
             "up_bytes":1500,"down_bytes":2000000,"ended":{"complete":6,"idle":0,"reset":1},

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help demo test check verify bench build release package qoe-app fmt fmt-check lint unit unit-here \
-	docs vectors deny deny-if-there fuzz setup setup-video setup-packages clean-lab
+	docs vectors deny deny-if-there fuzz setup setup-video setup-test setup-packages clean-lab
 
 export CARGO_TERM_PROGRESS_WHEN := never
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -23,7 +23,7 @@ demo: setup build ## Bond a DSL and an LTE link on this machine; tables, and a p
 	@mkdir -p out
 	@$(LAB) demo --html out/demo.html $(ARGS)
 
-test: setup-video qoe-app fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
+test: setup-test qoe-app fmt-check lint unit vectors docs deny-if-there build ## All checks and tests, then a short demo; what CI runs
 	$(call say,A short demo: the whole way through two gateways)
 	@if why=$$($(LAB) selftest list 2>&1 >/dev/null); then \
 		$(LAB) demo --short; \
@@ -114,6 +114,9 @@ setup:
 
 setup-video:
 	@scripts/setup --video
+
+setup-test:
+	@scripts/setup --video --live
 
 setup-packages:
 	@scripts/setup --packages

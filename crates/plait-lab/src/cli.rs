@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::policy::Policy;
 use crate::record;
 
+pub(crate) mod live;
 pub(crate) mod qoe;
 
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
@@ -89,6 +90,22 @@ pub(crate) enum Command {
     ///   plait-lab qoe play --url http://192.0.2.7:8090/ --adaptive --proxy http://192.0.2.1:3128
     #[command(verbatim_doc_comment)]
     Qoe(qoe::QoeArgs),
+    /// Stream live to a real server, by RTMP and by SRT, over one link, through two proxies and
+    /// through a bond: how far behind is the server, and what does it never get?
+    ///
+    /// Needs ffmpeg, nginx with its RTMP module, and srt-live-transmit: scripts/setup --live.
+    ///
+    /// Examples:
+    ///
+    ///   plait-lab live
+    ///
+    ///   plait-lab live --only cut --runs 5
+    ///
+    ///   plait-lab live --only "RTMP, bond" --quick --json
+    ///
+    ///   plait-lab live --print-cases > mine.toml && plait-lab live --cases mine.toml
+    #[command(verbatim_doc_comment)]
+    Live(live::LiveArgs),
     /// Remove what a killed lab has left.
     Clean,
     /// Carry packets between a gateway with many peers and some of them: for callgrind.

@@ -14,6 +14,7 @@ mod figure;
 mod gateway;
 mod holding_time;
 mod list;
+mod live;
 mod machine;
 mod many_peers;
 mod measure;
@@ -75,6 +76,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Swarm(args) => Some(swarm::run(args, &output)),
         Command::ManyPeers(args) => Some(many_peers::run(args)),
         Command::Qoe(args) => Some(qoe::run(args, &output)),
+        Command::Live(args) if args.print_cases => Some(live::print_cases(&output)),
         Command::Timer => Some(vm::timer::run(&output)),
         _ => None,
     };
@@ -102,6 +104,7 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Bench(args) => bench::run(args, &output),
         Command::Run(args) => set::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
+        Command::Live(args) => live::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
         Command::Clean
         | Command::HoldingTime(_)

@@ -20,6 +20,7 @@ mod pings;
 mod round_trips;
 mod stream;
 mod tcp_counters;
+mod wire;
 
 pub(crate) use aggregation::{aggregation_benefit, aggregation_ratio, median};
 pub(crate) use curl::{WebServer, download};
@@ -33,6 +34,7 @@ pub(crate) use pings::Pinging;
 pub(crate) use round_trips::{Echo, RoundTrips};
 pub(crate) use stream::{Stream, Transport};
 pub(crate) use tcp_counters::{TcpCounters, counters};
+pub(crate) use wire::{Wire, WireCapture};
 
 /// How long to send, and how much of the beginning is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

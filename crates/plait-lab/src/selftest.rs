@@ -6,9 +6,11 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::figure::{Figure, Summary};
+use crate::live;
 use crate::machine::Watch;
 use crate::output::{self, Output, Progress, Verdict};
 use crate::qoe;
+use crate::verify::video;
 
 mod base;
 mod bond;
@@ -77,6 +79,8 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("steer-leaves-nothing", 0, steer::leaves_nothing),
     ("steer-bad-config-leaves-nothing", 0, steer::bad_config_leaves_nothing),
     ("scenario-video", 40, |output| scenario::holds("video", output)),
+    ("proxy-shares", 20, video::shares::selftest),
+    ("live", 40, live::selftest),
     ("qoe-page", 30, qoe::selftest::page),
     ("qoe-link", 20, qoe::selftest::link),
 ];

@@ -20,12 +20,14 @@ use plait_sim::link::{DEFAULT_QUEUE_TIME, LinkConfig, Room};
 
 use crate::emulator::{Emulator, Way};
 
+mod host;
 mod interface;
 mod ip;
 mod multipath;
 mod veth;
 
 pub(crate) use crate::addresses::*;
+pub(crate) use host::{ROUTER_V4, host_behind};
 pub(crate) use interface::Interface;
 pub(crate) use ip::{ip_batch, ip_output, mtu_of};
 pub(crate) use multipath::{allow_mptcp, enable_mptcp};

@@ -27,7 +27,7 @@ mod simulated;
 mod survive;
 mod table;
 pub(crate) mod trust;
-mod video;
+pub(crate) mod video;
 
 /// How thoroughly a promise is checked; the later stands for the earlier, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]

@@ -152,6 +152,20 @@ fn setup_goes_on_without_a_browser_except_in_ci() {
 }
 
 #[test]
+fn setup_installs_what_live_streams_need() {
+    let programs = machine("live", 0, "");
+    let output = programs.run("setup", &["--live"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    for package in ["ffmpeg", "srt-tools"] {
+        let line = said.lines().find(|line| line.starts_with("setup: installing"));
+        assert!(line.is_some_and(|line| line.contains(package)), "{package}: {said}");
+    }
+    let said = text(&programs.run("setup", &["--check"]).stdout);
+    assert!(!said.contains("srt-tools"), "{said}");
+}
+
+#[test]
 fn each_alert_fires_when_it_should() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/prometheus");
     if !Path::new("/usr/bin/promtool").exists() {

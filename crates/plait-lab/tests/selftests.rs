@@ -63,6 +63,17 @@ fn selftest_of_page(name: &str) {
     selftest(name);
 }
 
+/// A test that needs an encoder and servers of live streams.
+fn selftest_of_streams(name: &str) {
+    let folders = ["/usr/bin", "/usr/sbin", "/usr/lib/nginx/modules"];
+    for file in ["ffmpeg", "nginx", "ngx_rtmp_module.so", "srt-live-transmit"] {
+        if !folders.iter().any(|folder| std::path::Path::new(folder).join(file).exists()) {
+            return skip(&format!("{file} is missing; run scripts/setup --live"));
+        }
+    }
+    selftest_of_plait(name);
+}
+
 /// A test that needs Prometheus, which no build and no CI does.
 fn selftest_with_prometheus(name: &str) {
     if !std::path::Path::new("/usr/bin/prometheus").exists() {
@@ -129,6 +140,7 @@ tests! { selftest_of_plait:
     a_download_survives_a_dead_attachment => "steer-dead-attachment",
     dida_holds_and_keeps_nothing => "steer-dida",
     a_steering_node_leaves_nothing => "steer-leaves-nothing",
+    a_proxy_tells_the_shares_that_a_capture_tells => "proxy-shares",
     a_bad_steering_node_leaves_nothing => "steer-bad-config-leaves-nothing",
 }
 
@@ -136,6 +148,10 @@ tests! { selftest_of_page:
     the_measuring_application_works_by_keys_at_each_width => "qoe-page",
     a_clip_stalls_on_a_slow_link => "qoe-link",
     a_scenario_with_a_video_runs => "scenario-video",
+}
+
+tests! { selftest_of_streams:
+    a_live_stream_survives_the_cut_of_a_link => "live",
 }
 
 /// Processes outside that run in one of these network namespaces.

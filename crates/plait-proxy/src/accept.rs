@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use plait_net::tcp::reset_on_close;
@@ -12,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::config::Listener;
 use crate::session::Session;
-use crate::shared::Shared;
+use crate::shared::Current;
 use crate::sockets::prepare;
 use crate::ways;
 
@@ -21,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts until `stop` says true.
 pub(crate) async fn serve(
-    shared: Arc<Shared>,
+    current: Current,
     socket: TcpListener,
     listener: Listener,
     mut stop: watch::Receiver<bool>,
@@ -36,7 +35,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, client)) => {
                 has_failed = false;
-                begin(&shared, listener, stream, client);
+                begin(&current, listener, stream, client);
             }
             // The client is gone already.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -51,7 +50,8 @@ pub(crate) async fn serve(
     }
 }
 
-fn begin(shared: &Arc<Shared>, listener: Listener, stream: TcpStream, client: SocketAddr) {
+fn begin(current: &Current, listener: Listener, stream: TcpStream, client: SocketAddr) {
+    let shared = current.get();
     let client = SocketAddr::new(client.ip().to_canonical(), client.port());
     let refusal = shared.config.clients.admit(client.ip()).err();
     let Some(admission) = shared.registry.admit(client, listener.way, refusal) else {
@@ -59,6 +59,6 @@ fn begin(shared: &Arc<Shared>, listener: Listener, stream: TcpStream, client: So
         return;
     };
     prepare(&stream);
-    let session = Session { shared: Arc::clone(shared), admission, listener };
+    let session = Session { shared, admission, listener };
     tokio::spawn(ways::serve(session, stream));
 }

@@ -31,6 +31,6 @@ mod users;
 mod ways;
 
 pub use refusal::Refusal;
-pub use server::{Proxy, StartError, Stop};
+pub use server::{Proxy, Reloader, StartError, Stop};
 pub use target::{Host, Target};
 pub use users::{Users, UsersError};

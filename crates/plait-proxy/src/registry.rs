@@ -25,7 +25,7 @@ pub(crate) struct Registry {
     pub(crate) started: Instant,
     pub(crate) refusals: Refusals,
     pub(crate) totals: Totals,
-    limits: Limits,
+    limits: Mutex<Limits>,
     open: Mutex<Open>,
     accesses: Mutex<Accesses>,
 }
@@ -191,10 +191,19 @@ impl Registry {
             started: Instant::now(),
             refusals: Refusals::default(),
             totals: Totals::default(),
-            limits,
+            limits: Mutex::new(limits),
             open: Mutex::default(),
             accesses: Mutex::new(Accesses::new(accesses)),
         }
+    }
+
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on these bounds hold for connections that come in.
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        *self.limits() = limits;
     }
 
     fn now_ms(&self) -> u64 {

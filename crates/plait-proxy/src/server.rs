@@ -16,9 +16,8 @@ use crate::accept;
 use crate::config::{Config, Listener, WayIn};
 use crate::policy::leads_back;
 use crate::registry::Registry;
-use crate::relay::Pipes;
-use crate::shared::Shared;
-use crate::sockets::{listen, try_congestion};
+use crate::shared::{Current, Shared};
+use crate::sockets::{bind, listen, try_congestion};
 use crate::status::Observer;
 
 /// Why a proxy cannot start.
@@ -110,10 +109,38 @@ impl Stop {
     }
 }
 
+/// Gives a running proxy another configuration.
+#[derive(Clone, Debug)]
+pub struct Reloader(Current);
+
+impl Reloader {
+    /// Follows `config` from now on; connections that are open go on as they began. Returns what
+    /// differs and stays as it was until a restart.
+    ///
+    /// # Errors
+    /// The configuration contradicts itself. Then nothing changes.
+    pub fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, StartError> {
+        let now = self.0.get();
+        let before = &now.config;
+        let differing = [
+            ("[[listen]]", before.listeners != config.listeners),
+            ("[proxy] congestion", before.congestion != config.congestion),
+            ("[[access]]", before.accesses != config.accesses),
+        ];
+        config.listeners.clone_from(&before.listeners);
+        config.congestion.clone_from(&before.congestion);
+        config.accesses.clone_from(&before.accesses);
+        check(&config)?;
+        now.registry.set_limits(config.limits);
+        self.0.follow(config);
+        Ok(differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect())
+    }
+}
+
 /// A proxy that has its sockets, and does not run yet.
 #[derive(Debug)]
 pub struct Proxy {
-    shared: Arc<Shared>,
+    current: Current,
     sockets: Vec<std::net::TcpListener>,
     stop: Stop,
 }
@@ -136,15 +163,40 @@ impl Proxy {
         }
         let registry = Arc::new(Registry::new(config.limits, &config.accesses));
         let pseudonym = format!("plait-{:016x}", RandomState::new().hash_one(0));
-        let (pipes, plain_servers) = (Pipes::default(), Arc::default());
-        let shared =
-            Arc::new(Shared { config, registry, pipes, plain_servers, pseudonym, multipath });
-        Ok(Self { shared, sockets, stop: Stop(Arc::new(watch::Sender::new(false))) })
+        let (pipes, plain_servers) = (Arc::default(), Arc::default());
+        let shared = Shared { config, registry, pipes, plain_servers, pseudonym, multipath };
+        Ok(Self {
+            current: Current::new(shared),
+            sockets,
+            stop: Stop(Arc::new(watch::Sender::new(false))),
+        })
+    }
+
+    /// Looks whether a configuration can be followed here, without its listeners.
+    ///
+    /// # Errors
+    /// It contradicts itself, or the kernel has not its congestion control.
+    pub fn check(config: &Config) -> Result<(), StartError> {
+        check(config)
+    }
+
+    /// Looks whether a listener's address can be had, and gives whether MPTCP would be accepted
+    /// there. Nothing listens, now or later.
+    ///
+    /// # Errors
+    /// The socket cannot be had.
+    pub fn try_listener(listener: &Listener, congestion: Option<&str>) -> Result<bool, StartError> {
+        let address = listener.address;
+        match bind(listener, congestion) {
+            Ok((_closed, is_multipath)) => Ok(is_multipath),
+            Err(cause) => Err(StartError::Listen { address, cause }),
+        }
     }
 
     /// Where each listener listens; a port that the kernel chose is known here.
     pub fn addresses(&self) -> Vec<(Listener, SocketAddr)> {
-        let sockets = self.sockets.iter().zip(&self.shared.config.listeners);
+        let shared = self.current.get();
+        let sockets = self.sockets.iter().zip(&shared.config.listeners);
         let address = |socket: &std::net::TcpListener, listener: &Listener| {
             socket.local_addr().unwrap_or(listener.address)
         };
@@ -158,7 +210,12 @@ impl Proxy {
 
     /// Looks at it, from any thread.
     pub fn observer(&self) -> Observer {
-        Observer::new(Arc::clone(&self.shared))
+        Observer::new(self.current.clone())
+    }
+
+    /// Gives it another configuration, from any thread.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(self.current.clone())
     }
 
     /// Runs until it is told to end and its connections have ended, or have had their time.
@@ -178,17 +235,18 @@ impl Proxy {
     }
 
     async fn serve(self) -> io::Result<()> {
-        let Self { shared, sockets, stop } = self;
+        let Self { current, sockets, stop } = self;
+        let shared = current.get();
         let mut tasks = tokio::task::JoinSet::new();
         for (socket, listener) in sockets.into_iter().zip(shared.config.listeners.clone()) {
             let socket = TcpListener::from_std(socket)?;
             let told = stop.0.subscribe();
-            tasks.spawn(accept::serve(Arc::clone(&shared), socket, listener, told));
+            tasks.spawn(accept::serve(current.clone(), socket, listener, told));
         }
         let sampling = tokio::spawn(sample(Arc::clone(&shared.registry)));
         while tasks.join_next().await.is_some() {}
         sampling.abort();
-        drain(&shared).await;
+        drain(&current.get()).await;
         Ok(())
     }
 }

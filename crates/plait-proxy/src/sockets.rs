@@ -20,6 +20,19 @@ pub(crate) fn listen(
     listener: &Listener,
     congestion: Option<&str>,
 ) -> io::Result<(std::net::TcpListener, bool)> {
+    let (socket, multipath) = bind(listener, congestion)?;
+    if listener.way == WayIn::Convert
+        && let Err(error) = accept_fast_open(&socket, FAST_OPEN_PENDING_MAX)
+    {
+        log::debug!("{}: no data in first packets: {error}", listener.address);
+    }
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok((socket.into(), multipath))
+}
+
+/// A socket that has a listener's address and does not listen yet, and whether it is of MPTCP.
+pub(crate) fn bind(listener: &Listener, congestion: Option<&str>) -> io::Result<(Socket, bool)> {
     let domain = Domain::for_address(listener.address);
     let (socket, multipath) = match mptcp::stream_socket(domain, listener.multipath) {
         Err(error) if listener.multipath && mptcp::is_missing(&error) => {
@@ -37,14 +50,7 @@ pub(crate) fn listen(
         set_congestion(&socket, name)?;
     }
     socket.bind(&listener.address.into())?;
-    if listener.way == WayIn::Convert
-        && let Err(error) = accept_fast_open(&socket, FAST_OPEN_PENDING_MAX)
-    {
-        log::debug!("{}: no data in first packets: {error}", listener.address);
-    }
-    socket.listen(BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    Ok((socket.into(), multipath))
+    Ok((socket, multipath))
 }
 
 /// Lets a socket accept connections to any address; needs CAP_NET_ADMIN.

@@ -4,19 +4,18 @@ mod metrics;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Connection, subflows};
-use crate::shared::Shared;
+use crate::shared::{Current, Shared};
 
 pub use metrics::metrics;
 
 /// Looks at a running proxy, from any thread.
 #[derive(Clone, Debug)]
-pub struct Observer(Arc<Shared>);
+pub struct Observer(Current);
 
 /// A proxy at one moment. Counts are since its start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -118,13 +117,14 @@ fn named(counts: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<Stri
 }
 
 impl Observer {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
+    pub(crate) fn new(current: Current) -> Self {
+        Self(current)
     }
 
     /// The proxy now, with at most so many of its connections.
     pub fn snapshot(&self, connections_max: usize) -> Snapshot {
-        let Shared { config, registry, multipath, .. } = &*self.0;
+        let shared = self.0.get();
+        let Shared { config, registry, multipath, .. } = &*shared;
         let totals = &registry.totals;
         let listeners =
             config.listeners.iter().zip(multipath).map(|(listener, multipath)| ListenerView {
@@ -155,7 +155,7 @@ impl Observer {
     }
 
     fn accesses(&self) -> Vec<AccessView> {
-        let totals = self.0.registry.access_totals();
+        let totals = self.0.get().registry.access_totals();
         let all: u64 = totals.iter().map(|total| total.received + total.sent).sum();
         let view = |total: crate::registry::AccessTotals| AccessView {
             share: (total.received + total.sent) as f64 / all.max(1) as f64,
@@ -167,6 +167,7 @@ impl Observer {
     }
 
     fn connection(&self, connection: &Connection) -> ConnectionView {
+        let shared = self.0.get();
         let sides = ["client", "server"].into_iter();
         let streams = connection.streams().into_iter().flatten();
         let subflows = sides.zip(streams).flat_map(|(side, stream)| {
@@ -174,7 +175,7 @@ impl Observer {
         });
         let view = |(side, subflow): (&'static str, plait_net::mptcp::Subflow)| {
             let (local, remote) = (subflow.local.ip(), subflow.remote.ip());
-            let access = self.0.config.accesses.iter().find(|one| one.carries(local, remote));
+            let access = shared.config.accesses.iter().find(|one| one.carries(local, remote));
             SubflowView {
                 side: side.into(),
                 access: access.map(|access| access.name.clone()),

@@ -6,6 +6,8 @@
 mod ends;
 #[path = "proxy/refusals.rs"]
 mod refusals;
+#[path = "proxy/reload.rs"]
+mod reload;
 #[path = "proxy/site.rs"]
 mod site;
 #[path = "proxy/ways.rs"]

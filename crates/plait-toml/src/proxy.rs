@@ -83,6 +83,8 @@ pub struct Proxy {
     pub drain: Duration,
     /// The user that the proxy becomes.
     pub user: Option<String>,
+    /// Whether the daemon enters a sandbox without access to what it does not need.
+    pub sandbox: bool,
     /// Whether other users may be able to read files with passwords.
     pub allow_open_key_files: bool,
     /// Unix socket that answers `plait status`.
@@ -107,6 +109,7 @@ impl Default for Proxy {
             idle_timeout: Duration::from_secs(7440),
             drain: Duration::from_secs(30),
             user: None,
+            sandbox: true,
             allow_open_key_files: false,
             control_socket: None,
         }
@@ -217,6 +220,7 @@ pub const PROXY: Options<Proxy> = &[
     ),
     &NAME,
     &common::user(|proxy: &mut Proxy| &mut proxy.user),
+    &common::sandbox(|proxy: &mut Proxy| &mut proxy.sandbox),
     &Field::new(
         "allow_open_key_files",
         "accept files with passwords that other users may read or write",

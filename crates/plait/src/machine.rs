@@ -100,7 +100,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    fn ok(subject: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(crate) fn ok(subject: impl Into<String>, text: impl Into<String>) -> Self {
         Self { level: Level::Ok, subject: subject.into(), text: text.into(), help: None }
     }
 

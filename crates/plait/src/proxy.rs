@@ -17,4 +17,4 @@ mod run;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use run::{Report, run};
+pub(crate) use run::{Report, files_for, run};

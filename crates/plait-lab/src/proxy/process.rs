@@ -1,7 +1,8 @@
 //! A `plait proxy` that was configured, started and waited for.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -17,6 +18,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct ProxyProcess {
     service: Service,
+    config: PathBuf,
 }
 
 impl ProxyProcess {
@@ -44,7 +46,23 @@ impl ProxyProcess {
             Ok(is_up.then_some(()))
         })
         .with_context(|| format!("proxy {name}"))?;
-        Ok(Self { service })
+        Ok(Self { service, config })
+    }
+
+    /// What `plait status --json` says of it.
+    pub(crate) fn status(&self) -> Result<serde_json::Value> {
+        let text = self.ask(&["status", "--json"])?;
+        serde_json::from_str(&text).context("a proxy's status is JSON")
+    }
+
+    /// What `plait proxy metrics` says of it.
+    pub(crate) fn metrics(&self) -> Result<String> {
+        self.ask(&["proxy", "metrics"])
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(plait_program()?);
+        process::run(command.args(words).arg(&self.config), "", LIMIT)
     }
 
     fn entry(&self) -> String {

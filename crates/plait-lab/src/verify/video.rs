@@ -7,6 +7,7 @@ pub(super) mod model;
 pub(super) mod page;
 pub(super) mod proxy;
 pub(super) mod relays;
+pub(crate) mod shares;
 
 use std::net::SocketAddr;
 

@@ -32,12 +32,13 @@ impl Registry {
         refusal: Option<Refusal>,
     ) -> Option<Admission> {
         self.totals.accepted.fetch_add(1, Ordering::Relaxed);
+        let limits = *self.limits();
         let mut open = self.open();
         let of_client = open.per_client.get(&client.ip()).copied().unwrap_or_default();
         let refusal = refusal.or_else(|| {
-            if open.connections.len() >= self.limits.connections_max {
+            if open.connections.len() >= limits.connections_max {
                 Some(Refusal::TooManyConnections)
-            } else if of_client >= self.limits.connections_per_client_max {
+            } else if of_client >= limits.connections_per_client_max {
                 Some(Refusal::ClientTooMany)
             } else {
                 None

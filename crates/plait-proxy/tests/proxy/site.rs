@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use plait_proxy::config::{Clients, Config, Limits, Listener, Reach, Upstream, WayIn, WayOut};
 use plait_proxy::status::{Observer, Snapshot};
-use plait_proxy::{Proxy, Stop};
+use plait_proxy::{Proxy, Reloader, Stop};
 
 pub(crate) const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -35,16 +35,17 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     observer: Observer,
     pub(crate) stop: Stop,
+    pub(crate) reloader: Reloader,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
     pub(crate) fn start(config: Config) -> Self {
         let proxy = Proxy::open(config).expect("the configuration is sound");
-        let (observer, stop) = (proxy.observer(), proxy.stop());
+        let (observer, stop, reloader) = (proxy.observer(), proxy.stop(), proxy.reloader());
         let address = proxy.addresses()[0].1;
         let thread = thread::spawn(move || proxy.run().expect("threads can be had"));
-        Self { address, observer, stop, thread: Some(thread) }
+        Self { address, observer, stop, reloader, thread: Some(thread) }
     }
 
     pub(crate) fn of(way: WayIn) -> Self {

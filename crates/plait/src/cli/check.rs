@@ -37,15 +37,19 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let findings = findings(&args.config);
+    tell(&findings(&args.config), args.json)
+}
+
+/// Prints findings; an error among them is the answer no.
+pub(super) fn tell(findings: &[Finding], json: bool) -> anyhow::Result<Outcome> {
     let mut stdout = io::stdout().lock();
-    if args.json {
-        write_json(&mut stdout, &findings)?;
+    if json {
+        write_json(&mut stdout, findings)?;
     } else {
-        write_text(&mut stdout, &findings, Style::for_stdout())?;
+        write_text(&mut stdout, findings, Style::for_stdout())?;
     }
     stdout.flush()?;
-    let sound = count(&findings, Level::Error) == 0;
+    let sound = count(findings, Level::Error) == 0;
     Ok(if sound { Outcome::Good } else { Outcome::Failed })
 }
 
@@ -70,7 +74,8 @@ fn findings(file: &Path) -> Vec<Finding> {
     findings
 }
 
-fn from_errors(errors: &ConfigErrors) -> Vec<Finding> {
+/// Each mistake of a file as a finding.
+pub(super) fn from_errors(errors: &ConfigErrors) -> Vec<Finding> {
     let finding = |error: &ConfigError| {
         let text = error.to_string();
         let (subject, text) = text.split_once(": ").unwrap_or(("configuration", &text));
@@ -146,7 +151,7 @@ fn count(findings: &[Finding], level: Level) -> usize {
     findings.iter().filter(|finding| finding.level == level).count()
 }
 
-fn plural(number: usize, word: &str) -> String {
+pub(super) fn plural(number: usize, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 

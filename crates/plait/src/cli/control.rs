@@ -249,7 +249,7 @@ pub(super) fn reload(socket: &Path) -> Result<(), Advised> {
         }
         Some(error) => Err(Advised::new(
             format!("the old configuration stays: {error}"),
-            "`plait check CONFIG` shows all that is wrong",
+            "`plait check CONFIG`, or `plait proxy check CONFIG`, shows all that is wrong",
         )),
     }
 }

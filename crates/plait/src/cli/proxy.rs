@@ -1,5 +1,7 @@
 //! `plait proxy`: MPTCP on the access side, TCP towards servers.
 
+mod check;
+
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use crate::proxy::{self, endpoints, rules};
 
 const AFTER_HELP: &str = "\
 Examples:
+  plait proxy check proxy.toml             is the file sound, and the machine ready for it?
   plait proxy run proxy.toml               run it in the foreground
   plait status proxy.toml                  what it does: connections, bytes, accesses, refusals
   plait proxy metrics proxy.toml           the same for Prometheus
@@ -23,8 +26,9 @@ Examples:
   plait proxy rules --apply proxy.toml     do it, for as long as this runs
 
 Exit codes:
-  0  ended by a signal, or printed
-  2  an error; it is explained on stderr, and nothing is left half set up";
+  0  ended by a signal, or printed; of `check`: `run` would start
+  2  an error; it is explained on stderr, and nothing is left half set up; of `check`: `run`
+     would not start, and the lines marked `error` say why";
 
 /// Turn MPTCP into TCP and back: a bond for TCP without a tunnel
 ///
@@ -40,6 +44,18 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
+    /// Check a proxy's file, and the machine against it
+    ///
+    /// Reads the file and those that it names, and looks at listeners, congestion control, the
+    /// kernel's MPTCP, open files, and what the file says of links and rules. Prints a line for
+    /// each, with advice. Changes nothing; a proxy that runs goes on.
+    Check {
+        /// The proxy's configuration file
+        config: PathBuf,
+        /// Print JSON Lines: one `finding` each, then a `summary`
+        #[arg(long)]
+        json: bool,
+    },
     /// Run a proxy in the foreground
     ///
     /// The first Ctrl-C or SIGTERM lets open connections finish, for `drain_s` at most; the second
@@ -92,6 +108,7 @@ enum Action {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.action {
+        Action::Check { config, json } => return check::run(config, *json),
         Action::Run { config, verbose } => {
             up::start_log(*verbose);
             up::keep_memory_private();

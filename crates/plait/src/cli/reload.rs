@@ -18,10 +18,11 @@ Exit codes:
   0  the configuration is sound and acts now
   2  it is not, and the old one stays; or the gateway does not answer";
 
-/// Have a running gateway read its configuration again; or a steering node
+/// Have a running gateway, steering node or proxy read its configuration again
 ///
 /// Asks it over its control socket. Without an argument the only one of this machine is meant. It
-/// reads the file that it was started with. Bonds whose peers did not change go on.
+/// reads the file that it was started with. Bonds whose peers did not change go on, and so do a
+/// proxy's open connections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {

@@ -28,8 +28,12 @@ pub(crate) struct ProxyConfig {
     pub(crate) name: String,
     /// Unix socket that answers `plait status`.
     pub(crate) control_socket: PathBuf,
+    /// The file itself.
+    pub(crate) file: PathBuf,
     /// The user that it becomes.
     pub(crate) user: Option<Located<String>>,
+    /// Whether it enters a sandbox without the files and system calls that it does not need.
+    pub(crate) sandbox: bool,
     /// What it does.
     pub(crate) config: Config,
 }
@@ -111,7 +115,8 @@ fn sections(problems: &Problems, file: &Path, document: &Table) -> Option<ProxyC
         limits: limits(&said),
     };
     let control_socket = control_socket(&said);
-    Some(ProxyConfig { name: said.name, control_socket, user, config })
+    let (file, sandbox) = (file.to_owned(), said.sandbox);
+    Some(ProxyConfig { name: said.name, control_socket, file, user, sandbox, config })
 }
 
 /// Sections of a name, at most so many.

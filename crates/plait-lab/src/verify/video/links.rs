@@ -6,24 +6,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 use plait_net::netns::NetNs;
-use plait_toml::proxy::{ProxyFile, Upstream, WayIn};
+use plait_toml::proxy::{Access, ProxyFile, Upstream, WayIn};
+use plait_toml::value::Cidr;
 
 use super::proxy_file;
 use crate::measure::Transport;
 use crate::proxy::{ByteServer, HeldRules, ProxyProcess, Route, hold_rules};
 use crate::scratch::Scratch;
-use crate::topology::{
-    LinkSpec, PROVIDER_V4, SERVER_BARE_V4, Topology, allow_mptcp, ip_batch, new_netns,
-};
+use crate::topology::{LinkSpec, PROVIDER_V4, SERVER_BARE_V4, Topology, allow_mptcp, host_behind};
 
 /// 40 Mbit/s at 12 ms and 20 at 18, with a queue that a home router has.
 pub(super) const LINKS: [LinkSpec; 2] = [
     LinkSpec { queue_time: Duration::from_millis(100), ..LinkSpec::new("first", 40, 12, 12) },
     LinkSpec { queue_time: Duration::from_millis(100), ..LinkSpec::new("second", 20, 18, 18) },
 ];
-/// The host behind the household's router, and the router's address towards it.
-const HOST_V4: Ipv4Addr = Ipv4Addr::new(10, 97, 0, 2);
-const ROUTER_V4: Ipv4Addr = Ipv4Addr::new(10, 97, 0, 1);
 const PORTS: [(WayIn, u16); 3] =
     [(WayIn::Http, 3128), (WayIn::Socks, 1080), (WayIn::Convert, 5124)];
 /// Ports of the household's transparent listeners.
@@ -47,7 +43,7 @@ pub(super) struct Site {
     scratch: Scratch,
     pub(super) plain: ByteServer,
     pub(super) multipath: ByteServer,
-    far: Option<ProxyProcess>,
+    pub(super) far: ProxyProcess,
 }
 
 impl Site {
@@ -56,29 +52,19 @@ impl Site {
         let customer = &topology.customer().netns;
         topology.enable_mptcp()?;
         allow_mptcp(&topology.provider)?;
-        let host = new_netns("plait-host")?;
-        ip_batch(customer, "", &["link add lan type veth peer name router netns plait-host"])?;
-        customer.set_sysctl("net.ipv4.ip_forward", "1")?;
-        let of_router = [format!("addr add {ROUTER_V4}/24 dev lan"), "link set dev lan up".into()];
-        ip_batch(customer, "", &of_router)?;
-        let of_host = [
-            format!("addr add {HOST_V4}/24 dev router"),
-            "link set dev router up".into(),
-            format!("route add default via {ROUTER_V4}"),
-        ];
-        ip_batch(&host, "", &of_host)?;
+        let host = host_behind(customer)?;
         let [plain, multipath] = [Transport::Tcp, Transport::Mptcp]
             .map(|transport| ByteServer::start(&topology.server, SERVER_BARE_V4.into(), transport));
         let (plain, multipath) = (plain?, multipath?);
         let scratch = Scratch::in_memory("proxies")?;
         let listeners = PORTS.map(|(way, port)| ((PROVIDER_V4, port).into(), way));
-        let far = ProxyProcess::start(
-            &topology.provider,
-            scratch.path(),
-            "far",
-            &proxy_file(&listeners),
-        )?;
-        Ok(Self { topology, host, scratch, plain, multipath, far: Some(far) })
+        let accesses = topology.customer().links.iter().map(|link| Access {
+            name: link.spec.name.into(),
+            networks: vec![Cidr { address: link.customer_address(), length: 32 }],
+        });
+        let file = ProxyFile { accesses: accesses.collect(), ..proxy_file(&listeners) };
+        let far = ProxyProcess::start(&topology.provider, scratch.path(), "far", &file)?;
+        Ok(Self { topology, host, scratch, plain, multipath, far })
     }
 
     /// The household's own proxy, and what leads the host's connections to it.
@@ -138,6 +124,6 @@ impl Site {
 
     /// What the provider's proxy had of memory at most, MiB.
     pub(super) fn far_memory_mib(&self) -> Result<f64> {
-        self.far.as_ref().map_or(Ok(0.0), ProxyProcess::peak_memory_mib)
+        self.far.peak_memory_mib()
     }
 }

@@ -1,5 +1,5 @@
 //! video.1: a download by every way through the proxy beside the kernel's MPTCP from end to end,
-//! and the time to the first byte.
+//! the time to the first byte, and each access's share beside a capture's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use plait_toml::proxy::WayIn;
 
 use super::super::{Effort, Figure};
 use super::links::{LINKS, Site, Way};
+use super::shares;
 use crate::output::Progress;
 use crate::proxy::sum_of;
 
@@ -57,6 +58,8 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let direct = given.remove(Site::DIRECT.name).context("it was measured first")?;
     let mut figures = figures(&direct, &given);
     figures.push(memory);
+    drop(site);
+    figures.extend(shares::figures(bytes / 5)?);
     Ok(figures)
 }
 

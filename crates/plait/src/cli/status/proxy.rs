@@ -16,10 +16,13 @@ pub(super) fn text(report: &Report, style: Style) -> String {
     let Snapshot { uptime_s, open, accepted, .. } = &report.snapshot;
     let snapshot = &report.snapshot;
     let uptime = duration(*uptime_s as u64);
-    let mut text = format!("{}  proxy, up for {uptime}\n", style.bold(&report.name));
+    let mut text = format!("{}  proxy, up for {uptime}\n", style.bold(&report.identity.name));
     for listener in &snapshot.listeners {
         let protocols = if listener.multipath { "MPTCP and TCP" } else { "TCP" };
         text.push_str(&format!("  {} on {}, {protocols}\n", listener.way, listener.address));
+    }
+    if !report.identity.sandbox.is_empty() {
+        text.push_str(&format!("  sandbox: {}\n", report.identity.sandbox.join(", ")));
     }
     let next = snapshot.upstream.as_deref().unwrap_or("the servers themselves");
     text.push_str(&format!("  connects to: {next}\n"));
@@ -116,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_proxys_state_is_shown() {
-        let json = r#"{"kind":"proxy","name":"proxy0","uptime_s":61.5,
+        let json = r#"{"kind":"proxy","name":"proxy0","sandbox":["landlock","seccomp"],
+            "uptime_s":61.5,
             "listeners":[{"address":"10.0.0.1:3128","way":"http","multipath":true}],
             "upstream":"convert 192.0.2.1:5124","open":2,"accepted":9,"dropped":0,
             "up_bytes":1500,"down_bytes":2000000,"ended":{"complete":6,"idle":0,"reset":1},
@@ -131,6 +135,7 @@ mod tests {
         let expected = "\
 proxy0  proxy, up for 1 min 1 s
   http on 10.0.0.1:3128, MPTCP and TCP
+  sandbox: landlock, seccomp
   connects to: convert 192.0.2.1:5124
   connections: 2 open, 9 accepted; up 1.5 kB, down 2.0 MB
   ended: complete 6, reset 1

@@ -18,6 +18,17 @@ use crate::proxy::rules::{self, Kind, Own, RulesConfig};
 /// Links that MPTCP can use: the kernel takes as many endpoints.
 const LINKS_MAX: usize = 8;
 
+/// Whether a file says anything of links, and of rules.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn has_links_and_rules(file: &Path) -> Result<(bool, bool), ConfigErrors> {
+    let document = config::read(file)?;
+    let problems = Problems::default();
+    let mut top = config::top(&problems, file, &document);
+    Ok((!top.many("path").is_empty(), top.single("rules").is_present()))
+}
+
 /// Reads what `plait proxy endpoints` needs from any file with `[[path]]`: a proxy's, a gateway's,
 /// or one of its own.
 ///

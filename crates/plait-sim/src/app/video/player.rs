@@ -135,8 +135,8 @@ impl Player {
         }
     }
 
-    /// For how long it plays on if nothing arrives: until it sees how little is left, until there is
-    /// nothing, or, with all of the clip there, until its end.
+    /// For how long it plays on if nothing arrives: until it sees how little is left, until nothing
+    /// is, or, with all of the clip there, until its end.
     fn plays_for(&self) -> Duration {
         let buffered = self.buffered();
         if self.segments == self.config.segments() {

@@ -158,6 +158,8 @@ pub(crate) struct Place {
     app: usize,
     /// Where its data goes.
     data_to: End,
+    /// The scenario's start.
+    zero: Instant,
     start: Instant,
     stop: Instant,
     /// Longest packet that its route carries.
@@ -186,6 +188,7 @@ impl Place {
                 Direction::Down => End::Customer,
                 Direction::Up => End::Server,
             },
+            zero,
             start: zero + spec.start,
             stop: zero + spec.stop,
             mtu: mtu.min(ETHERNET_MTU_BYTES),

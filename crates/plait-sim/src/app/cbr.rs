@@ -191,6 +191,7 @@ mod tests {
             name: "flow".into(),
             app: 3,
             data_to: End::Customer,
+            zero: Instant::ZERO,
             start: Instant::ZERO,
             stop: Instant::from_millis(stop_ms),
             mtu: 1500,

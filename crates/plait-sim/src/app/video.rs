@@ -24,9 +24,10 @@ use abr::Abr;
 use player::{Player, PlayerConfig};
 
 const REQUEST_BYTES: u64 = WebSpec::REQUEST_BYTES as u64;
-/// What comes before the first segment, a request each: the manifest, and the start of the file
-/// that describes its contents.
-const BEFORE_BYTES: [u64; 2] = [4096, 1024];
+/// What comes before the first segment.
+const MANIFEST_BYTES: u64 = 4096;
+/// How long before the clip is wanted the page is there, and its connection with it.
+const PAGE_LEAD: Duration = Duration::from_secs(1);
 
 /// What a viewer met, up to the application's end if nothing more arrives.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -68,11 +69,12 @@ pub(super) struct Video {
     abr: Box<dyn Abr>,
     /// By segment: its size over that of its rate, in the same proportion in each quality.
     factors: Vec<f64>,
-    /// Both absent before the start.
+    /// Absent before the page is opened.
     exchange: Option<Exchange>,
+    /// Absent before the clip is wanted.
     player: Option<Player>,
-    /// What was asked for before the first segment.
-    before: usize,
+    /// Whether the manifest was asked for.
+    has_asked: bool,
     /// The segment under way.
     asked: Option<Asked>,
     /// Qualities of the segments that arrived.
@@ -96,7 +98,7 @@ impl Video {
             factors: draw_factors(spec, seed),
             exchange: None,
             player: None,
-            before: 0,
+            has_asked: false,
             asked: None,
             qualities: Vec::new(),
             buffered: None,
@@ -106,23 +108,30 @@ impl Video {
         })
     }
 
-    fn start(&mut self, now: Instant, out: &mut Outbox) {
+    /// When the page is opened: there is nothing before the scenario's start.
+    fn opens_at(&self) -> Instant {
+        let start = self.place.start.since(self.place.zero);
+        self.place.zero + start.saturating_sub(PAGE_LEAD)
+    }
+
+    fn open(&mut self, now: Instant, out: &mut Outbox) {
         let exchange = match &self.carrier {
             Carrier::Tcp(ends) => Exchange::tcp(&self.place, 0, *ends),
             Carrier::Mptcp(config, _) => Exchange::mptcp(&self.place, config),
         };
         self.exchange = Some(exchange);
-        self.player = Some(Player::new(player_config(&self.spec), now));
         self.go_on(now, out);
     }
 
     /// Sends what is to be sent, takes what has come, and asks for what is due.
     fn go_on(&mut self, now: Instant, out: &mut Outbox) {
-        let (Some(exchange), Some(player)) = (&mut self.exchange, &mut self.player) else { return };
+        let Some(exchange) = &mut self.exchange else { return };
         exchange.drain(now, &mut self.tally, out);
-        if exchange.is_waiting() {
+        if exchange.is_waiting() || now < self.place.start {
             return;
         }
+        let begin = || Player::new(player_config(&self.spec), self.place.start);
+        let player = self.player.get_or_insert_with(begin);
         player.advance(now);
         if let Some(asked) = self.asked.take() {
             player.take_segment(now);
@@ -132,9 +141,9 @@ impl Video {
                 self.buffered = Some(now.since(self.place.start));
             }
         }
-        let bytes = if let Some(bytes) = BEFORE_BYTES.get(self.before) {
-            self.before += 1;
-            *bytes
+        let bytes = if !self.has_asked {
+            self.has_asked = true;
+            MANIFEST_BYTES
         } else if player.next_request().is_some_and(|at| at <= now) {
             let last = self.qualities.last().copied().unwrap_or(0);
             let quality = self.abr.choose(&self.spec.qualities, last, player.buffered());
@@ -220,13 +229,16 @@ impl App for Video {
                 let request = (!exchange.is_waiting()).then(|| player.next_request()).flatten();
                 exchange.poll_timeout().into_iter().chain(request).min()
             }
-            _ => Some(self.place.start),
+            (Some(exchange), None) => {
+                exchange.poll_timeout().into_iter().chain([self.place.start]).min()
+            }
+            (None, _) => Some(self.opens_at()),
         };
         timer.filter(|at| *at < self.place.stop)
     }
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
-        let Some(exchange) = &mut self.exchange else { return self.start(now, out) };
+        let Some(exchange) = &mut self.exchange else { return self.open(now, out) };
         if exchange.poll_timeout().is_some_and(|at| at <= now) {
             exchange.handle_timeout(now);
         }

@@ -18,9 +18,9 @@ pub struct VideoSpec {
     pub qualities: Vec<Rate>,
     /// How far a segment's size may differ from that of its rate, below 1.
     pub size_spread: f64,
-    /// The player begins with so much buffered.
+    /// The player begins with more than that buffered.
     pub start: Duration,
-    /// It plays on after a stall with so much buffered.
+    /// It plays on after a stall with more than that buffered.
     pub resume: Duration,
     /// It asks for nothing while more is buffered.
     pub buffer_max: Duration,

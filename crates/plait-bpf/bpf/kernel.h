@@ -68,6 +68,7 @@ struct tcp_sock {
     u32 prior_cwnd;
     u32 prior_ssthresh;
     u32 srtt_us;
+    u32 snd_cwnd_clamp;
     u32 max_packets_out;
     u32 packets_out;
     u8 is_cwnd_limited : 1;
@@ -103,11 +104,12 @@ struct tcp_congestion_ops {
 
 #pragma clang attribute pop
 
-// States of a sender, in icsk_ca_state.
-enum { TCP_CA_Open_ = 0, TCP_CA_Disorder_ = 1, TCP_CA_CWR_ = 2, TCP_CA_Recovery_ = 3, TCP_CA_Loss_ = 4 };
+// States of a sender, in icsk_ca_state: no loss is known, the retransmission timer fired.
+#define SENDER_OPEN 0
+#define SENDER_LOSS 4
 
 // May be used without CAP_NET_ADMIN, and so be a namespace's default.
-#define TCP_CONG_NON_RESTRICTED_ 1
+#define NON_RESTRICTED 1
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {

@@ -1,9 +1,11 @@
 //! Compiled programs, as the build made them, opened and loaded.
 
 use std::fmt;
+use std::sync::Mutex;
 
-use libbpf_rs::{Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
+use crate::controller::Controller;
 use crate::error::{Error, LoadError};
 
 /// ELF is read in place, so it stands as its numbers need it.
@@ -33,10 +35,46 @@ macro_rules! compiled {
     };
 }
 
-/// Counts acknowledgements: tells whether `tp_btf` works on this machine.
-pub const PROBE: Compiled = compiled!("probe");
+const WHITEHAUL: Compiled = compiled!("cc_whitehaul");
+const EDINBURGH: Compiled = compiled!("cc_edinburgh");
+const LIA: Compiled = compiled!("cc_lia");
+const OLIA: Compiled = compiled!("cc_olia");
+const BALIA: Compiled = compiled!("cc_balia");
+const ILLINOIS: Compiled = compiled!("cc_illinois");
+/// Gives the sockets of a cgroup their controllers.
+pub const CHOOSE: Compiled = compiled!("cc_choose");
+
+/// The last lines that libbpf said.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const SAID_LINES_MAX: usize = 200;
+
+/// libbpf prints by itself; what it says belongs into the error.
+fn note(_level: PrintLevel, line: String) {
+    let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let room = SAID_LINES_MAX.saturating_sub(said.len());
+    said.extend(line.lines().rev().take(room).map(str::to_owned));
+}
+
+/// The line that tells most: the verifier's word before its statistics.
+fn gist() -> String {
+    let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    let tells = |line: &&String| !line.starts_with("processed ") && !line.starts_with("-- ");
+    said.iter().find(tells).cloned().unwrap_or_default()
+}
 
 impl Compiled {
+    /// The program of a controller.
+    pub const fn of(controller: Controller) -> &'static Self {
+        match controller {
+            Controller::Whitehaul => &WHITEHAUL,
+            Controller::Edinburgh => &EDINBURGH,
+            Controller::Lia => &LIA,
+            Controller::Olia => &OLIA,
+            Controller::Balia => &BALIA,
+            Controller::Illinois => &ILLINOIS,
+        }
+    }
+
     /// Its name.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -47,26 +85,20 @@ impl Compiled {
     /// # Errors
     /// When libbpf cannot read it.
     pub fn open(&self) -> Result<OpenObject, Error> {
+        set_print(Some((PrintLevel::Warn, note)));
         let mut builder = ObjectBuilder::default();
         let opened = builder.name(self.name).and_then(|it| it.open_memory(&self.bytes.0));
-        opened.map_err(|cause| LoadError::new(self.name, cause).into())
+        opened.map_err(|cause| LoadError::new(self.name, &gist(), cause).into())
     }
 
-    /// Loads it into the kernel as it is.
+    /// Loads it into the kernel as it is. It is gone when the object is, unless something holds it.
     ///
     /// # Errors
-    /// Names what the machine lacks.
+    /// When the kernel does not take it.
     pub fn load(&self) -> Result<Object, Error> {
-        load(self.name, self.open()?)
+        let object = self.open()?;
+        object.load().map_err(|cause| LoadError::new(self.name, &gist(), cause).into())
     }
-}
-
-/// Loads an opened object into the kernel. What the verifier says of it is kept for the error.
-///
-/// # Errors
-/// Names what the machine lacks.
-pub fn load(name: &'static str, object: OpenObject) -> Result<Object, Error> {
-    object.load().map_err(|cause| LoadError::new(name, cause).into())
 }
 
 #[cfg(test)]
@@ -74,9 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_controller_has_its_program() {
+        for controller in Controller::ALL {
+            let object = Compiled::of(controller).open().expect("an object that clang made");
+            let has_it = object.maps().any(|map| map.name() == controller.kernel_name());
+            assert!(has_it, "{controller}");
+        }
+    }
+
+    #[test]
     fn what_was_compiled_is_read() {
-        let object = PROBE.open().expect("an object that clang made");
+        let object = CHOOSE.open().expect("an object that clang made");
         let names: Vec<_> = object.progs().map(|program| program.name().to_owned()).collect();
-        assert_eq!(names, ["plait_probe"]);
+        assert_eq!(names, ["plait_choose"]);
     }
 }

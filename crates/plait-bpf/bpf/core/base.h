@@ -8,6 +8,14 @@
 #define PLAIT_CORE_BASE_H
 
 #define CC_INLINE static inline __attribute__((always_inline))
+// A function that the kernel's verifier judges by itself, whatever it is called with: loops inside
+// do not multiply with what its callers do. It gets no pointers into sockets, and checks those it
+// gets.
+#ifdef __bpf__
+#define CC_APART __attribute__((noinline))
+#else
+#define CC_APART static inline
+#endif
 
 typedef unsigned char cc_u8;
 typedef unsigned short cc_u16;
@@ -26,8 +34,9 @@ typedef long long cc_s64;
 #define CC_NONE 0xffffffffu
 // A reduction leaves so many segments at least.
 #define CC_LEFT_MIN 2u
-// Growth by whole segments that one acknowledgement may bring; what is beyond waits for the next.
-#define CC_STEPS_MAX 64
+// The window moves by fewer than twice so many segments with an acknowledgement, as a power of two:
+// more than the largest, at the largest gain, makes of the smallest window.
+#define CC_STEPS_SHIFT 9
 
 enum { CC_OPEN = 0, CC_FAST_RECOVERY = 1, CC_RTO_RECOVERY = 2 };
 
@@ -61,7 +70,7 @@ CC_INLINE int cc_after(cc_u32 a, cc_u32 b)
 }
 
 // How many bits a number has beyond 33, or a few more.
-CC_INLINE cc_u32 cc_bits_beyond(cc_u64 number)
+CC_APART cc_u32 cc_bits_beyond(cc_u64 number)
 {
     cc_u32 bits = 0;
 
@@ -82,14 +91,6 @@ CC_INLINE cc_u32 cc_bits_beyond(cc_u64 number)
         number >>= 2;
     }
     return bits + (cc_u32)(number >> 33 ? 2 : 0);
-}
-
-// part / whole in units of 2^-30, where whole > 0 and part <= whole.
-CC_INLINE cc_u64 cc_ratio(cc_u64 part, cc_u64 whole)
-{
-    cc_u32 bits = cc_bits_beyond(whole);
-
-    return ((part >> bits) << CC_GAIN_SHIFT) / (whole >> bits);
 }
 
 #endif

@@ -108,11 +108,13 @@ CC_INLINE cc_u32 edinburgh_base_us(const struct cc_edinburgh *cc)
 CC_INLINE void edinburgh_sample(struct cc_edinburgh *cc, cc_u64 now_us, cc_u32 rtt_us)
 {
     cc_u32 second = (cc_u32)(now_us / 1000000);
-    cc_u32 slot = second % EDINBURGH_SLOTS;
+    cc_u32 slot;
 
     edinburgh_age(cc, second);
-    if (slot < EDINBURGH_SLOTS)
-        cc->least_us[slot] = cc_min(cc->least_us[slot], rtt_us);
+    // Places in a socket have to be constants.
+    for (slot = 0; slot < EDINBURGH_SLOTS; slot++)
+        if (slot == second % EDINBURGH_SLOTS)
+            cc->least_us[slot] = cc_min(cc->least_us[slot], rtt_us);
     cc->sum_us += rtt_us;
     cc->count += 1;
 }
@@ -163,7 +165,7 @@ CC_INLINE void edinburgh_end_round(struct cc_edinburgh *cc, const struct cc_ack 
 // Enters conservative slow start when delay has risen, leaves it when delay has fallen again.
 CC_INLINE void edinburgh_judge_delay(struct cc_edinburgh *cc)
 {
-    cc_u32 threshold_us;
+    cc_u32 threshold;
 
     if (cc->samples < HYSTART_SAMPLES || cc->current_us == CC_NONE)
         return;
@@ -175,8 +177,9 @@ CC_INLINE void edinburgh_judge_delay(struct cc_edinburgh *cc)
     if (cc->last_us == CC_NONE)
         return;
     // In eighths of a microsecond, so that nothing is rounded.
-    threshold_us = cc_min(cc_max(cc->last_us, 8 * HYSTART_THRESH_MIN_US), 8 * HYSTART_THRESH_MAX_US);
-    if (8ull * cc->current_us >= 8ull * cc->last_us + threshold_us) {
+    threshold = cc_max(cc->last_us, 8 * HYSTART_THRESH_MIN_US);
+    threshold = cc_min(threshold, 8 * HYSTART_THRESH_MAX_US);
+    if (8ull * cc->current_us >= 8ull * cc->last_us + threshold) {
         cc->baseline_us = cc->current_us;
         cc->rounds = 0;
     }

@@ -7,7 +7,8 @@
 
 #include "base.h"
 
-#define CC_FLOWS_MAX 8
+// The own flow, and a place for each that a connection may have (the kernel allows eight).
+#define CC_FLOWS_MAX 9
 #define CC_RTT_US_MAX (1u << 24)
 
 struct cc_flow {
@@ -43,25 +44,30 @@ CC_INLINE cc_u64 cc_flow_rate(const struct cc_flow *flow)
     return (window << 34) / cc_min(flow->rtt_us, CC_RTT_US_MAX);
 }
 
-CC_INLINE void cc_share_of(const struct cc_flows *flows, struct cc_share *share)
+CC_APART int cc_share_of(const struct cc_flows *flows, struct cc_share *share)
 {
     cc_u64 sum = 0;
+    cc_u32 bits;
     int each;
 
+    if (!flows || !share)
+        return 0;
     share->own = CC_GAIN_ONE;
     share->fastest = CC_GAIN_ONE;
     share->quickest = CC_GAIN_ONE;
     share->count = 0;
     if (flows->flow[0].rtt_us == 0)
-        return;
+        return 0;
     for (each = 0; each < CC_FLOWS_MAX; each++) {
         if (flows->flow[each].rtt_us > 0) {
             sum += cc_flow_rate(&flows->flow[each]);
             share->count += 1;
         }
     }
-    if (share->count < 2 || sum == 0)
-        return;
+    // So many bits of a sum are enough, and leave room for the quotient's.
+    bits = cc_bits_beyond(sum);
+    if (share->count < 2 || sum >> bits == 0)
+        return 0;
     share->fastest = 0;
     share->quickest = 0;
     for (each = 0; each < CC_FLOWS_MAX; each++) {
@@ -70,7 +76,7 @@ CC_INLINE void cc_share_of(const struct cc_flows *flows, struct cc_share *share)
 
         if (flow->rtt_us == 0)
             continue;
-        part = cc_ratio(cc_flow_rate(flow), sum);
+        part = ((cc_flow_rate(flow) >> bits) << CC_GAIN_SHIFT) / (sum >> bits);
         quick = part * cc_min(flows->flow[0].rtt_us, CC_RTT_US_MAX) /
                 cc_min(flow->rtt_us, CC_RTT_US_MAX);
         if (each == 0)
@@ -80,6 +86,7 @@ CC_INLINE void cc_share_of(const struct cc_flows *flows, struct cc_share *share)
         if (quick > share->quickest)
             share->quickest = quick;
     }
+    return 0;
 }
 
 // A product of 128 bits.

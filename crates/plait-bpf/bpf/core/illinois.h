@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// TCP Illinois as Linux has it (docs/algorithms/illinois.md). Growth is in units of 2^-22, the share
-// that a loss takes in units of 2^-24.
+// TCP Illinois as Linux has it (docs/algorithms/illinois.md). Growth, and the share
+// that a loss takes, are in units of 2^-24.
 
 #ifndef PLAIT_CORE_ILLINOIS_H
 #define PLAIT_CORE_ILLINOIS_H
 
 #include "whole.h"
 
-#define ILLINOIS_ALPHA_SHIFT 22
+#define ILLINOIS_ALPHA_SHIFT 24
 #define ILLINOIS_BETA_SHIFT 24
 #define ILLINOIS_ALPHA_MAX (10u << ILLINOIS_ALPHA_SHIFT)
 #define ILLINOIS_ALPHA_BASE (1u << ILLINOIS_ALPHA_SHIFT)
@@ -62,10 +62,14 @@ CC_INLINE void illinois_sample(struct cc_illinois *cc, cc_u32 rtt_us)
 }
 
 // The paper's f1, from the largest growth at a hundredth of the longest delay to the least at the
-// longest, with its constants multiplied out: 29.7 most / (2 most + 97 mean).
+// longest, with its constants multiplied out: 29.7 most / (2 most + 97 mean). Rounded up, so that
+// what is a whole number of segments stays one.
 CC_INLINE cc_u32 illinois_alpha_at(cc_u64 mean_ns, cc_u64 most_ns)
 {
-    return (cc_u32)((297 * most_ns << ILLINOIS_ALPHA_SHIFT) / (20 * most_ns + 970 * mean_ns));
+    cc_u64 divisor = 20 * most_ns + 970 * mean_ns;
+
+    // The longest delay that counts leaves just enough room for the shift.
+    return (cc_u32)(((297 * most_ns << ILLINOIS_ALPHA_SHIFT) + divisor - 1) / divisor);
 }
 
 // The paper's f2: from the least share, up to a tenth of the longest delay, to the largest, from

@@ -45,12 +45,15 @@ CC_INLINE int olia_is_worse(const struct cc_flow *a, const struct cc_flow *b)
 
 // The paper's alpha, in segments per window acknowledged: what the flow gains at the others' cost,
 // or loses to them.
-CC_INLINE cc_s64 olia_shift(const struct cc_flows *flows, cc_u32 count)
+CC_APART cc_s64 olia_shift(const struct cc_flows *flows, cc_u32 count)
 {
-    struct cc_flow best = flows->flow[0];
     cc_u32 largest = 0, of_largest = 0, denied = 0;
     int each, own_is_denied = 0;
+    struct cc_flow best;
 
+    if (!flows || count == 0)
+        return 0;
+    best = flows->flow[0];
     for (each = 0; each < CC_FLOWS_MAX; each++) {
         if (flows->flow[each].rtt_us == 0)
             continue;

@@ -52,40 +52,69 @@ CC_INLINE cc_u32 cc_slow_start(struct cc_window *window, const struct cc_ack *ac
     return cc_in_slow_start(window) ? 0 : acked;
 }
 
+// What so many steps of a segment cost a window of so many units: its size before each of them.
+CC_INLINE cc_s64 cc_cost_up(cc_s64 units, cc_s64 steps)
+{
+    return steps * units + CC_SEGMENT / 2 * steps * (steps - 1);
+}
+
+CC_INLINE cc_s64 cc_cost_down(cc_s64 units, cc_s64 steps)
+{
+    return steps * units - CC_SEGMENT / 2 * steps * (steps - 1);
+}
+
 // Grows by `gain` segments for each window acknowledged: one is RFC 5681's growth. Shrinks where it
-// is negative, to two segments at least, and does not fall back into slow start by that.
+// is negative, to two segments at least, and does not fall back into slow start by that. The number
+// of steps that the credit is good for is found bit by bit.
+CC_APART int cc_grow_apart(struct cc_window *window, cc_u32 acked, cc_s64 gain)
+{
+    cc_s64 credit, units;
+    int shift;
+
+    if (!window)
+        return 0;
+    credit = window->credit + (cc_s64)acked * gain;
+    units = window->units;
+    if (credit >= 0) {
+        for (shift = CC_STEPS_SHIFT; shift >= 0; shift--) {
+            cc_s64 steps = 1ll << shift, cost = cc_cost_up(units, steps);
+
+            if (cost > credit >> CC_GAIN_SHIFT ||
+                units + steps * CC_SEGMENT > (cc_s64)CC_SEGMENTS_MAX << CC_SEGMENT_SHIFT)
+                continue;
+            credit -= cost << CC_GAIN_SHIFT;
+            units += steps * CC_SEGMENT;
+        }
+        // At the largest window nothing is saved up.
+        if (credit >> CC_GAIN_SHIFT > units)
+            credit = units << CC_GAIN_SHIFT;
+    } else {
+        for (shift = CC_STEPS_SHIFT; shift >= 0; shift--) {
+            cc_s64 steps = 1ll << shift, cost = cc_cost_down(units, steps);
+
+            if (cost > -credit >> CC_GAIN_SHIFT ||
+                units - steps * CC_SEGMENT < (cc_s64)CC_LEFT_MIN << CC_SEGMENT_SHIFT)
+                continue;
+            credit += cost << CC_GAIN_SHIFT;
+            units -= steps * CC_SEGMENT;
+        }
+        // At the smallest window nothing is owed.
+        if (-credit >> CC_GAIN_SHIFT >= units)
+            credit = 0;
+        if (units < window->units)
+            window->ssthresh = cc_min(window->ssthresh, (cc_u32)units);
+    }
+    window->credit = credit;
+    window->units = (cc_u32)units;
+    return 0;
+}
+
 CC_INLINE void cc_grow(struct cc_window *window, cc_u32 acked, cc_s64 gain)
 {
-    cc_s64 credit = window->credit + (cc_s64)acked * gain;
-    cc_u32 units = window->units;
-    int step;
+    struct cc_window copy = *window;
 
-    for (step = 0; step < CC_STEPS_MAX; step++) {
-        cc_s64 whole = (cc_s64)units << CC_GAIN_SHIFT;
-
-        if (credit < whole || units >= CC_SEGMENTS_MAX << CC_SEGMENT_SHIFT)
-            break;
-        credit -= whole;
-        units += CC_SEGMENT;
-    }
-    for (step = 0; step < CC_STEPS_MAX; step++) {
-        cc_s64 whole = (cc_s64)units << CC_GAIN_SHIFT;
-
-        if (credit > -whole)
-            break;
-        if (units < (CC_LEFT_MIN + 1) * CC_SEGMENT) {
-            credit = 0;
-            break;
-        }
-        credit += whole;
-        units -= CC_SEGMENT;
-        window->ssthresh = cc_min(window->ssthresh, units);
-    }
-    // At the largest window nothing is saved up.
-    if (credit > (cc_s64)units << CC_GAIN_SHIFT)
-        credit = (cc_s64)units << CC_GAIN_SHIFT;
-    window->credit = credit;
-    window->units = units;
+    cc_grow_apart(&copy, acked, gain);
+    *window = copy;
 }
 
 // Sets window and ssthresh, without an episode of loss.

@@ -13,6 +13,8 @@ LAB := $(TARGET)/debug/plait-lab
 SECONDS_EACH ?= 60
 HERE := --lib --bins --test tidy --test dependencies --test bad_configs --test commands \
 	--test link_properties --test seeded
+# Without clang and libelf the crate for programs in the kernel is left out, and its half of `plait cc`.
+CRATES = --workspace $(shell scripts/bpf-flags)
 say = @printf '\n== %s\n' "$(1)"
 
 help: ## List the targets
@@ -44,7 +46,7 @@ bench: release ## Measure what this machine can carry
 
 build: qoe-app
 	$(call say,Build the gateway and the lab)
-	@scripts/cargo build --locked --workspace --bins
+	@scripts/cargo build --locked $(CRATES) --bins
 
 release: setup qoe-app ## Build the gateway and the lab for speed, by a profile of what they do
 	$(call say,Build the gateway and the lab for speed)
@@ -71,17 +73,18 @@ fmt-check:
 
 lint:
 	$(call say,Lints)
-	@scripts/cargo clippy --locked --workspace --all-targets -- -D warnings
+	@scripts/cargo clippy --locked $(CRATES) --all-targets -- -D warnings
+	@scripts/cargo clippy --locked -p plait-cli --all-targets -- -D warnings
 
 unit:
 	$(call say,Tests: units, properties, parsers on random bytes, house rules, namespaces)
-	@scripts/cargo test --locked --workspace --no-run
-	@cargo test --locked --quiet --workspace
+	@scripts/cargo test --locked $(CRATES) --no-run
+	@cargo test --locked --quiet $(CRATES)
 
 unit-here:
 	$(call say,Tests that need no namespaces)
-	@scripts/cargo test --locked --workspace --no-run $(HERE)
-	@cargo test --locked --quiet --workspace $(HERE)
+	@scripts/cargo test --locked $(CRATES) --no-run $(HERE)
+	@cargo test --locked --quiet $(CRATES) $(HERE)
 
 vectors: ## Check the test vectors with a second implementation, in Python
 	$(call say,Test vectors of docs/spec: a second implementation makes and opens each message)
@@ -92,7 +95,7 @@ vectors: ## Check the test vectors with a second implementation, in Python
 
 docs:
 	$(call say,Documentation)
-	@RUSTDOCFLAGS='-D warnings' scripts/cargo doc --locked --workspace --no-deps \
+	@RUSTDOCFLAGS='-D warnings' scripts/cargo doc --locked $(CRATES) --no-deps \
 		--document-private-items
 
 # Licences, bans and sources are checked by a test: docs/decisions/0012-dependencies.md.
@@ -116,7 +119,7 @@ setup-video:
 	@scripts/setup --video
 
 setup-test:
-	@scripts/setup --video --live
+	@scripts/setup --video --live --bpf
 
 setup-packages:
 	@scripts/setup --packages

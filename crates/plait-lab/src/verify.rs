@@ -18,6 +18,7 @@ mod cost;
 mod dida;
 mod fresh_clone;
 mod install;
+mod kernel;
 mod paper;
 mod promise;
 mod records;
@@ -102,6 +103,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("install.7", install::wireshark::check),
     ("install.8", install::arm64::check),
     ("install.9", install::image::check),
+    ("kernel.1", kernel::leftovers::check),
+    ("kernel.4", kernel::subflows::check),
     ("road.2", cost::check_beside),
     ("road.3", road::provider::check),
     ("road.4", road::check_ways),

@@ -424,6 +424,7 @@ fn the_map_names_every_module() {
         "plait-net",
         "plait-toml",
         "plait-proxy",
+        "plait-bpf",
         "plait",
         "plait-lab",
     ] {

@@ -1,5 +1,6 @@
 //! The commands, one file each, and the program's entry: arguments in, exit code out.
 
+mod cc;
 mod check;
 mod control;
 mod format;
@@ -55,6 +56,7 @@ Examples:
   plait steer node.toml                     run a steering node, for clients without plait
   plait steer --client-rules node.toml      what such clients need
   plait proxy run proxy.toml                run a proxy between MPTCP and TCP
+  plait cc list                             congestion controllers for the kernel's TCP
   plait unblock                             let traffic out again that a dead gateway keeps in
 
 Exit codes:
@@ -87,6 +89,7 @@ enum Command {
     Path(path::Args),
     Steer(steer::Args),
     Proxy(proxy::Args),
+    Cc(cc::Args),
     Setup(setup::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
@@ -115,6 +118,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Path(args) => path::run(args),
         Command::Steer(args) => steer::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Cc(args) => cc::run(args),
         Command::Setup(args) => setup::run(args),
         Command::Completions(args) => pages::completions(&args, Cli::command()),
         Command::Man(args) => pages::man(&args, Cli::command()),

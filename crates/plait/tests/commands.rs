@@ -117,6 +117,31 @@ fn help_and_mistakes_have_their_own_streams_and_codes() {
 }
 
 #[test]
+fn controllers_that_cannot_be_loaded_are_told_with_a_remedy() {
+    let output = run(&["cc", "load", "nonsense"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("help: "), "{}", text(&output.stderr));
+    let output = run(&["cc", "use", "default"], "");
+    assert_eq!(output.status.code(), Some(2), "a namespace always has one");
+    let output = run(&["cc", "use", "lia", "--on", "lo"], "");
+    assert_eq!(output.status.code(), Some(2), "an interface of no cgroup");
+    let help = run(&["cc", "--help"], "");
+    assert!(text(&help.stdout).contains("WO2021250377A1"), "the note on WhiteHaul's patent");
+}
+
+#[cfg(not(feature = "bpf"))]
+#[test]
+fn a_build_without_programs_says_so_and_lists_the_kernels_own() {
+    let output = run(&["cc", "list", "--json"], "");
+    assert_eq!(output.status.code(), Some(0));
+    let last = text(&output.stdout).lines().last().map(str::to_owned).unwrap_or_default();
+    assert!(last.contains(r#""can_load":false"#), "{last}");
+    let output = run(&["cc", "load", "lia"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--features bpf"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_closed_pipe_is_quiet() {
     for args in [&["keygen"][..], &["check", "/nonexistent.toml", "--json"]] {
         let (reader, writer) = std::io::pipe().unwrap();

@@ -34,6 +34,11 @@ pub fn thread_cpu_time() -> Duration {
     sys::process::clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Processor time that all threads of this process have used.
+pub fn process_cpu_time() -> Duration {
+    sys::process::clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Sets by how many nanoseconds the kernel may delay the calling thread's timers (50 us by default;
 /// 1 is the least, 0 restores what the thread began with). Threads started later inherit it.
 ///

@@ -18,6 +18,8 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Smoothed round-trip time in microseconds.
     pub srtt_us: u32,
+    /// Slow-start threshold in segments; 0x7fffffff before the first reduction.
+    pub snd_ssthresh: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
     /// Segments of reordering that the sender assumes on the path; 3 at first (tcp_reordering).
@@ -30,6 +32,8 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Segments with data sent, retransmissions included.
     pub data_segs_out: u32,
+    /// Payload that arrived lately per second, in bytes, as the sender measures it; Linux 4.9.
+    pub delivery_rate: u64,
     /// Payload bytes sent, retransmissions included; Linux 4.19.
     pub bytes_sent: u64,
     /// Duplicate SACKs received: segments that the receiver got twice (RFC 2883); Linux 4.19.
@@ -58,12 +62,14 @@ impl TcpInfo {
             rto_us: u32_at(8).unwrap_or_default(),
             snd_mss: u32_at(16).unwrap_or_default(),
             srtt_us: u32_at(68).unwrap_or_default(),
+            snd_ssthresh: u32_at(76).unwrap_or_default(),
             snd_cwnd: u32_at(80).unwrap_or_default(),
             reordering: u32_at(88).unwrap_or_default(),
             total_retrans: u32_at(100).unwrap_or_default(),
             bytes_acked: u64_at(120).unwrap_or_default(),
             bytes_received: u64_at(128).unwrap_or_default(),
             data_segs_out: u32_at(156).unwrap_or_default(),
+            delivery_rate: u64_at(160).unwrap_or_default(),
             bytes_sent: u64_at(200).unwrap_or_default(),
             dsack_dups: u32_at(216).unwrap_or_default(),
             reord_seen: u32_at(220).unwrap_or_default(),

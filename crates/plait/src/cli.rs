@@ -3,6 +3,7 @@
 mod check;
 mod control;
 mod format;
+mod full_screen;
 mod keygen;
 mod measure;
 mod pages;
@@ -15,6 +16,7 @@ mod save;
 mod setup;
 mod status;
 mod steer;
+mod trace;
 mod unblock;
 mod up;
 mod watch;
@@ -55,6 +57,7 @@ Examples:
   plait steer node.toml                     run a steering node, for clients without plait
   plait steer --client-rules node.toml      what such clients need
   plait proxy run proxy.toml                run a proxy between MPTCP and TCP
+  plait trace                               what the senders of TCP and MPTCP do, live
   plait unblock                             let traffic out again that a dead gateway keeps in
 
 Exit codes:
@@ -87,6 +90,7 @@ enum Command {
     Path(path::Args),
     Steer(steer::Args),
     Proxy(proxy::Args),
+    Trace(trace::Args),
     Setup(setup::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
@@ -115,6 +119,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Path(args) => path::run(args),
         Command::Steer(args) => steer::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Setup(args) => setup::run(args),
         Command::Completions(args) => pages::completions(&args, Cli::command()),
         Command::Man(args) => pages::man(&args, Cli::command()),

@@ -33,6 +33,11 @@ impl LoadError {
     pub(crate) fn new(name: &'static str, cause: libbpf_rs::Error) -> Self {
         Self { name, cause }
     }
+
+    /// Of which kind the refusal is.
+    pub fn kind(&self) -> libbpf_rs::ErrorKind {
+        self.cause.kind()
+    }
 }
 
 impl Error {

@@ -36,6 +36,9 @@ macro_rules! compiled {
 /// Counts acknowledgements: tells whether `tp_btf` works on this machine.
 pub const PROBE: Compiled = compiled!("probe");
 
+/// Tells what the senders of TCP do.
+pub const TRACE: Compiled = compiled!("trace");
+
 impl Compiled {
     /// Its name.
     pub const fn name(&self) -> &'static str {

@@ -29,6 +29,11 @@ pub fn realtime_since_epoch() -> Duration {
     sys::process::clock(libc::CLOCK_REALTIME)
 }
 
+/// Time on CLOCK_MONOTONIC, which programs in the kernel read, too.
+pub fn monotonic() -> Duration {
+    sys::process::clock(libc::CLOCK_MONOTONIC)
+}
+
 /// Processor time that the calling thread has used.
 pub fn thread_cpu_time() -> Duration {
     sys::process::clock(libc::CLOCK_THREAD_CPUTIME_ID)

@@ -224,7 +224,6 @@ mod tests {
         let mut sockets = TcpSockets::open().unwrap();
         // Twice: the answers to a question are not those to the one before.
         for _ in 0..2 {
-            found = None;
             sockets
                 .each(|one| {
                     if (one.local, one.remote) == (local, remote) {

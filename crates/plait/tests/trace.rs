@@ -51,7 +51,9 @@ fn a_role() {
         socket.bind(&SocketAddr::from(([0, 0, 0, 0], 5201)).into()).unwrap();
         socket.listen(1).unwrap();
         println!("\nready");
-        let (mut stream, _) = TcpListener::from(socket).accept().unwrap();
+        // Subflows join by way of the listener: it stays.
+        let listener = TcpListener::from(socket);
+        let (mut stream, _) = listener.accept().unwrap();
         let mut content = Vec::new();
         stream.read_to_end(&mut content).unwrap();
         println!("\nreceived {}", content.len());
@@ -60,7 +62,16 @@ fn a_role() {
         let mut stream = TcpStream::from(socket);
         // The second subflow joins once the first one is known to both ends.
         stream.write_all(&[7]).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let joined = || {
+            let subflows = plait_net::mptcp::subflows(&stream).unwrap().expect("MPTCP");
+            subflows.iter().filter(|subflow| subflow.info.srtt_us > 0).count() == 2
+        };
+        for _ in 0..400 {
+            if joined() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(25));
+        }
         stream.write_all(&vec![7; BYTES - 1]).unwrap();
     }
 }
@@ -125,11 +136,37 @@ role send; wait $server; sleep 0.3; kill -INT $trace; wait $trace; echo "exit $?
 cat served.txt trace.err trace.jsonl
 "#;
 
+/// A connection's sender and receiver are both here, but only the sender's host is traced.
+const DRAWN: &str = r#"
+$PLAIT trace draw --html page.html trace.jsonl; echo "drawn $?"
+echo "$(grep -c '<h2>Connection .*MPTCP, token' page.html) connection of MPTCP"
+"#;
+
+/// What a trace does on a full disk, with something else that takes its samples and without.
+#[test]
+fn a_full_disk_is_told_once() {
+    let script = r#"
+        mkdir full; mount -t tmpfs -o size=64k none full
+        exec 3> full/rest; head -c 61440 /dev/zero >&3
+        trace() { $PLAIT trace --every 0.001 --seconds 3 --source sock-diag "$@"; }
+        trace --output full/one.jsonl > alone.txt 2>&1 & alone=$!
+        trace --json --output full/two.jsonl > beside.txt 2> beside.err & beside=$!
+        sleep 0.3; role send; wait $alone; echo "alone $?"; wait $beside; echo "beside $?"
+        cat alone.txt; tail -n 1 beside.txt; cat beside.err"#;
+    let Some(text) = run(&["--user", "--map-root-user", "--mount"], script) else { return };
+    assert!(text.contains("alone 2\n") && text.contains("beside 0\n"), "{text}");
+    let told = "the trace's file takes no more: No space left on device";
+    assert_eq!(text.matches(told).count(), 2, "{text}");
+    assert!(text.contains("help: make room on its disk"), "{text}");
+    assert!(text.contains("{\"type\":\"summary\""), "{text}");
+}
+
 #[test]
 fn sock_diag_tells_subflows_apart() {
-    let script = format!("OPTIONS='--source sock-diag'\n{TRACED}");
+    let script = format!("OPTIONS='--source sock-diag'\n{TRACED}\n{DRAWN}");
     let Some(text) = run(&USER, &script) else { return };
     assert!(text.contains("exit 0\n"), "{text}");
+    assert!(text.contains("drawn 0\n1 connection of MPTCP\n"), "{text}");
     assert!(text.contains(&format!("received {BYTES}\n")), "{text}");
     check_trace(&text, "sock_diag");
 }

@@ -1,11 +1,15 @@
 //! `plait trace`: what the senders of TCP connections and MPTCP subflows do.
 //!
-//! - [`choice`]: which source serves here; [`source`]: the one without BPF
+//! - [`choice`]: which source serves here; [`source`]: the one without BPF; `probe`: the one with it
 //! - [`sinks`]: where samples go; [`rotate`]: files that cannot fill a disk; [`live`]: the screen
-//! - [`words`]: samples and cost in words; [`split`]: a capture split into subflows
+//! - [`words`]: samples and cost in words; [`draw`]: a written trace as a page
+//! - [`split`]: a capture split into subflows
 
 mod choice;
+mod draw;
 mod live;
+#[cfg(feature = "bpf")]
+mod probe;
 mod rotate;
 mod sinks;
 mod source;
@@ -34,6 +38,7 @@ Examples:
   plait trace --port 443 --json                 JSON Lines, one record per sample
   plait trace --token a1b2c3d4 --html page.html --seconds 60
   plait trace --output day.jsonl --megabytes 200   a day's trace that cannot fill the disk
+  plait trace draw --html page.html day.jsonl   the page of what was written
   plait trace split capture.pcap                what each subflow in a capture carried
 
 The first line says which source serves: tcp_probe, the kernel's tracepoint, gives a sample when an
@@ -61,6 +66,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     Split(split::Args),
+    Draw(draw::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -114,7 +120,7 @@ impl FilterArgs {
 }
 
 fn network(text: &str) -> Result<IpNet, String> {
-    let address = text.parse().map(IpNet::from);
+    let address = text.parse::<std::net::IpAddr>().map(IpNet::from);
     address.or_else(|_| text.parse()).map_err(|_| "expected an address, or a network".into())
 }
 
@@ -137,6 +143,7 @@ const REACTION: Duration = Duration::from_millis(100);
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.action {
         Some(Action::Split(args)) => split::run(args),
+        Some(Action::Draw(args)) => draw::run(args),
         None => trace(&args.live),
     }
 }
@@ -148,10 +155,11 @@ fn trace(args: &LiveArgs) -> anyhow::Result<Outcome> {
             .context("cannot watch for signals")?;
     }
     let begun = Instant::now();
-    let processor = clock::process_cpu_time();
     let chosen = choice::choose(args.source, args.filter.filter(), begun, args.every)?;
     let Chosen { mut source, head } = chosen;
     let mut sinks = Sinks::open(args, &head, begun)?;
+    // What it costs to begin is not what it costs to trace.
+    let (traced, processor) = (Instant::now(), clock::process_cpu_time());
     let mut samples = 0_u64;
     let ends = args.seconds.map(|length| begun + length);
     while !stop.load(Ordering::Relaxed) && ends.is_none_or(|end| Instant::now() < end) {
@@ -172,7 +180,7 @@ fn trace(args: &LiveArgs) -> anyhow::Result<Outcome> {
         }
     }
     let used = clock::process_cpu_time().saturating_sub(processor) + source.kernel_time();
-    let summary = Summary::new(begun.elapsed(), samples, used, source.lost());
+    let summary = Summary::new(traced.elapsed(), samples, used, source.lost());
     sinks.end(&head, &summary)?;
     Ok(Outcome::Good)
 }

@@ -6,6 +6,8 @@ use plait_net::machine::Machine;
 use plait_trace::filter::Filter;
 use serde::Serialize;
 
+#[cfg(feature = "bpf")]
+use super::probe::Probe;
 use super::source::{Asking, Source};
 use crate::advice::Advised;
 
@@ -89,6 +91,21 @@ pub(super) fn choose(
     Ok(Chosen { source: Box::new(source), head: Head::new("sock_diag", notes, every) })
 }
 
+/// Seconds between two samples of a socket by the tracepoint, unless told.
+#[cfg(feature = "bpf")]
+const PROBE_EVERY: Duration = Duration::from_millis(10);
+
+#[cfg(feature = "bpf")]
+fn probe(filter: &Filter, begun: Instant, every: Option<Duration>) -> Result<Chosen, Advised> {
+    let every = every.unwrap_or(PROBE_EVERY);
+    let source = Probe::open(filter.clone(), begun, every).map_err(|error| {
+        let help = format!("{}; --source sock-diag works without", error.help());
+        Advised::new("the tracepoint tcp_probe cannot be traced", help).caused_by(error)
+    })?;
+    Ok(Chosen { source: Box::new(source), head: Head::new("tcp_probe", Vec::new(), every) })
+}
+
+#[cfg(not(feature = "bpf"))]
 fn probe(_: &Filter, _: Instant, _: Option<Duration>) -> Result<Chosen, Advised> {
     let help = "build it with `cargo build --features bpf`, or take --source sock-diag";
     Err(Advised::new("this program was built without the feature bpf", help))

@@ -51,7 +51,7 @@ pub const PLANS: [seeded::Plan; 11] = [
     plan("steer_ops", steer_ops, 4000, 1000),
     plan("dida_ops", dida_ops, 4000, 1000),
     plan("proxy_parse", proxy_parse, 100_000, 400),
-    plan("capture_split", capture_split, 20_000, 600),
+    plan("capture_split", capture_split, 60_000, 600),
 ];
 
 const fn plan(name: &'static str, target: Target, cases: u64, bytes_max: usize) -> seeded::Plan {

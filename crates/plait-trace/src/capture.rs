@@ -116,6 +116,13 @@ pub struct Capture<'r> {
     room: usize,
 }
 
+/// Why the next block is not there yet.
+enum Short {
+    OfBytes,
+    OfRoom,
+    AtEnd,
+}
+
 /// What stands next in a file.
 enum Next {
     Packet { at_ns: u64, link: Link, wire_bytes: u32, skip: usize, length: usize },
@@ -130,7 +137,7 @@ impl<'r> Capture<'r> {
     pub fn open(mut from: impl Read + Send + 'r) -> Result<Self, CaptureError> {
         let mut start = Vec::with_capacity(ROOM_BYTES);
         // Whole, because the library looks at the format once, however little a pipe gave.
-        let read = (&mut from).take(ROOM_BYTES as u64 / 2).read_to_end(&mut start);
+        let read = from.by_ref().take(ROOM_BYTES as u64 / 2).read_to_end(&mut start);
         read.map_err(|_| CaptureError::Read { offset: 0 })?;
         let whole: Chain<_, _> = Cursor::new(start).chain(from);
         let reader = create_reader(ROOM_BYTES, whole).map_err(|error| match error {
@@ -155,7 +162,7 @@ impl<'r> Capture<'r> {
             let offset = self.offset;
             let (length, next) = match self.reader.next() {
                 Ok((length, block)) => {
-                    (length, look(&block, &mut self.interfaces, &mut self.legacy))
+                    (length, look(&block, length, &mut self.interfaces, &mut self.legacy))
                 }
                 Err(_) => return Err(CaptureError::Damaged { offset }),
             };
@@ -178,14 +185,19 @@ impl<'r> Capture<'r> {
             if held == 0 && !has_more {
                 return Ok(false);
             }
-            match self.reader.next() {
+            let state = match self.reader.next() {
                 Ok(_) => return Ok(true),
                 Err(PcapError::Eof) => return Ok(false),
-                Err(PcapError::UnexpectedEof) => return Err(CaptureError::CutOff { offset }),
-                Err(PcapError::BufferTooSmall) => self.grow()?,
-                Err(PcapError::Incomplete(_)) if has_more => {}
-                Err(PcapError::Incomplete(_)) => return Err(CaptureError::CutOff { offset }),
+                Err(PcapError::UnexpectedEof) => Short::AtEnd,
+                Err(PcapError::Incomplete(_)) if !has_more => Short::AtEnd,
+                Err(PcapError::Incomplete(_)) => Short::OfBytes,
+                Err(PcapError::BufferTooSmall) => Short::OfRoom,
                 Err(_) => return Err(CaptureError::Damaged { offset }),
+            };
+            match state {
+                Short::AtEnd => return Err(CaptureError::CutOff { offset }),
+                Short::OfRoom => self.grow()?,
+                Short::OfBytes => {}
             }
             self.reader.refill().map_err(|_| CaptureError::Read { offset })?;
             if self.reader.data().len() == held && !self.reader.reader_exhausted() {
@@ -208,6 +220,7 @@ impl<'r> Capture<'r> {
 /// What a block means here. Its data is told by its place, as the block itself cannot be kept.
 fn look(
     block: &PcapBlockOwned<'_>,
+    block_bytes: usize,
     interfaces: &mut Vec<Interface>,
     legacy: &mut Option<Interface>,
 ) -> Next {
@@ -224,7 +237,9 @@ fn look(
             let fraction = u64::from(packet.ts_usec) * (1_000_000_000 / interface.units);
             let at_ns = u64::from(packet.ts_sec) * 1_000_000_000 + fraction;
             let (link, wire_bytes, length) = (interface.link, packet.origlen, packet.data.len());
-            Next::Packet { at_ns, link, wire_bytes, skip: LEGACY_HEAD_BYTES, length }
+            // The data is the end of it; there are heads of two lengths.
+            let skip = block_bytes.saturating_sub(length);
+            Next::Packet { at_ns, link, wire_bytes, skip, length }
         }
         PcapBlockOwned::NG(Block::SectionHeader(_)) => {
             interfaces.clear();
@@ -258,8 +273,7 @@ fn look(
     }
 }
 
-/// Bytes before a packet's data in its block: of pcap, and of pcapng's enhanced packet block.
-const LEGACY_HEAD_BYTES: usize = 16;
+/// Bytes before a packet's data in an enhanced packet block.
 const ENHANCED_HEAD_BYTES: usize = 28;
 
 /// Units in a second: a power of ten, or of two with the upper bit set.
@@ -374,7 +388,8 @@ pub(crate) mod tests {
             Some(CaptureError::CutOff { .. } | CaptureError::TooLong { .. })
         ));
         let mut damaged = pcapng(&some_packets());
-        damaged[70 + 4..70 + 8].fill(0xff);
+        // The length of the first packet's block.
+        damaged[64..68].fill(0xff);
         assert!(read(&damaged).1.is_some());
     }
 

@@ -7,7 +7,7 @@ const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 22.0;
-const BOTTOM: f64 = 30.0;
+const BOTTOM: f64 = 34.0;
 /// Colours of the style sheet: classes `c0` and on.
 pub const COLOURS: usize = 8;
 
@@ -77,6 +77,8 @@ fn grid(svg: &mut String, x: &Axis, y: &Axis) {
         put(svg, format_args!("<path class=\"grid\" d=\"M{at:.1} {bottom}v4\"/>"));
         put(svg, format_args!("<text class=\"middle\" x=\"{at:.1}\" y=\"{text_y}\">{text}</text>"));
     }
+    let (middle, end) = ((LEFT + right) / 2.0, HEIGHT - 2.0);
+    put(svg, format_args!("<text class=\"middle\" x=\"{middle}\" y=\"{end}\">time, s</text>"));
     put(svg, format_args!("<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{right}\"/>"));
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use aws_lc_rs::digest;
-use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, LenSource, TransportSlice};
 
 use crate::capture::{Link, Packet};
 
@@ -111,7 +111,12 @@ impl Segment {
         // What follows the headers on the wire: beyond what was kept, a frame has no padding.
         let kept = payload.payload.len();
         let cut = (packet.wire_bytes as usize).saturating_sub(packet.data.len());
-        let whole = if payload.incomplete { declared(net).unwrap_or(kept + cut) } else { kept };
+        let whole = match (payload.incomplete, payload.len_source) {
+            (true, _) => declared(net).unwrap_or(kept + cut),
+            // Segments that a kernel joined beyond 64 KiB declare no length.
+            (false, LenSource::Slice) => kept + cut,
+            (false, _) => kept,
+        };
         let header = tcp.header_slice().len();
         Ok(Self {
             from: SocketAddr::new(from, tcp.source_port()),
@@ -145,7 +150,7 @@ fn slice<'a>(packet: &Packet<'a>) -> Result<LaxSlicedPacket<'a>, Skipped> {
     }
 }
 
-/// The payload's length by the IP header. Segments that a kernel joined beyond 64 KiB have none.
+/// The payload's length by the IP header.
 fn declared(net: &LaxNetSlice<'_>) -> Option<usize> {
     match net {
         LaxNetSlice::Ipv4(ip) => {
@@ -268,7 +273,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use etherparse::{PacketBuilder, TcpOptionElement};
+    use etherparse::PacketBuilder;
 
     use super::*;
 
@@ -281,13 +286,13 @@ pub(crate) mod tests {
             _ => panic!("one family"),
         };
         let mut tcp = ip.tcp(segment.from.port(), segment.to.port(), segment.seq, 1000);
-        for (is, set) in [
-            (segment.syn, |tcp: Tcp| tcp.syn()),
-            (segment.ack, |tcp: Tcp| tcp.ack(1)),
-            (segment.fin, |tcp: Tcp| tcp.fin()),
-            (segment.rst, |tcp: Tcp| tcp.rst()),
-        ] as [(bool, fn(Tcp) -> Tcp); 4]
-        {
+        let flags: [(bool, Flag); 4] = [
+            (segment.syn, |tcp| tcp.syn()),
+            (segment.ack, |tcp| tcp.ack(1)),
+            (segment.fin, |tcp| tcp.fin()),
+            (segment.rst, |tcp| tcp.rst()),
+        ];
+        for (is, set) in flags {
             tcp = if is { set(tcp) } else { tcp };
         }
         let mut padded = options.to_vec();
@@ -299,6 +304,7 @@ pub(crate) mod tests {
     }
 
     type Tcp = etherparse::PacketBuilderStep<etherparse::TcpHeader>;
+    type Flag = fn(Tcp) -> Tcp;
 
     pub(crate) fn segment(from: &str, to: &str) -> Segment {
         Segment {
@@ -391,6 +397,5 @@ pub(crate) mod tests {
         assert_eq!(Mptcp::parse(&[MPTCP], false), Mptcp::default());
         assert_eq!(Mptcp::parse(&[MPTCP, 0, 0, 0], false), Mptcp::default());
         assert_eq!(Mptcp::parse(&[MPTCP, 40, 0, 0], false), Mptcp::default());
-        let _ = TcpOptionElement::Noop;
     }
 }

@@ -1,15 +1,15 @@
 //! A capture split into subflows and connections: what each carried, and when.
 //!
-//! - [`flow`]: one TCP connection or subflow; [`report`]: the result
+//! - `flow`: one TCP connection or subflow; [`report`]: the result
 
-pub mod flow;
+mod flow;
 pub mod report;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use self::flow::Flow;
-use self::report::{CaptureReport, Report};
+use self::report::{CaptureReport, ConnectionReport, Report};
 use crate::bins::Width;
 use crate::filter::Filter;
 use crate::ranges::{Ranges, unwrap};
@@ -158,7 +158,8 @@ impl Splitter {
             connection.is_mptcp = true;
         }
         for (identity, end) in segment.mptcp.capable.iter().zip([way, 1 - way]) {
-            if let Some(identity) = identity {
+            // The first one counts: a connection has one key at each end.
+            if let (Some(identity), None) = (identity, connection.tokens[end]) {
                 connection.tokens[end] = Some(identity.token);
                 self.by_token.insert(identity.token, (flow.connection, end));
             }
@@ -211,6 +212,21 @@ impl Connection {
         // A mapping's bytes come in several segments, each with the same mapping: it counts once.
         let end = start.saturating_add(length);
         self.data_bytes[way] += self.data[way].add(start, end);
+    }
+
+    fn report(&self, flows: &[Flow], width: Width) -> ConnectionReport {
+        let own = || self.flows.iter().map(|index| &flows[*index]);
+        let carried = own().map(Flow::carried).fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+        let [out, back] = if self.is_mptcp { self.data_bytes } else { carried };
+        let [client, server] = self.tokens.map(|token| token.map(|token| format!("{token:08x}")));
+        ConnectionReport {
+            mptcp: self.is_mptcp,
+            client_token: client.filter(|_| self.is_mptcp),
+            server_token: server.filter(|_| self.is_mptcp),
+            data_out_bytes: out,
+            data_back_bytes: back,
+            subflows: own().map(|flow| flow.report(carried, width)).collect(),
+        }
     }
 }
 

@@ -4,10 +4,6 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use super::Connection;
-use super::flow::Flow;
-use crate::bins::Width;
-
 /// All of a capture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
@@ -121,22 +117,5 @@ impl ConnectionReport {
     pub fn tokens(&self) -> String {
         let token = |token: &Option<String>| token.clone().unwrap_or_else(|| "?".into());
         format!("{}/{}", token(&self.client_token), token(&self.server_token))
-    }
-}
-
-impl Connection {
-    pub(super) fn report(&self, flows: &[Flow], width: Width) -> ConnectionReport {
-        let own = || self.flows.iter().map(|index| &flows[*index]);
-        let carried = own().map(Flow::carried).fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
-        let [out, back] = if self.is_mptcp { self.data_bytes } else { carried };
-        let [client, server] = self.tokens.map(|token| token.map(|token| format!("{token:08x}")));
-        ConnectionReport {
-            mptcp: self.is_mptcp,
-            client_token: client.filter(|_| self.is_mptcp),
-            server_token: server.filter(|_| self.is_mptcp),
-            data_out_bytes: out,
-            data_back_bytes: back,
-            subflows: own().map(|flow| flow.report(carried, width)).collect(),
-        }
     }
 }

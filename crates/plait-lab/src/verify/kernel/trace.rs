@@ -58,7 +58,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     for round in 0..rounds {
         for (source, pairs) in sources.iter().zip(&mut all) {
             let mut run = |is_traced: bool| -> Result<u64> {
-                let name = if is_traced { source } else { "no trace" };
+                let name = if is_traced { *source } else { "no trace" };
                 let _step = progress.step(name, Duration::from_secs(5));
                 carry(is_traced.then_some(*source), bytes, pairs)
             };

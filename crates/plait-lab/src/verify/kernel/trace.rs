@@ -176,7 +176,7 @@ fn files() -> Result<Vec<Figure>> {
     let bound = BOUND_MEGABYTES.to_string();
     let options = ["--every", "0", "--megabytes", &bound];
     let trace = Trace::start(&topology, scratch.path(), &options)?;
-    let (mut most, mut line_bytes) = (0, 0.0);
+    let mut most = 0;
     let begun = Instant::now();
     thread::scope(|scope| -> Result<()> {
         for _ in 0..CONNECTIONS {
@@ -186,11 +186,11 @@ fn files() -> Result<Vec<Figure>> {
             thread::sleep(Duration::from_millis(20));
             most = most.max(size(scratch.path())?);
         }
-        line_bytes = mean_line(scratch.path())?;
         Ok(())
     })?;
     let summary = trace.end()?;
     most = most.max(size(scratch.path())?);
+    let line_bytes = mean_line(scratch.path())?;
     let room = BOUND_MEGABYTES as f64 * 1e6;
     let times = summary.samples as f64 * line_bytes / room;
     Ok(vec![

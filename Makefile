@@ -13,7 +13,7 @@ LAB := $(TARGET)/debug/plait-lab
 SECONDS_EACH ?= 60
 HERE := --lib --bins --test tidy --test dependencies --test bad_configs --test commands \
 	--test link_properties --test seeded
-# Without clang and libelf the crate for programs in the kernel is left out, and its half of `plait cc`.
+# Without clang and libelf the crate for programs in the kernel is left out.
 CRATES = --workspace $(shell scripts/bpf-flags)
 say = @printf '\n== %s\n' "$(1)"
 

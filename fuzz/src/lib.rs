@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod bond_ops;
+pub mod capture_split;
 pub mod dida_ops;
 pub mod fq_codel_ops;
 pub mod hostile_peer;
@@ -24,6 +25,7 @@ pub mod tun_segment;
 pub mod wire_parse;
 
 pub use bond_ops::bond_ops;
+pub use capture_split::capture_split;
 pub use dida_ops::dida_ops;
 pub use fq_codel_ops::fq_codel_ops;
 pub use hostile_peer::hostile_peer;
@@ -38,7 +40,7 @@ pub use wire_parse::wire_parse;
 pub type Target = fn(&[u8]);
 
 /// Every target, and how it is run on stable Rust.
-pub const PLANS: [seeded::Plan; 10] = [
+pub const PLANS: [seeded::Plan; 11] = [
     plan("wire_parse", wire_parse, 200_000, 400),
     plan("open_datagram", open_datagram, 300, 600),
     plan("bond_ops", bond_ops, 250, 200),
@@ -49,6 +51,7 @@ pub const PLANS: [seeded::Plan; 10] = [
     plan("steer_ops", steer_ops, 4000, 1000),
     plan("dida_ops", dida_ops, 4000, 1000),
     plan("proxy_parse", proxy_parse, 100_000, 400),
+    plan("capture_split", capture_split, 60_000, 600),
 ];
 
 const fn plan(name: &'static str, target: Target, cases: u64, bytes_max: usize) -> seeded::Plan {

@@ -19,6 +19,11 @@ fn proxy_parse() {
 }
 
 #[test]
+fn capture_split() {
+    run("capture_split");
+}
+
+#[test]
 fn open_datagram() {
     run("open_datagram");
 }

@@ -100,6 +100,11 @@ impl LoadError {
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         Self { name, said, cause }
     }
+
+    /// Of which kind the refusal is.
+    pub fn kind(&self) -> libbpf_rs::ErrorKind {
+        self.cause.kind()
+    }
 }
 
 impl Error {

@@ -10,6 +10,7 @@
 //! - [`support`]: what the machine offers
 //! - [`pins`]: where things are kept, and their records
 //! - [`object`]: compiled programs, opened and loaded
+//! - [`trace`]: what the kernel's TCP does, told by its tracepoint
 //! - [`error`]: what the machine lacks, and what works without it
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod error;
 pub mod object;
 pub mod pins;
 pub mod support;
+pub mod trace;
 
 pub use controller::Controller;
 pub use error::{Error, InUse};

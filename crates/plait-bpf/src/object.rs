@@ -62,6 +62,9 @@ fn gist() -> String {
     said.iter().find(tells).cloned().unwrap_or_default()
 }
 
+/// Tells what the senders of TCP do.
+pub const TRACE: Compiled = compiled!("trace");
+
 impl Compiled {
     /// The program of a controller.
     pub const fn of(controller: Controller) -> &'static Self {

@@ -92,6 +92,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("link.4", any_link::check_beside),
     ("link.6", scenes::rows::check_sums),
     ("paper.4", paper::check),
+    ("kernel.5", kernel::trace::check),
     ("promise.1", |effort| Set::figures("ladder", effort.is_quick(), On::Sim)),
     ("promise.6", promise::measure::check),
     ("install.1", install::package::check),

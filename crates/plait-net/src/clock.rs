@@ -29,9 +29,19 @@ pub fn realtime_since_epoch() -> Duration {
     sys::process::clock(libc::CLOCK_REALTIME)
 }
 
+/// Time on CLOCK_MONOTONIC, which programs in the kernel read, too.
+pub fn monotonic() -> Duration {
+    sys::process::clock(libc::CLOCK_MONOTONIC)
+}
+
 /// Processor time that the calling thread has used.
 pub fn thread_cpu_time() -> Duration {
     sys::process::clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Processor time that all threads of this process have used.
+pub fn process_cpu_time() -> Duration {
+    sys::process::clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Sets by how many nanoseconds the kernel may delay the calling thread's timers (50 us by default;

@@ -17,6 +17,7 @@ pub mod netlink;
 pub mod netns;
 pub mod rights;
 pub mod sandbox;
+pub mod sock_diag;
 pub mod tcp;
 pub mod terminal;
 pub mod tun;

@@ -18,7 +18,7 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Smoothed round-trip time in microseconds.
     pub srtt_us: u32,
-    /// Slow start threshold in segments; as large as can be before the first reduction.
+    /// Slow-start threshold in segments; 0x7fffffff before the first reduction.
     pub snd_ssthresh: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
@@ -32,6 +32,8 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Segments with data sent, retransmissions included.
     pub data_segs_out: u32,
+    /// Payload that arrived lately per second, in bytes, as the sender measures it; Linux 4.9.
+    pub delivery_rate: u64,
     /// Payload bytes sent, retransmissions included; Linux 4.19.
     pub bytes_sent: u64,
     /// Duplicate SACKs received: segments that the receiver got twice (RFC 2883); Linux 4.19.
@@ -67,6 +69,7 @@ impl TcpInfo {
             bytes_acked: u64_at(120).unwrap_or_default(),
             bytes_received: u64_at(128).unwrap_or_default(),
             data_segs_out: u32_at(156).unwrap_or_default(),
+            delivery_rate: u64_at(160).unwrap_or_default(),
             bytes_sent: u64_at(200).unwrap_or_default(),
             dsack_dups: u32_at(216).unwrap_or_default(),
             reord_seen: u32_at(220).unwrap_or_default(),

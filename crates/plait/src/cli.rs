@@ -4,6 +4,7 @@ mod cc;
 mod check;
 mod control;
 mod format;
+mod full_screen;
 mod keygen;
 mod measure;
 mod pages;
@@ -16,6 +17,7 @@ mod save;
 mod setup;
 mod status;
 mod steer;
+mod trace;
 mod unblock;
 mod up;
 mod watch;
@@ -57,6 +59,7 @@ Examples:
   plait steer --client-rules node.toml      what such clients need
   plait proxy run proxy.toml                run a proxy between MPTCP and TCP
   plait cc list                             congestion controllers for the kernel's TCP
+  plait trace                               what the senders of TCP and MPTCP do, live
   plait unblock                             let traffic out again that a dead gateway keeps in
 
 Exit codes:
@@ -90,6 +93,7 @@ enum Command {
     Steer(steer::Args),
     Proxy(proxy::Args),
     Cc(cc::Args),
+    Trace(trace::Args),
     Setup(setup::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
@@ -119,6 +123,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Steer(args) => steer::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Cc(args) => cc::run(args),
+        Command::Trace(args) => trace::run(&args),
         Command::Setup(args) => setup::run(args),
         Command::Completions(args) => pages::completions(&args, Cli::command()),
         Command::Man(args) => pages::man(&args, Cli::command()),

@@ -1,6 +1,7 @@
-//! kernel.*: congestion controllers of plait's in the kernel's TCP.
+//! kernel.*: what is done on a stock kernel without a patch.
 
 pub(super) mod leftovers;
 mod loaded;
 mod site;
 pub(super) mod subflows;
+pub(super) mod trace;

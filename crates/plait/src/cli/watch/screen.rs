@@ -1,13 +1,11 @@
 //! The live screen: the terminal, its keys, and what is drawn.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use plait_net::terminal::Terminal;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -19,32 +17,11 @@ use super::Tick;
 use super::glyphs::Look;
 use super::model::Model;
 use super::view;
-use crate::control::end_with;
+use crate::cli::full_screen::{FullScreen, end_with_terminal};
 
 /// The longest that a key, a signal or an answer waits before it is handled.
 const REACTION: Duration = Duration::from_millis(100);
 const FOOTER: &str = "q end  ? help";
-
-/// The terminal while it is ours: raw, on its second screen. Gives it back when dropped; a panic
-/// gives it back before its message is printed.
-struct Screen {
-    terminal: ratatui::DefaultTerminal,
-}
-
-impl Screen {
-    fn open() -> io::Result<Self> {
-        ratatui::try_init().map(|terminal| Self { terminal })
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // Restoring again after a panic would put the cursor onto its message.
-        if !std::thread::panicking() {
-            ratatui::restore();
-        }
-    }
-}
 
 /// What the user has chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,7 +53,7 @@ pub(super) fn run(
             .context("cannot watch for signals")?;
     }
     end_with_terminal()?;
-    let mut screen = Screen::open().context("cannot take over the terminal")?;
+    let mut screen = FullScreen::open().context("cannot take over the terminal")?;
     let mut choice = Choice::default();
     let mut is_stale = true;
     while !stop.load(Ordering::Relaxed) {
@@ -106,13 +83,6 @@ pub(super) fn run(
         }
     }
     Ok(())
-}
-
-/// A terminal that is gone returns end-of-file for ever, and reading keys never returns then.
-/// Nothing is left to restore.
-fn end_with_terminal() -> anyhow::Result<()> {
-    let terminal = Terminal::of_this_program().context("cannot look at the terminal")?;
-    terminal.map_or(Ok(()), |terminal| end_with(terminal, || std::process::exit(0)))
 }
 
 fn react(event: &Event, choice: &mut Choice) -> Asked {

@@ -17,6 +17,7 @@ mod list;
 mod machine;
 mod many_peers;
 mod measure;
+mod netem;
 mod output;
 mod policy;
 mod process;
@@ -46,6 +47,7 @@ use anyhow::Result;
 use clap::Parser;
 use plait_net::netns::{self, Isolation};
 
+use crate::cli::vm::VmCommand;
 use crate::cli::{Cli, Command, On};
 use crate::output::{Output, Verdict};
 
@@ -87,6 +89,11 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     if let Command::Compare(args) = &cli.command {
         compare::check(args)?;
     }
+    if let Command::Vm(args) = &cli.command
+        && let Some(guest) = args.command.guest()
+    {
+        vm::check(guest)?;
+    }
     if let Command::Verify(args) = &cli.command
         && args.list
     {
@@ -103,6 +110,12 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Run(args) => set::run(args, &output),
         Command::Compare(args) => compare::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
+        Command::Vm(args) => match &args.command {
+            VmCommand::Check(args) => vm::command::check(args, &output),
+            VmCommand::Run(args) => vm::command::run(args, &output),
+            VmCommand::Transfers(args) => netem::beside::run(args, &output),
+        },
+        Command::Netem(args) => netem::run(args, &output),
         Command::Clean
         | Command::HoldingTime(_)
         | Command::List(_)

@@ -18,6 +18,7 @@ mod cost;
 mod dida;
 mod fresh_clone;
 mod install;
+mod kernel;
 mod paper;
 mod promise;
 mod records;
@@ -124,6 +125,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("video.6", video::model::check),
     ("video.7", video::page::check),
     ("wifi.1", back_ends::check_mptcp_model),
+    ("kernel.6", kernel::check),
 ];
 
 /// All promises, each with its claim.

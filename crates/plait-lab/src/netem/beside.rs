@@ -150,7 +150,7 @@ pub(crate) fn simulated(
     let experiment = ExperimentArgs { settings, ..ExperimentArgs::of(ILLINOIS) };
     let args = RunArgs { seeds: Some(runs.into()), experiment, ..RunArgs::of(ILLINOIS, On::Sim) };
     let results = crate::run::results(&args)?;
-    let found = links.into_keys().map(|link| {
+    let found = links.into_keys().map(|link| -> Result<(String, Figures)> {
         let figures = of_results(&results, &link, seconds);
         Ok((link.clone(), figures.with_context(|| format!("no run on {link}"))?))
     });
@@ -197,7 +197,7 @@ pub(crate) fn twins(all: &[Measured], controls: &[String]) -> Vec<Figure> {
     for control in controls {
         let Some(own) = control.strip_prefix(BPF) else { continue };
         for link in &links {
-            let on = |control| figures(of(all, link, Carrier::Netem, control));
+            let on = |control: &str| figures(of(all, link, Carrier::Netem, control));
             let (Some(bpf), Some(own)) = (on(control), on(own)) else { continue };
             let ratio = |what: &str, bpf: f64, own: f64| {
                 let name = format!("{link}: {what}, {control} over the kernel's own");

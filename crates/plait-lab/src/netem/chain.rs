@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use plait_net::netns::NetNs;
+use plait_net::tun::Tun;
 use plait_sim::link::{Access, Discipline, LinkConfig, Loss, Room};
 use plait_sim::ratio::Ratio;
 use plait_sim::scenario::LinkSpec;
@@ -30,6 +31,8 @@ const MTU: u32 = 1500;
 const HEADER_BYTES: i32 = 14;
 /// As good as no limit, for what only delays.
 const FLYING_MAX: u32 = 1_000_000;
+/// TCP sends packets as long as on a real wire: netem would take a train of them for one.
+const ONE_BY_ONE: &str = "gso_max_segs 1";
 /// The emulated link's device and number.
 const EMULATED: (&str, u8) = ("link", 1);
 
@@ -57,9 +60,14 @@ impl Chain {
         let (customer, provider) = (new_netns("plait-customer")?, new_netns("plait-provider")?);
         let (device, number) = EMULATED;
         let ends = LinkEnds { device, number, mtu: MTU };
+        let open = |netns: &NetNs, host| -> Result<Tun> {
+            let tun = ends.open(netns, host)?;
+            ip_batch(netns, "", &[format!("link set dev {device} {ONE_BY_ONE}")])?;
+            Ok(tun)
+        };
         let strand = Strand {
-            customer: ends.open(&customer, 1)?,
-            provider: ends.open(&provider, 2)?,
+            customer: open(&customer, 1)?,
+            provider: open(&provider, 2)?,
             up: of_way(link, &link.up, seed.wrapping_mul(2)),
             down: of_way(link, &link.down, seed.wrapping_mul(2) + 1),
             through: None,
@@ -117,8 +125,7 @@ fn device(wire: u8) -> String {
     format!("wire{wire}")
 }
 
-/// A wire of two devices with one name. Packets are as long as on a real one, so that netem sees
-/// each for itself.
+/// A wire of two devices with one name.
 fn join(wire: u8, here: &NetNs, name_there: &str, there: &NetNs) -> Result<()> {
     let device = device(wire);
     let pair = format!("link add {device} type veth peer name {device} netns {name_there}");
@@ -129,7 +136,7 @@ fn join(wire: u8, here: &NetNs, name_there: &str, there: &NetNs) -> Result<()> {
             "",
             &[
                 format!("addr add {}/30 dev {device}", address(wire, host)),
-                format!("link set dev {device} mtu {MTU} gso_max_segs 1 up"),
+                format!("link set dev {device} mtu {MTU} {ONE_BY_ONE} up"),
             ],
         )?;
     }

@@ -1,5 +1,6 @@
 //! `plait-lab vm`.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -112,7 +113,8 @@ fn check_one(guest: Guest) -> Checked {
 fn probe() -> Vec<String> {
     let mut script = "plait-lab timer --json >/dev/null; plait-lab timer --json\n".to_owned();
     for (name, command) in PARTS {
-        script.push_str(&format!("{{ {command}; }} >/dev/null 2>&1 && echo {name}\n"));
+        writeln!(script, "{{ {command}; }} >/dev/null 2>&1 && echo {name}")
+            .expect("a string takes everything");
     }
     script.push_str("true\n");
     ["sh", "-c", &script].map(ToOwned::to_owned).to_vec()
@@ -134,7 +136,7 @@ impl Checked {
             let found = self.timer.as_ref().map(|timer| format!("{} us", value(timer)));
             found.unwrap_or_else(|| "-".to_owned())
         };
-        let kernel = self.timer.as_ref().map_or("does not boot", |timer| &timer.kernel);
+        let kernel = self.timer.as_ref().map_or("does not boot", |timer| timer.kernel.as_str());
         vec![
             self.guest.to_owned(),
             kernel.to_owned(),

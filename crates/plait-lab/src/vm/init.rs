@@ -29,10 +29,11 @@ pub(super) const GUEST_FOLDER: &str = "/run/folder";
 
 impl Init<'_> {
     pub(super) fn script(&self) -> String {
-        let mut script = String::from("#!/bin/sh\n");
+        let mut script = String::new();
         let path = quoted(&self.programs.display().to_string());
         let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
         let lines = [
+            "#!/bin/sh",
             &format!("export PATH={path}:/usr/sbin:/usr/bin:/sbin:/bin HOME=/ TMPDIR=/run/tmp"),
             "mount -t proc proc /proc",
             "mount -t sysfs sysfs /sys",

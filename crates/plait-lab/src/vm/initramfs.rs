@@ -57,8 +57,8 @@ fn script(share: &str, init: &Path) -> String {
 /// A program of this machine.
 pub(super) fn find(program: &str) -> Result<PathBuf> {
     let folders = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
-    let paths = folders.iter().map(|folder| Path::new(folder).join(program));
-    let found = paths.into_iter().find(|path| path.is_file());
+    let mut paths = folders.iter().map(|folder| Path::new(folder).join(program));
+    let found = paths.find(|path| path.is_file());
     found.ok_or_else(|| VmError::NoTool { program: program.to_owned() }.into())
 }
 

@@ -9,6 +9,7 @@ use crate::record;
 
 pub(crate) mod live;
 pub(crate) mod qoe;
+pub(crate) mod vm;
 
 /// Measure plait on emulated links: real gateways, real TCP, in network namespaces of their own
 /// that vanish with the program. Needs root or unprivileged user namespaces.
@@ -106,6 +107,16 @@ pub(crate) enum Command {
     ///   plait-lab live --print-cases > mine.toml && plait-lab live --cases mine.toml
     #[command(verbatim_doc_comment)]
     Live(live::LiveArgs),
+    /// Run programs under Linux 6.1, in a guest that is a process: user-mode Linux, or qemu without
+    /// KVM. Their clocks are virtual, so that figures do not depend on how busy this machine is.
+    ///
+    /// Examples:
+    ///
+    ///   plait-lab vm check
+    ///
+    ///   plait-lab vm run -- plait-lab run tcp/links --on netns
+    #[command(verbatim_doc_comment)]
+    Vm(vm::VmArgs),
     /// Remove what a killed lab has left.
     Clean,
     /// Carry packets between a gateway with many peers and some of them: for callgrind.
@@ -114,6 +125,9 @@ pub(crate) enum Command {
     /// Measure how late this machine's timers are: for a guest of the lab.
     #[command(hide = true)]
     Timer,
+    /// Measure transfers over netem and over emulated links: for a guest of the lab.
+    #[command(hide = true)]
+    Netem(vm::NetemArgs),
     /// Run one of the lab's own tests.
     #[command(hide = true)]
     Selftest {

@@ -18,6 +18,7 @@ mod live;
 mod machine;
 mod many_peers;
 mod measure;
+mod netem;
 mod output;
 mod policy;
 mod process;
@@ -47,6 +48,7 @@ use anyhow::Result;
 use clap::Parser;
 use plait_net::netns::{self, Isolation};
 
+use crate::cli::vm::VmCommand;
 use crate::cli::{Cli, Command, On};
 use crate::output::{Output, Verdict};
 
@@ -89,6 +91,11 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
     if let Command::Compare(args) = &cli.command {
         compare::check(args)?;
     }
+    if let Command::Vm(args) = &cli.command
+        && let Some(guest) = args.command.guest()
+    {
+        vm::check(guest)?;
+    }
     if let Command::Verify(args) = &cli.command
         && args.list
     {
@@ -106,6 +113,12 @@ fn execute(cli: &Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args, &output),
         Command::Live(args) => live::run(args, &output),
         Command::Selftest { name } => selftest::run(name, &output),
+        Command::Vm(args) => match &args.command {
+            VmCommand::Check(args) => vm::command::check(args, &output),
+            VmCommand::Run(args) => vm::command::run(args, &output),
+            VmCommand::Transfers(args) => netem::beside::run(args, &output),
+        },
+        Command::Netem(args) => netem::run(args, &output),
         Command::Clean
         | Command::HoldingTime(_)
         | Command::List(_)

@@ -88,6 +88,36 @@ fn regression_clean_inside_a_lab_touches_nothing() {
     std::fs::remove_dir_all(&parent).expect("the folder is the test's own");
 }
 
+/// What is missing is told before any namespace is made, so no right to make them is needed.
+#[test]
+fn without_a_guest_the_error_names_what_makes_one() {
+    let told = |variable: &str, guest: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plait-lab"));
+        command.env(variable, "/none").args(["vm", "run", "--guest", guest, "--", "true"]);
+        let output = command.output().expect("the lab was built with this test");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{output:?}");
+        String::from_utf8(output.stderr).expect("an error is text")
+    };
+    let uml = told("PLAIT_LINUX_6_1", "uml");
+    assert!(uml.contains("scripts/linux-6.1,") && uml.contains("/none"), "{uml}");
+    let qemu = told("PLAIT_LINUX_6_1_AMD64", "qemu");
+    let elsewhere = cfg!(not(target_arch = "x86_64")) && qemu.contains("--guest uml");
+    assert!(elsewhere || qemu.contains("scripts/linux-6.1-amd64,"), "{qemu}");
+    assert_eq!(lab(&["vm", "run"]).status.code(), Some(2), "no command");
+}
+
+/// Every command of the guests has examples, and says what its exit status means.
+#[test]
+fn the_commands_of_guests_say_what_their_exit_status_means() {
+    for command in ["check", "run", "transfers"] {
+        let help = lab(&["vm", command, "--help"]);
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        for part in ["Examples:", "Exit codes:", "--json"] {
+            assert!(help.contains(part), "vm {command}: {part}: {help}");
+        }
+    }
+}
+
 const SCENARIO: &str = r#"name = "cli/bad"
 title = "t"
 source = "s"

@@ -127,6 +127,20 @@ fn the_kernel_is_not_built_without_what_builds_it() {
 }
 
 #[test]
+fn guests_name_what_they_are_missing() {
+    let output = Programs::new("image").run("linux-6.1-amd64", &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("dpkg-deb is missing") && said.contains("install dpkg"), "{said}");
+    let output = machine("vm", 0, "").run("setup", &["--check", "--vm"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("qemu-system-x86_64 is missing, for the guest qemu"), "{said}");
+    let without = text(&machine("no-vm", 0, "").run("setup", &["--check"]).stdout);
+    assert!(!without.contains("plait-lab vm"), "{without}");
+}
+
+#[test]
 fn the_page_is_not_built_without_what_builds_it() {
     let output = Programs::new("page").run("qoe-app", &[]);
     let said = text(&output.stderr);

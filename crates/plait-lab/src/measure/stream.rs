@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use plait_net::netns::NetNs;
+use plait_net::tcp::{self, TcpInfo};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::{Deliveries, Target};
@@ -18,8 +19,8 @@ use crate::topology::{SERVER_V4, Topology};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const CHUNK_BYTES: usize = 64 * 1024;
-/// The sender's congestion control (RFC 9438).
-const CONGESTION: &[u8] = b"cubic";
+/// The sender's congestion control, if no other is asked for (RFC 9438).
+const CONGESTION: &str = "cubic";
 
 /// What carries a connection's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,12 +100,25 @@ impl Stream {
         transport: Transport,
         way: Way,
     ) -> Result<Self> {
+        Self::start_under(target, server, transport, way, CONGESTION)
+    }
+
+    /// The same under this congestion control of the kernel.
+    pub(crate) fn start_under(
+        target: Target<'_>,
+        server: &NetNs,
+        transport: Transport,
+        way: Way,
+        congestion: &str,
+    ) -> Result<Self> {
         let Connected { listener, customer, server } = Connected::open(target, server, transport)?;
         let (sender, receiver) = match way {
             Way::Up => (customer, server),
             Way::Down => (server, customer),
         };
-        SockRef::from(&sender).set_tcp_congestion(CONGESTION)?;
+        SockRef::from(&sender).set_tcp_congestion(congestion.as_bytes()).with_context(|| {
+            format!("the kernel has no congestion control {congestion}; load its module")
+        })?;
         let ends = [sender.try_clone()?, receiver.try_clone()?];
         let shared = Arc::new(Shared::default());
         let mut stream =
@@ -123,6 +137,11 @@ impl Stream {
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
         self.threads.push(std::thread::Builder::new().name(name.into()).spawn(work)?);
         Ok(())
+    }
+
+    /// TCP_INFO of the sender.
+    pub(crate) fn sender_info(&self) -> Result<TcpInfo> {
+        Ok(tcp::info(&self.ends[0])?)
     }
 
     /// The arrivals so far.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::{Effort, Figure, back_ends};
+use crate::cli::vm::Guest;
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::compare::{self, Rule};
 use crate::output::{self, Meter};
@@ -29,7 +30,7 @@ const BOOT_LIMIT: Duration = Duration::from_secs(120);
 const RUN_LIMIT: Duration = Duration::from_secs(180);
 
 pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    vm::kernel()?;
+    vm::check(Guest::Uml)?;
     let timer = timer()?;
     let us = |name: &str, us| Figure::number(name, us as f64, "us");
     let mut figures = vec![
@@ -55,7 +56,8 @@ pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 fn timer() -> Result<TimerErrors> {
-    let said = vm::run("timer", &["timer", "--json"].map(ToOwned::to_owned), BOOT_LIMIT)?;
+    let said =
+        vm::run(Guest::Uml, "timer", &["timer", "--json"].map(ToOwned::to_owned), BOOT_LIMIT)?;
     serde_json::from_str(&said).with_context(|| format!("no timer's errors: {said}"))
 }
 
@@ -80,7 +82,7 @@ fn on_kernel(seeds: u64) -> Result<(Results, usize)> {
         let words = ["run", SCENARIO, "--on", "netns", "--json", "--seeds", &seeds_told];
         let words = words.into_iter().chain(["--shard", &shard, "--set", KERNEL_ONLY]);
         let words: Vec<String> = words.map(ToOwned::to_owned).collect();
-        vm::run(&format!("cell{at}"), &words, limit)
+        vm::run(Guest::Uml, &format!("cell{at}"), &words, limit)
     };
     let mut runs = Vec::new();
     pool::in_order(cells, guest, |said: Option<Result<String>>| -> Result<()> {

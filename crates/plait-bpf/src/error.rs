@@ -129,12 +129,14 @@ impl Error {
     pub fn help(&self) -> &'static str {
         match self {
             Self::NoRights(_) => {
-                "run it as root of the machine, not of a container; choosing one of the \
-                 controllers that are there needs no more than the right to change the network"
+                "run it as root of the machine, not of a container; without, one of the \
+                 controllers that are there can be chosen (`plait cc use`), and TCP be traced \
+                 (`plait trace --source sock-diag`)"
             }
             Self::NoBtf(_) => {
-                "it takes a kernel with CONFIG_DEBUG_INFO_BTF; the kernel's own controllers can be \
-                 chosen without (`plait cc use`), and bonds and proxies need none of it"
+                "it takes a kernel with CONFIG_DEBUG_INFO_BTF; without, the kernel's own \
+                 controllers can be chosen (`plait cc use`), and TCP be traced (`plait trace \
+                 --source sock-diag`); bonds and proxies need none of it"
             }
             Self::NoStructOps(_) => {
                 "it takes Linux 6.4 or later with CONFIG_BPF_JIT; the kernel's own controllers can \
@@ -145,8 +147,9 @@ impl Error {
                  `nsenter --net=/run/netns/NAME` does not"
             }
             Self::Load(_) => {
-                "the kernel may be too new or too old for it; the kernel's own controllers can be \
-                 chosen without (`plait cc use`), and bonds and proxies need none of it"
+                "the kernel may be too new or too old for it; without, the kernel's own \
+                 controllers can be chosen (`plait cc use`), and TCP be traced (`plait trace \
+                 --source sock-diag`); bonds and proxies need none of it"
             }
             Self::AlreadyLoaded(_) => "`plait cc list` shows it; `plait cc unload` removes it",
             Self::NameTaken(_) => "see who loaded it: bpftool struct_ops list",

@@ -155,11 +155,9 @@ impl Trace {
         if !Path::new(BTF).exists() {
             return Err(Error::NoBtf(BTF.into()));
         }
-        // Its lines would stand in the middle of a screen, and the error says as much.
-        libbpf_rs::set_print(None);
         let object = TRACE.load().map_err(named)?;
-        let taken = |cause: libbpf_rs::Error| Error::from(LoadError::new(TRACE.name(), cause));
-        let netns = fs::metadata(OWN_NETNS).map_err(Error::NoRights)?.ino() as u32;
+        let taken = |cause: libbpf_rs::Error| Error::from(LoadError::new(TRACE.name(), "", cause));
+        let netns = fs::metadata(OWN_NETNS).map_err(Error::pin("read", OWN_NETNS))?.ino() as u32;
         let told = map(&object, "settings")?;
         told.update(&0_u32.to_ne_bytes(), &settings.bytes(netns), MapFlags::ANY).map_err(taken)?;
         let events = Rc::new(RefCell::new(Vec::new()));
@@ -174,7 +172,7 @@ impl Trace {
         let ring = builder.build().map_err(taken)?;
         let counts = map(&object, "counts")?;
         let mut programs = object.progs_mut();
-        let program = programs.next().ok_or(Error::Unsupported("program in the object"))?;
+        let program = programs.next().expect("the object was compiled with one program");
         let link = program.attach().map_err(taken).map_err(named)?;
         drop(programs);
         Ok(Self { _link: link, ring, events, counts, _object: object })
@@ -213,16 +211,16 @@ impl Trace {
 
 /// A map of the object by its name.
 fn map(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
-    let map = object.maps().find(|map| map.name() == name).ok_or(Error::Unsupported(name))?;
-    let handle = MapHandle::try_from(&map);
-    handle.map_err(|cause| LoadError::new(TRACE.name(), cause).into())
+    let map = object.maps().find(|map| map.name() == name);
+    let handle = MapHandle::try_from(&map.expect("the object was compiled with its maps"));
+    handle.map_err(|cause| LoadError::new(TRACE.name(), "", cause).into())
 }
 
 /// Tells missing rights apart from other refusals.
 fn named(error: Error) -> Error {
     match error {
         Error::Load(refused) if refused.kind() == ErrorKind::PermissionDenied => {
-            Error::NoRights(io::ErrorKind::PermissionDenied.into())
+            Error::NoRights("CAP_BPF or CAP_PERFMON")
         }
         other => other,
     }

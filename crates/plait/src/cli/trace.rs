@@ -1,6 +1,6 @@
 //! `plait trace`: what the senders of TCP connections and MPTCP subflows do.
 //!
-//! - [`choice`]: which source serves here; [`source`]: the one without BPF; `probe`: the one with it
+//! - [`choice`]: which source serves here; [`source`]: by netlink; `probe`: by BPF
 //! - [`sinks`]: where samples go; [`rotate`]: files that cannot fill a disk; [`live`]: the screen
 //! - [`words`]: samples and cost in words; [`draw`]: a written trace as a page
 //! - [`split`]: a capture split into subflows

@@ -49,7 +49,7 @@ struct Pairs {
 }
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let bytes = if effort.is_quick() { 1_500_000_000 } else { 6_000_000_000 };
+    let bytes = if effort.is_quick() { 8_000_000_000 } else { 40_000_000_000 };
     let rounds = if effort.is_quick() { 3 } else { 9 };
     let sources = working()?;
     let mut progress = Progress::new(2 * rounds * sources.len() + 1, Duration::from_secs(120));

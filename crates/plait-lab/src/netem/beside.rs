@@ -1,5 +1,5 @@
-//! The transfers of a guest, as this machine sees them: asked for in one boot, read, and laid beside
-//! the simulator's.
+//! The transfers of a guest, as this machine sees them: asked for in one boot, read, and laid
+//! beside the simulator's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The distribution's own kernel under qemu, without KVM: for what user-mode Linux does not have,
-//! such as BPF struct_ops and modules. It sees this machine's files through 9p, read-only, and has a
-//! network of its own without a way out.
+//! such as BPF struct_ops and modules. It sees this machine's files through 9p, read-only, and has
+//! a network of its own without a way out.
 //!
 //! Its time is virtual, too: qemu counts a nanosecond for each instruction, and while all sleep the
 //! clock goes on to the next timer. What is computed takes time here, but always the same.

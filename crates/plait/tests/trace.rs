@@ -121,11 +121,11 @@ fn check_trace(text: &str, source: &str) {
     assert_eq!(subflows, ["10.1.0.2", "10.2.0.2"], "{acked:?}");
     assert!(acked.values().all(|bytes| *bytes > BYTES as u64 / 10), "{acked:?}");
     assert!(acked.values().sum::<u64>() > BYTES as u64 * 9 / 10, "{acked:?}");
-    // Windows change, and so do rates; how often that is seen depends on the machine.
+    // Windows change, and so do rates. A window that grows by bursts has few values.
     let values = |field: &str| samples.iter().filter_map(|one| one[field].as_u64()).collect();
-    for field in ["cwnd", "srtt_us", "rate_bps", "send_window_bytes"] {
+    for (field, least) in [("cwnd", 2), ("srtt_us", 4), ("rate_bps", 4), ("send_window_bytes", 4)] {
         let values: BTreeSet<u64> = values(field);
-        assert!(values.len() > 1, "{field}: {values:?}");
+        assert!(values.len() >= least, "{field}: {values:?}");
     }
 }
 

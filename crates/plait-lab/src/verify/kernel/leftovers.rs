@@ -118,7 +118,7 @@ fn kill_loaders(count: u32, before: &InKernel) -> Result<Killed> {
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()?;
-        std::thread::sleep(whole * turn / count);
+        std::thread::sleep(2 * whole * turn / count);
         loader.kill()?;
         loader.wait()?;
         match loaded::state_of(&loaded::listed()?, "olia").as_str() {

@@ -3,15 +3,15 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore as _, MapType};
+use libbpf_rs::{Link, MapCore as _, MapType, Object};
 use serde::Serialize;
 
 use crate::choose;
 use crate::controller::Controller;
 use crate::error::{Error, InUse};
 use crate::object::Compiled;
-use crate::pins::{Folder, Record, State};
-use crate::support;
+use crate::pins::{Folder, REGISTERED, Record, State};
+use crate::support::{self, Holder};
 
 const KIND: &str = "cc";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -71,33 +71,52 @@ pub fn list() -> Result<Vec<Loaded>, Error> {
 /// # Errors
 /// Names what the machine lacks. Nothing is left in the kernel then.
 pub fn load(controller: Controller) -> Result<bool, Error> {
-    support::check()?;
+    load_held_by(controller, support::check()?)
+}
+
+/// The same with a holder of choice, which the kernel must have; all have
+/// [`Holder::Registration`].
+///
+/// # Errors
+/// As [`load`]'s.
+pub fn load_held_by(controller: Controller, holder: Holder) -> Result<bool, Error> {
     let folder = Folder::new(KIND, controller.name());
     if folder.is_complete() && is_available(controller) {
         return Err(Error::AlreadyLoaded(controller));
-    }
-    if is_available(controller) {
-        return Err(Error::NameTaken(controller));
     }
     let had_leftovers = folder.exists();
     if had_leftovers {
         folder.remove()?;
     }
-    let mut object = Compiled::of(controller).load()?;
-    folder.fill(&mut object, "", &[])?;
-    let attached = object
-        .maps_mut()
-        .find(|map| matches!(map.map_type(), MapType::StructOps))
-        .ok_or(Error::NoStructOps("map of them"))
-        .and_then(|mut map| {
-            map.attach_struct_ops().map_err(Error::map("register", controller.kernel_name()))
-        })
-        .and_then(|mut link| folder.keep(&mut link));
+    if is_available(controller) {
+        return Err(Error::NameTaken(controller));
+    }
+    let program = Compiled::of(controller);
+    let attached = match holder {
+        Holder::Link => {
+            let mut object = program.load()?;
+            folder.fill(&mut object, "", &[])?;
+            register(&mut object, controller).and_then(|mut link| folder.keep(&mut link))
+        }
+        Holder::Registration => {
+            let mut object = program.load_without_link()?;
+            folder.fill(&mut object, "", &[(controller.kernel_name(), REGISTERED)])?;
+            // Else the registration would end with this process.
+            register(&mut object, controller).map(|mut link| link.disconnect())
+        }
+    };
     if attached.is_err() {
         // The first error is the one to tell.
         let _ = folder.remove();
     }
     attached.map(|()| had_leftovers)
+}
+
+/// Puts a controller that is in the kernel in force.
+fn register(object: &mut Object, controller: Controller) -> Result<Link, Error> {
+    let map = object.maps_mut().find(|map| matches!(map.map_type(), MapType::StructOps));
+    let mut map = map.ok_or(Error::NoStructOps("map of them"))?;
+    map.attach_struct_ops().map_err(Error::map("register", controller.kernel_name()))
 }
 
 /// Unloads a controller, or removes what is left of one. With `force` also while connections run

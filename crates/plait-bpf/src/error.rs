@@ -15,7 +15,7 @@ pub enum Error {
     /// The kernel does not describe its structures.
     #[error("the kernel does not describe its structures (BTF): {} is missing", .0.display())]
     NoBtf(PathBuf),
-    /// The kernel takes no controllers from outside, or only in a way that a program's end undoes.
+    /// The kernel takes no controllers from outside.
     #[error("the kernel takes no congestion controllers in eBPF (struct_ops): it has no `{0}`")]
     NoStructOps(&'static str),
     /// There is nowhere to pin what is loaded.
@@ -139,7 +139,7 @@ impl Error {
                  --source sock-diag`); bonds and proxies need none of it"
             }
             Self::NoStructOps(_) => {
-                "it takes Linux 6.4 or later with CONFIG_BPF_JIT; the kernel's own controllers can \
+                "it takes Linux 6.1 or later with CONFIG_BPF_JIT; the kernel's own controllers can \
                  be chosen without (`plait cc use`), and bonds and proxies need none of it"
             }
             Self::NoBpffs(_) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Mutex;
 
-use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{MapType, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 
 use crate::controller::Controller;
 use crate::error::{Error, LoadError};
@@ -99,7 +99,23 @@ impl Compiled {
     /// # Errors
     /// When the kernel does not take it.
     pub fn load(&self) -> Result<Object, Error> {
-        let object = self.open()?;
+        self.load_opened(self.open()?)
+    }
+
+    /// Loads a controller's program for a kernel that has no links for it.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    pub(crate) fn load_without_link(&self) -> Result<Object, Error> {
+        let mut object = self.open()?;
+        for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+            // Its section asks for `BPF_F_LINK`, which the kernel does not know.
+            map.set_map_flags(0).map_err(|cause| LoadError::new(self.name, &gist(), cause))?;
+        }
+        self.load_opened(object)
+    }
+
+    fn load_opened(&self, object: OpenObject) -> Result<Object, Error> {
         object.load().map_err(|cause| LoadError::new(self.name, &gist(), cause).into())
     }
 }

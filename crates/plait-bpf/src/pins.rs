@@ -18,6 +18,9 @@ use crate::error::Error;
 pub const ROOT: &str = "/sys/fs/bpf/plait";
 
 const LINK: &str = "link";
+/// In place of a link, where there are none: the map of a controller that is registered. It is
+/// pinned before that, so that a loader that dies leaves a way to undo it.
+pub(crate) const REGISTERED: &str = "registered";
 const RECORD: &str = "record";
 /// The map of every program that holds its record, and where its fields stand.
 const RECORD_MAP: &str = "plait_record";
@@ -142,9 +145,9 @@ impl Folder {
         self.path.exists()
     }
 
-    /// Whether a link was pinned, the last step of loading.
+    /// Whether a link was pinned, the last step of loading, or what stands for it.
     pub(crate) fn is_complete(&self) -> bool {
-        self.path.join(LINK).exists()
+        [LINK, REGISTERED].iter().any(|name| self.path.join(name).exists())
     }
 
     pub(crate) fn record(&self) -> Option<Record> {
@@ -210,10 +213,16 @@ impl Folder {
 
     /// Takes out of force what is in force, and removes all pins.
     pub(crate) fn remove(&self) -> Result<(), Error> {
-        if self.is_complete() {
+        if self.path.join(LINK).exists() {
             // Where the kernel cannot detach it, it goes when its pin does.
             let _ = self.link().map(|link| link.detach());
             remove_file(&self.path.join(LINK))?;
+        }
+        let registered = self.path.join(REGISTERED);
+        if registered.exists() {
+            let map = MapHandle::from_pinned_path(&registered);
+            // Where it was not registered yet there is nothing to undo.
+            let _ = map.and_then(|map| map.delete(&0u32.to_ne_bytes()));
         }
         let entries = fs::read_dir(&self.path).map_err(Error::pin("read", &self.path))?;
         for entry in entries {

@@ -12,24 +12,35 @@ use crate::error::Error;
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Below this, things are pinned.
 const BPFFS: &str = "/sys/fs/bpf";
-/// Structures that the kernel has when it can do what is needed: controllers as `struct_ops`, and
-/// ones that stay when their loader is gone (Linux 6.4).
-const STRUCTURES: [&str; 2] = ["bpf_struct_ops_tcp_congestion_ops", "bpf_struct_ops_link"];
+/// The structure that a kernel has when it takes controllers as `struct_ops`.
+const CONTROLLERS: &str = "bpf_struct_ops_tcp_congestion_ops";
+/// The one that it has when a link can hold them (Linux 6.4).
+const LINKS: &str = "bpf_struct_ops_link";
 /// Rights by their numbers, and what stands for all of them.
 const RIGHTS: [(u32, &str); 3] = [(39, "CAP_BPF"), (12, "CAP_NET_ADMIN"), (38, "CAP_PERFMON")];
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Whether controllers can be loaded here.
+/// What keeps a controller in force once its loader is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// A link that is pinned.
+    Link,
+    /// The registration itself, until it is undone: kernels before Linux 6.4 have no such link.
+    Registration,
+}
+
+/// Whether controllers can be loaded here, and what holds them.
 ///
 /// # Errors
 /// Names what is missing.
-pub fn check() -> Result<(), Error> {
+pub fn check() -> Result<Holder, Error> {
     rights(
         &fs::read_to_string("/proc/self/status").unwrap_or_default(),
         &fs::read_to_string("/proc/self/uid_map").unwrap_or_default(),
     )?;
-    structures(Path::new(BTF))?;
-    pins(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    let holder = structures(Path::new(BTF))?;
+    pins(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())?;
+    Ok(holder)
 }
 
 /// Whether the process may load programs, by its `status` and its map of users.
@@ -49,14 +60,16 @@ fn rights(status: &str, uid_map: &str) -> Result<(), Error> {
     missing.map_or(Ok(()), |(_, name)| Err(Error::NoRights(name)))
 }
 
-fn structures(btf: &Path) -> Result<(), Error> {
+fn structures(btf: &Path) -> Result<Holder, Error> {
     if !btf.exists() {
         return Err(Error::NoBtf(btf.to_owned()));
     }
     let known = Btf::from_path(btf).map_err(|_| Error::NoBtf(btf.to_owned()))?;
-    let missing = |name: &&str| known.type_by_name::<BtfType<'_>>(name).is_none();
-    let missing = STRUCTURES.into_iter().find(missing);
-    missing.map_or(Ok(()), |name| Err(Error::NoStructOps(name)))
+    let has = |name| known.type_by_name::<BtfType<'_>>(name).is_some();
+    if !has(CONTROLLERS) {
+        return Err(Error::NoStructOps(CONTROLLERS));
+    }
+    Ok(if has(LINKS) { Holder::Link } else { Holder::Registration })
 }
 
 /// Whether the BPF file system is mounted, by the process's table of mounts.

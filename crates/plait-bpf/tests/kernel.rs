@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use plait_bpf::choose::{self, Whose};
 use plait_bpf::pins::{ROOT, State};
-use plait_bpf::{Controller, Error, InUse, congestion, support};
+use plait_bpf::support::{self, Holder};
+use plait_bpf::{Controller, Error, InUse, congestion};
 
 /// The kernel has each controller once, for all namespaces.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -83,6 +84,36 @@ fn inside_controllers_come_and_go() {
     }
     let ours = |name: &String| name.parse::<Controller>().is_ok();
     assert!(!congestion::available().iter().any(ours), "{:?}", congestion::available());
+    assert!(!Path::new(ROOT).exists(), "no folder is left");
+}
+
+#[test]
+fn without_links_a_registration_holds_them() {
+    run_inside("inside_without_links_a_registration_holds_them");
+}
+
+#[test]
+#[ignore = "runs in a mount namespace of its own"]
+fn inside_without_links_a_registration_holds_them() {
+    if !is_able("without_links_a_registration_holds_them") {
+        return;
+    }
+    let load = |controller| congestion::load_held_by(controller, Holder::Registration);
+    let is_there = |controller: Controller| {
+        congestion::available().iter().any(|name| name == controller.kernel_name())
+    };
+    for controller in Controller::ALL {
+        assert!(!load(controller).expect("it loads"), "{controller}: nothing was left");
+        assert_eq!(state_of(controller), Some(State::Loaded));
+        assert!(is_there(controller), "{controller}");
+        let again = load(controller);
+        assert!(matches!(again, Err(Error::AlreadyLoaded(_))), "{again:?}");
+    }
+    for controller in Controller::ALL {
+        congestion::unload(controller, false).expect("nobody uses it");
+        assert_eq!(state_of(controller), None);
+        assert!(!is_there(controller), "{controller}");
+    }
     assert!(!Path::new(ROOT).exists(), "no folder is left");
 }
 

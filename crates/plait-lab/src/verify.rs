@@ -104,6 +104,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("install.8", install::arm64::check),
     ("install.9", install::image::check),
     ("kernel.1", kernel::leftovers::check),
+    ("kernel.2", kernel::controllers::check),
     ("kernel.3", kernel::tables::check),
     ("kernel.4", kernel::subflows::check),
     ("kernel.5", kernel::trace::check),

@@ -10,6 +10,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[path = "hosts/network.rs"]
+mod network;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn plait(args: &[&str]) -> Output {
@@ -177,5 +180,49 @@ fn a_proxy_is_in_its_sandbox_unless_its_file_says_otherwise() {
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"HTTP/1.1 200", "{}", proxy.log());
+    }
+}
+
+#[test]
+fn a_role() {
+    network::play();
+}
+
+#[test]
+fn who_knows_of_no_proxy_is_led_through_it_by_both_families() {
+    let script = r#"
+        role internet serve 9000 &
+        until_true at internet 'ss -ltn 2>/dev/null | grep -q :9000 || sleep 0.3'
+        started() { exec nsenter -t $customer -n -m --wd=$here/customer plait proxy "$@"; }
+        for way in redirect tproxy; do
+            cat > customer/proxy.toml <<FILE
+[proxy]
+name = "near"
+allow = ["192.168.7.0/24", "fd99:7::/64"]
+control_socket = "/run/proxy.sock"
+[[listen]]
+address = "[::]:3129"
+way = "$way"
+[rules]
+interfaces = ["lan"]
+FILE
+            started run proxy.toml 2>customer/proxy.log & proxy=$!
+            until_true at customer plait status proxy.toml
+            started rules --apply proxy.toml >customer/$way.log 2>&1 & rules=$!
+            until_true grep -q 'connections are led' customer/$way.log
+            for server in 203.0.113.1:9000 '[2001:db8::1]:9000'; do
+                echo "$way $server: $(role lan connect $server | grep ^tcp)"
+            done
+            kill $rules; wait $rules; kill $proxy; wait $proxy
+        done
+    "#;
+    let Some(text) = network::run(script) else { return };
+    // The customer forwards nothing, so what arrives is the proxy's.
+    for way in ["redirect", "tproxy"] {
+        for (server, seen) in [("203.0.113.1:9000", "10.1.0.2"), ("[2001:db8::1]:9000", "fd01::2")]
+        {
+            let expected = format!("{way} {server}: tcp {seen}");
+            assert!(text.contains(&expected), "no `{expected}` in:\n{text}");
+        }
     }
 }

@@ -27,7 +27,8 @@ const TRANSFERS_HELP: &str = "\
 Examples:
   plait-lab vm transfers illinois
   plait-lab vm transfers illinois cubic --runs 1 --seconds 10
-  plait-lab vm transfers illinois bpf_illinois --before 'plait cc load bpf_illinois'
+  plait-lab vm transfers illinois bpf_illinois \\
+      --before 'modprobe tcp_illinois && plait cc load illinois >&2'
 
 Exit codes:
   0  all were measured

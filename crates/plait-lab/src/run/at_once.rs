@@ -82,11 +82,10 @@ fn apart(plan: &PreparedRun, cell: usize, seed: u64) -> Result<Option<RunRecord>
     Ok(None)
 }
 
-/// The one run in a command's output, without its series.
+/// The one run in a command's output.
 fn record(lines: &str) -> Result<RunRecord> {
     for line in lines.lines() {
-        if let Record::Run(mut run) = serde_json::from_str(line)? {
-            run.series.clear();
+        if let Record::Run(run) = serde_json::from_str(line)? {
             return Ok(run);
         }
     }
@@ -109,7 +108,7 @@ mod tests {
             r#""figures":[]}"#
         );
         let found = record(&format!("{cell}\n{run}\n")).unwrap();
-        assert_eq!((found.seed, found.metrics["a"], found.series.len()), (7, 1.0, 0));
+        assert_eq!((found.seed, found.metrics["a"], found.series.len()), (7, 1.0, 1));
         assert!(record(cell).is_err());
     }
 }

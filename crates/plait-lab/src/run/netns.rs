@@ -7,6 +7,7 @@
 //! - [`steering`]: the steering node's.
 //! - [`udp`], [`tcp`], [`video`]: the applications.
 //! - [`events`]: events during the run.
+//! - [`recoveries`]: what the kernel counts of a TCP sender's losses.
 //! - [`testbed`]: the running scenario, as the interface for the shared code of metrics and series.
 //! - [`health`]: whether the machine kept up.
 
@@ -30,6 +31,7 @@ mod events;
 mod health;
 mod plan;
 mod player;
+mod recoveries;
 mod site;
 mod steering;
 mod tcp;
@@ -38,6 +40,7 @@ mod udp;
 mod video;
 
 use error::NetnsError;
+use recoveries::Recoveries;
 use site::SET_UP;
 pub(crate) use site::{Site, customer_address};
 pub(crate) use steering::node_file;
@@ -131,8 +134,10 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     }
     let mut stage = clip.map(|clip| video::Stage::set(scenario, &site, &clip)).transpose()?;
     let page = stage.as_mut().and_then(video::Stage::take_page);
+    let recoveries = Recoveries::begin(scenario, &site)?;
     let mut testbed = NetnsTestbed::start(scenario, &site, carriers, page, &mut prng)?;
     let (mut metrics, series) = drive(scenario, &mut testbed)?;
+    recoveries.map_or(Ok(()), |counted| counted.put(&mut metrics))?;
     let health = testbed.health()?;
     for app in testbed.apps_without_timeouts() {
         metrics.remove(&format!("timeouts.{app}"));

@@ -1,5 +1,6 @@
 //! kernel.*: what is done on a stock kernel without a patch.
 
+pub(super) mod controllers;
 pub(super) mod emulator;
 pub(super) mod leftovers;
 mod loaded;

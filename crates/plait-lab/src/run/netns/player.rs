@@ -36,9 +36,6 @@ pub(super) fn check_video(
         Err(NetnsError::Video { app, what, help })
     };
     let is_whole = |time: Duration| time.subsec_nanos() == 0;
-    if app.via == Via::Steer {
-        return refused("no video is steered", "choose another `via` or carrier");
-    }
     if video.tcp.is_quic() {
         return refused("no video comes over QUIC", "choose a recovery of TCP");
     }

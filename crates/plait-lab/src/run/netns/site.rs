@@ -247,6 +247,16 @@ impl Site {
     }
 }
 
+/// The one link on which the customer speaks to the server, if it is one: also a node's client
+/// speaks on its own.
+pub(super) fn only_link<'a>(scenario: &'a Scenario, via: &'a Via) -> Option<&'a str> {
+    match via {
+        Via::Link(name) => Some(name),
+        Via::Steer => Some(primary(scenario)),
+        Via::Bond | Via::Mptcp => None,
+    }
+}
+
 /// The steering node's first link, on which its client has its public address.
 fn primary(scenario: &Scenario) -> &str {
     let steer = scenario.steer.as_ref();

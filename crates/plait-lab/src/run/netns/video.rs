@@ -22,7 +22,7 @@ use plait_toml::proxy::{ProxyFile, Upstream, WayIn};
 
 use super::plan::kernel_controller;
 use super::player::{kbit, videos};
-use super::site::Site;
+use super::site::{self, Site};
 use crate::emulator::Epoch;
 use crate::proxy::{ProxyProcess, open_to_all};
 use crate::qoe::{self, Folders, Limits, Opened, Player, Prepared, Run, Server};
@@ -65,7 +65,7 @@ impl Stage {
         let runs = scratch.path().join("runs");
         let folders = Folders { clips: &clip.folder, runs: &runs, youtube_key: None };
         let server = Server::start(listener, folders, Limits::default())?;
-        if let Via::Link(link) = &app.via {
+        if let Some(link) = site::only_link(scenario, &app.via) {
             site.lead(scenario, SERVER_BARE_V4, link)?;
         }
         let is_multipath = app.via == Via::Mptcp;

@@ -17,6 +17,8 @@ const PLAIN: &str = "reno";
 /// Loaders killed, and by how much later than the one before.
 const KILLS: u32 = 40;
 const KILLS_QUICK: u32 = 20;
+/// Of these a loader must have got so far, else the kills say nothing.
+const IN_FORCE_SHARE_MIN: f64 = 0.25;
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     loaded::mount_bpffs()?;
@@ -49,7 +51,8 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
         Figure::none("sockets with another controller", unlike, SOURCE),
         told("programs, maps and links left", left),
         Figure::count("killed loaders", kills.into()),
-        Figure::count("of these, controllers that were in force", killed.loaded),
+        Figure::count("of these, controllers that were in force", killed.loaded)
+            .at_least(IN_FORCE_SHARE_MIN * f64::from(kills), "chosen: a quarter of the kills"),
         Figure::count("of these, left half loaded", killed.incomplete),
         Figure::none("of these, not listed, or not removed by `--all`", killed.unlisted, SOURCE),
         told("programs, maps and links left after that", killed.left),

@@ -14,6 +14,8 @@ use crate::process::{self, Finished};
 const LIMIT: Duration = Duration::from_secs(60);
 /// The kernel frees programs and maps a moment after the last that held them.
 const FREED_WITHIN: Duration = Duration::from_secs(5);
+/// Connections that end hold their controller for a while.
+const UNLOADED_WITHIN: Duration = Duration::from_secs(20);
 const BPFFS: &str = "/sys/fs/bpf";
 
 /// Gives this run a BPF file system of its own. What a run leaves in it goes with the run.
@@ -105,6 +107,28 @@ pub(super) fn ensure_can_load() -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// plait's controllers, while it lives.
+#[derive(Debug)]
+pub(super) struct LoadedControllers;
+
+impl LoadedControllers {
+    pub(super) fn load(names: &[&str]) -> Result<Self> {
+        let loaded = Self;
+        for name in names {
+            cc(&["load", name])?;
+        }
+        Ok(loaded)
+    }
+}
+
+impl Drop for LoadedControllers {
+    fn drop(&mut self) {
+        // A connection that ended holds its controller for a moment more.
+        let free = || Ok(cc(&["unload", "--all"]).ok());
+        let _told_by_list = process::wait_until("unloading", UNLOADED_WITHIN, free);
+    }
 }
 
 /// The state of a controller by `plait cc list`.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use plait_net::netns::ProcessIdentity;
 
 use super::super::{Effort, Figure};
-use super::loaded::{self, cc};
+use super::loaded::{self, LoadedControllers};
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::gateway::plait_program;
 use crate::process;
@@ -36,7 +36,7 @@ const TRACED_S: u64 = 20;
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     loaded::mount_bpffs()?;
     loaded::ensure_can_load()?;
-    let _loaded = Loaded::load()?;
+    let _loaded = LoadedControllers::load(&LOADED)?;
     // The ways that no check needs are for whoever reads the tables.
     let ways = if effort.is_quick() { r#"way=["simultaneous","mptcp"]"# } else { "" };
     let settings = if ways.is_empty() { Vec::new() } else { vec![ways.to_owned()] };
@@ -92,26 +92,4 @@ fn trace(page: &PathBuf) -> Result<()> {
     let done = process::run_any(&mut command, "", limit)?;
     ensure!(done.status.success(), "plait trace: {}", done.stderr.trim());
     Ok(())
-}
-
-/// plait's controllers, while it lives.
-#[derive(Debug)]
-struct Loaded;
-
-impl Loaded {
-    fn load() -> Result<Self> {
-        let loaded = Self;
-        for name in LOADED {
-            cc(&["load", name])?;
-        }
-        Ok(loaded)
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        // A connection that ended holds its controller for a moment more.
-        let free = || Ok(cc(&["unload", "--all"]).ok());
-        let _told_by_list = process::wait_until("unloading", MADE_WITHIN, free);
-    }
 }

@@ -92,6 +92,12 @@ impl Site {
         by: Transport::Mptcp,
     };
 
+    /// The time to the first byte on that way.
+    pub(super) fn first_byte_direct(&self) -> Result<Duration> {
+        let way = &Self::DIRECT;
+        Ok(way.route.fetch(self.client(way), way.by, self.server(way), 1)?.first_byte)
+    }
+
     /// Every way that a client takes by itself.
     pub(super) fn ways(&self) -> [Way; 4] {
         let way = |name, route| Way { name, route, from_host: false, by: Transport::Mptcp };

@@ -97,7 +97,12 @@ impl Epoch {
         (self.renewed_at, self.renewed_for) = (sample.now, window);
         let ahead = sample.min_rtt.unwrap_or_default();
         let time = (sample.now.since(self.start) + ahead).as_secs_f64() - self.k_s;
-        let target = (self.origin as f64 + C * time * time * time).max(0.0) as u64;
+        // Whole segments away from the origin, on either side of it.
+        let away = (C * time.abs() * time * time) as u64;
+        let target = match time < 0.0 {
+            true => self.origin.saturating_sub(away),
+            false => self.origin.saturating_add(away),
+        };
         let mut acks = match target.checked_sub(window) {
             Some(gap @ 1..) => window / gap,
             _ => 100 * window,

@@ -254,6 +254,18 @@ fn linux_counts_whole_segments() {
 }
 
 #[test]
+fn regression_linux_has_its_old_window_again_before_its_time() {
+    let mut controller = cubic_linux();
+    controller.on_ack(&acked(at(0), 90 * S, ms(100)));
+    controller.on_loss(&loss(100));
+    assert_eq!(controller.window(), 70 * S);
+    let mut course = Course::new(controller);
+    // K is 4.2 s; in the last 1.36 s before it the curve is less than a segment below 100.
+    let windows: Vec<u64> = (0..39).map(|_| course.round(ms(100))).collect();
+    assert_eq!(windows.last(), Some(&100), "{windows:?}");
+}
+
+#[test]
 fn a_mistake_gives_linux_the_larger_of_both_windows() {
     let mut controller = cubic_linux();
     controller.on_loss(&loss(10));

@@ -375,7 +375,9 @@ impl Direction {
     /// Sleeps until something is due and does it.
     fn turn(&self) -> Result<()> {
         let next = self.lock().links.iter().filter_map(|(link, _)| link.next_event()).min();
-        let on_air = self.lock_air().and_then(|air| air.next_event());
+        // What has arrived for the other thread is no reason to stay awake: as a thread of real-time
+        // priority it could keep that one from the processor for ever.
+        let on_air = self.lock_air().and_then(|air| air.next_event_of(self.way));
         let next = next.into_iter().chain(on_air).min();
         let until_next = next.map_or(SLEEP_MAX, |next| next.since(self.epoch.now()));
         let mut fds = [self.devices[0].0.as_fd(); WAIT_MAX];

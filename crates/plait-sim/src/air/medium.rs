@@ -70,9 +70,14 @@ impl<P> Medium<P> {
     /// The earliest time at which something happens on the air or has arrived; `None` while nothing
     /// waits.
     pub fn next_event(&self) -> Option<Instant> {
+        Way::BOTH.into_iter().filter_map(|way| self.next_event_of(way)).min()
+    }
+
+    /// The same without what has arrived in the other direction.
+    pub fn next_event_of(&self, way: Way) -> Option<Instant> {
         let of_radio = |radio: &Radio<P>| {
-            let arrived = radio.senders.iter().filter_map(|sender| Some(sender.arrived.front()?.0));
-            arrived.chain(radio.next_at()).min()
+            let arrived = radio.senders[way as usize].arrived.front();
+            arrived.map(|first| first.0).into_iter().chain(radio.next_at()).min()
         };
         self.radios.iter().filter_map(of_radio).min()
     }

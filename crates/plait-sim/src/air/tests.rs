@@ -134,6 +134,17 @@ fn with_stream(
 }
 
 #[test]
+fn regression_what_arrived_one_way_does_not_wake_the_other() {
+    let mut medium = medium(&[carrying(Width::Mhz80, 100.0)], &[]);
+    medium.send(Instant::ZERO, 0, Way::Down, 1500, ());
+    let later = Instant::ZERO + Duration::from_secs(1);
+    assert!(medium.poll(later, Way::Up).is_none());
+    assert_eq!(medium.next_event_of(Way::Up), None);
+    assert_eq!(medium.next_event_of(Way::Down), medium.next_event());
+    assert!(medium.next_event().is_some_and(|at| at < later));
+}
+
+#[test]
 fn what_goes_up_is_taken_from_what_goes_down() {
     let links = [carrying(Width::Mhz80, 100.0)];
     let time = Duration::from_secs(10);

@@ -83,6 +83,11 @@ impl<P> Air<P> {
         self.medium.next_event()
     }
 
+    /// When to poll a direction again, as [`Medium::next_event_of`].
+    pub fn next_event_of(&self, way: Way) -> Option<Instant> {
+        self.medium.next_event_of(way)
+    }
+
     /// What a radio's direction was given and dropped, what it keeps, and what the radio did.
     pub fn view(&self, radio: usize, way: Way) -> AirView {
         AirView {

@@ -41,7 +41,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let mut figures = vec![Figure::text("runs", format!("{seeds} simulated, {runs} in eBPF"))];
     for controller in CONTROLLERS {
         for link in LINKS {
-            let cell = format!("controller={controller},link={link}");
+            let cell = format!("link={link},controller={controller}");
             let shape = |results| Shape::of_cell(results, &cell);
             figures.extend(beside(&cell, shape(&simulated)?, shape(&kernel)?));
         }

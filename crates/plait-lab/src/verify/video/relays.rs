@@ -15,7 +15,7 @@ use plait_toml::proxy::{ProxyFile, Upstream, WayIn};
 
 use super::super::{Effort, Figure};
 use super::proxy_file;
-use crate::measure::{Transport, median};
+use crate::measure::{FETCH_CONGESTION, Transport, median};
 use crate::output::Progress;
 use crate::process::{self, Service, wait_until};
 use crate::proxy::{ByteServer, ProxyProcess, Route};
@@ -153,6 +153,8 @@ fn carry(relay: Relay, by: Transport, bytes: u64) -> Result<(u64, Duration)> {
     let topology = VethTopology::build()?;
     for netns in [&topology.customer, &topology.provider] {
         netns.set_sysctl("net.mptcp.enabled", "1")?;
+        // The peers send by the system's congestion control, whatever that is.
+        netns.set_sysctl("net.ipv4.tcp_congestion_control", FETCH_CONGESTION)?;
     }
     let scratch = Scratch::in_memory("relays")?;
     let server = ByteServer::start(&topology.provider, PROVIDER_V4.into(), Transport::Tcp)?;
@@ -363,6 +365,11 @@ impl Silent {
 /// How many connections, each with a request and a short answer, are made in a second.
 fn fresh(effort: Effort) -> Result<Vec<Figure>> {
     let topology = VethTopology::build()?;
+    for netns in [&topology.customer, &topology.provider] {
+        // Between two addresses there are 28,000 ports, each of which rests for a minute.
+        netns.set_sysctl("net.ipv4.ip_local_port_range", "1024 65535")?;
+        netns.set_sysctl("net.ipv4.tcp_tw_reuse", "1")?;
+    }
     let scratch = Scratch::in_memory("fresh")?;
     let server = ByteServer::start(&topology.provider, PROVIDER_V4.into(), Transport::Tcp)?;
     let proxy = one_proxy(&topology, scratch.path())?;

@@ -375,8 +375,8 @@ impl Direction {
     /// Sleeps until something is due and does it.
     fn turn(&self) -> Result<()> {
         let next = self.lock().links.iter().filter_map(|(link, _)| link.next_event()).min();
-        // What has arrived for the other thread is no reason to stay awake: as a thread of real-time
-        // priority it could keep that one from the processor for ever.
+        // What has arrived for the other thread is no reason to stay awake: at real-time priority
+        // this one could keep it from the processor for ever.
         let on_air = self.lock_air().and_then(|air| air.next_event_of(self.way));
         let next = next.into_iter().chain(on_air).min();
         let until_next = next.map_or(SLEEP_MAX, |next| next.since(self.epoch.now()));

@@ -14,8 +14,7 @@ use plait_net::rights::raise_open_files;
 use plait_toml::proxy::{ProxyFile, Upstream, WayIn};
 
 use super::super::{Effort, Figure};
-use super::proxy_file;
-use crate::measure::{FETCH_CONGESTION, Transport, median};
+use crate::measure::{Transport, median};
 use crate::output::Progress;
 use crate::process::{self, Service, wait_until};
 use crate::proxy::{ByteServer, ProxyProcess, Route};
@@ -118,6 +117,13 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// A proxy that sends by the system's congestion control, as its peers do.
+fn proxy_file(listeners: &[(SocketAddr, WayIn)]) -> ProxyFile {
+    let mut file = super::proxy_file(listeners);
+    file.proxy.congestion = None;
+    file
+}
+
 /// What takes some seconds: the kernel's MPTCP is a tenth as fast as its TCP.
 fn bytes_by(by: Transport, effort: Effort) -> u64 {
     match by {
@@ -153,8 +159,6 @@ fn carry(relay: Relay, by: Transport, bytes: u64) -> Result<(u64, Duration)> {
     let topology = VethTopology::build()?;
     for netns in [&topology.customer, &topology.provider] {
         netns.set_sysctl("net.mptcp.enabled", "1")?;
-        // The peers send by the system's congestion control, whatever that is.
-        netns.set_sysctl("net.ipv4.tcp_congestion_control", FETCH_CONGESTION)?;
     }
     let scratch = Scratch::in_memory("relays")?;
     let server = ByteServer::start(&topology.provider, PROVIDER_V4.into(), Transport::Tcp)?;

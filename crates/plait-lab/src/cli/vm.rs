@@ -28,7 +28,7 @@ Examples:
   plait-lab vm transfers illinois
   plait-lab vm transfers illinois cubic --runs 1 --seconds 10
   plait-lab vm transfers illinois bpf_illinois \\
-      --before 'modprobe tcp_illinois && plait cc load illinois >&2'
+      --before 'plait cc load illinois >&2'
 
 Exit codes:
   0  all were measured

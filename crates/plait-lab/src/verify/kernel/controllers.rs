@@ -26,7 +26,7 @@ const WARMUP_S: f64 = 3.0;
 const CONVERGED_SHARE: f64 = 0.9;
 
 const GUEST: Guest = Guest::Qemu;
-const BEFORE: &str = "modprobe tcp_illinois && plait cc load illinois >&2";
+const BEFORE: &str = "plait cc load illinois >&2";
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     vm::check(GUEST)?;

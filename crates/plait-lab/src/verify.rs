@@ -8,6 +8,7 @@ use crate::figure::{Figure, Summary};
 use crate::machine::Machine;
 use crate::output::Align::{Left, Right};
 use crate::output::{self, Meter, Output, Table, Verdict};
+use crate::record::Results;
 use crate::set::Set;
 use records::{Checked, Records};
 
@@ -61,6 +62,13 @@ impl Effort {
     fn seeds(self) -> u64 {
         if self.is_quick() { 1 } else { 5 }
     }
+}
+
+/// How many runs of each cell the machine kept up with; none may be left out.
+fn runs_made(results: &Results, wanted: u64) -> Figure {
+    let least = results.cells.iter().map(|cell| cell.seeds.len() as u64).min().unwrap_or(0);
+    Figure::count("runs of each cell with which the machine kept up, at least", least)
+        .at_least(wanted as f64, "chosen: no run is left out")
 }
 
 /// The figure of how late emulated links released packets.

@@ -137,7 +137,9 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
     let recoveries = Recoveries::begin(scenario, &site)?;
     let mut testbed = NetnsTestbed::start(scenario, &site, carriers, page, &mut prng)?;
     let (mut metrics, series) = drive(scenario, &mut testbed)?;
-    recoveries.map_or(Ok(()), |counted| counted.put(&mut metrics))?;
+    if let Some(counted) = recoveries {
+        counted.put(&mut metrics)?;
+    }
     let health = testbed.health()?;
     for app in testbed.apps_without_timeouts() {
         metrics.remove(&format!("timeouts.{app}"));

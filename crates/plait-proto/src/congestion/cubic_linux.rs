@@ -97,11 +97,13 @@ impl Epoch {
         (self.renewed_at, self.renewed_for) = (sample.now, window);
         let ahead = sample.min_rtt.unwrap_or_default();
         let time = (sample.now.since(self.start) + ahead).as_secs_f64() - self.k_s;
-        // Whole segments away from the origin, on either side of it.
+        // Linux rounds the distance from the origin, not the target: before K it is short of the
+        // origin by whole segments only.
         let away = (C * time.abs() * time * time) as u64;
-        let target = match time < 0.0 {
-            true => self.origin.saturating_sub(away),
-            false => self.origin.saturating_add(away),
+        let target = if time < 0.0 {
+            self.origin.saturating_sub(away)
+        } else {
+            self.origin.saturating_add(away)
         };
         let mut acks = match target.checked_sub(window) {
             Some(gap @ 1..) => window / gap,

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::super::{Effort, Figure};
+use super::super::{Effort, Figure, runs_made};
 use super::loaded::{self, LoadedControllers};
 use crate::cli::vm::Guest;
 use crate::cli::{ExperimentArgs, On, RunArgs};
@@ -38,7 +38,10 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
         let _loaded = LoadedControllers::load(&CONTROLLERS)?;
         AtOnce { runs: AT_ONCE }.results(&args(On::Netns, runs))?
     };
-    let mut figures = vec![Figure::text("runs", format!("{seeds} simulated, {runs} in eBPF"))];
+    let mut figures = vec![
+        Figure::count("seeds of each cell simulated", seeds),
+        runs_made(&kernel, runs),
+    ];
     for controller in CONTROLLERS {
         for link in LINKS {
             let cell = format!("link={link},controller={controller}");

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::super::{Effort, Figure};
+use super::super::{Effort, Figure, runs_made};
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::record::{Results, RunRecord};
 use crate::run::AtOnce;
@@ -51,9 +51,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let experiment = ExperimentArgs::of(SCENARIO);
     let args = RunArgs { seeds: Some(runs), experiment, ..RunArgs::of("", On::Netns) };
     let results = AtOnce { runs: AT_ONCE }.results(&args)?;
-    let least = results.cells.iter().map(|cell| cell.seeds.len() as u64).min().unwrap_or(0);
-    let made = Figure::count("runs of each cell with which the machine kept up, at least", least);
-    let mut figures = vec![made.at_least(runs as f64, "chosen: no run is left out")];
+    let mut figures = vec![runs_made(&results, runs)];
     for clip in &CLIPS {
         let means = CARRIERS.map(|(carrier, _)| means(&results, clip.name, carrier));
         figures.extend(told(clip, &means));

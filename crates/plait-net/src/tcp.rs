@@ -115,6 +115,14 @@ pub fn at_urgent_mark(socket: impl AsFd) -> io::Result<bool> {
     sys::socket::at_urgent_mark(socket.as_fd())
 }
 
+/// How many bytes were written to a connection, TCP or MPTCP, and are not acknowledged.
+///
+/// # Errors
+/// Not a connection.
+pub fn unacknowledged(socket: impl AsFd) -> io::Result<usize> {
+    sys::socket::unacknowledged(socket.as_fd())
+}
+
 /// Sets a socket's receive and send buffers regardless of net.core.rmem_max and wmem_max; needs
 /// CAP_NET_ADMIN.
 ///

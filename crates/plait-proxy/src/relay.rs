@@ -7,11 +7,13 @@
 
 mod direction;
 mod pipes;
+mod room;
 
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use bytes::{Buf as _, Bytes};
 use plait_net::tcp::reset_on_close;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -21,13 +23,14 @@ use crate::registry::{Connection, End};
 pub(crate) use direction::carry;
 pub(crate) use pipes::Pipes;
 
-/// Bytes that were read before the relay began, and go first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening<'a> {
+/// Bytes that were read before the relay began, and go first. They are given up once they are
+/// sent: they may be the last part of a buffer of kilobytes, which an idle connection must not keep.
+#[derive(Debug)]
+pub(crate) struct Opening {
     /// Of the client.
-    pub(crate) up: &'a [u8],
+    pub(crate) up: Bytes,
     /// Of the server.
-    pub(crate) down: &'a [u8],
+    pub(crate) down: Bytes,
 }
 
 /// Carries all there is between the two ends, client and server; the server's bytes once it is
@@ -35,7 +38,7 @@ pub(crate) struct Opening<'a> {
 pub(crate) async fn relay(
     connection: &Connection,
     [client, server]: [&TcpStream; 2],
-    opening: Opening<'_>,
+    opening: Opening,
     pipes: &Pipes,
     idle_timeout: Duration,
     ready: impl Future<Output = io::Result<()>>,
@@ -43,14 +46,12 @@ pub(crate) async fn relay(
     // Once both ends are done, MPTCP no longer tells what its subflows carried.
     let look = || connection.look();
     let up = async {
-        write_all(server, opening.up).await?;
-        connection.count_up(opening.up.len());
+        connection.count_up(write_all(server, opening.up).await?);
         carry(client, server, pipes, |bytes| connection.count_up(bytes), look).await
     };
     let down = async {
         ready.await?;
-        write_all(client, opening.down).await?;
-        connection.count_down(opening.down.len());
+        connection.count_down(write_all(client, opening.down).await?);
         carry(server, client, pipes, |bytes| connection.count_down(bytes), look).await
     };
     let end = tokio::select! {
@@ -96,16 +97,17 @@ async fn failure_of(stream: &TcpStream) -> io::Error {
     }
 }
 
-/// Writes to a stream that is shared.
-async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+/// Writes to a stream that is shared; how many bytes it were.
+async fn write_all(stream: &TcpStream, mut bytes: Bytes) -> io::Result<usize> {
+    let length = bytes.len();
     while !bytes.is_empty() {
         stream.writable().await?;
-        match stream.try_write(bytes) {
+        match stream.try_write(&bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
+            Ok(written) => bytes.advance(written),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(length)
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::net::TcpStream;
 
 use crate::config::Listener;
@@ -58,7 +59,7 @@ impl Session {
     /// Carries bytes between the client and the server until the end; `early` ones, which the
     /// client sent along with its request, go first. Where the next proxy may still say that there
     /// is no server, what the client says goes ahead all the same.
-    pub(crate) async fn tunnel(self, client: TcpStream, dialled: Dialled, early: &[u8]) {
+    pub(crate) async fn tunnel(self, client: TcpStream, dialled: Dialled, early: Bytes) {
         let Dialled { stream, first, is_answered } = dialled;
         let (client, server) = (Arc::new(client), Arc::new(stream));
         self.admission.relays(&client, &server);
@@ -71,7 +72,7 @@ impl Session {
                 io::Error::other(refusal)
             })
         };
-        let opening = Opening { up: early, down: &first };
+        let opening = Opening { up: early, down: first };
         let limit = self.shared.config.limits.idle_timeout;
         let ends = [&*client, &*server];
         let end = relay(&self.admission, ends, opening, &self.shared.pipes, limit, answered).await;

@@ -217,6 +217,17 @@ pub(crate) fn at_urgent_mark(socket: BorrowedFd<'_>) -> io::Result<bool> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(is_there != 0) }
 }
 
+/// Asks how many bytes were written and are not acknowledged (linux/sockios.h).
+const SIOCOUTQ: libc::Ioctl = libc::TIOCOUTQ as libc::Ioctl;
+
+/// How many bytes were written and are not acknowledged.
+pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut bytes: c_int = 0;
+    // SAFETY: this `ioctl` writes one int, which lives until the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCOUTQ, &raw mut bytes) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes.max(0) as usize) }
+}
+
 fn set_int(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: `setsockopt` reads one int of the given size, which lives until the call returns.
     let result = unsafe {

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::task::consume_budget;
 
 use super::pipes::{PIPE_BYTES, Pipe, Pipes};
+use super::room::Room;
 
 /// Carries what `from` sends to `to`, until it says that it will send no more; then calls `at_end`
 /// and tells `to`. `count` gets to know what has arrived in `to`.
@@ -25,12 +26,13 @@ pub(crate) async fn carry(
     count: impl Fn(usize),
     at_end: impl FnOnce(),
 ) -> io::Result<()> {
+    let room = Room::of(to);
     loop {
         from.readable().await?;
         let pipe = pipes.take()?;
         // While bytes come, the connection keeps its pipe. With an error in between the pipe may
         // hold some, and is closed with them.
-        let next = carry_what_is_there(from, to, &pipe, &count).await?;
+        let next = carry_what_is_there(from, (to, room), &pipe, &count).await?;
         pipes.put_back(pipe);
         match next {
             Next::Wait => {}
@@ -56,7 +58,7 @@ enum Next {
 /// Carries until `from` has nothing more; the pipe is empty then.
 async fn carry_what_is_there(
     from: &TcpStream,
-    to: &TcpStream,
+    (to, room): (&TcpStream, Room<'_>),
     pipe: &Pipe,
     count: &impl Fn(usize),
 ) -> io::Result<Next> {
@@ -74,7 +76,8 @@ async fn carry_what_is_there(
             Err(error) => return Err(error),
         };
         while held > 0 {
-            match to.try_io(Interest::WRITABLE, || move_bytes(&pipe.from, to, held)) {
+            let now = room.wait_for(held).await?;
+            match to.try_io(Interest::WRITABLE, || move_bytes(&pipe.from, to, now)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => {
                     held -= bytes;

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -29,7 +30,7 @@ pub(super) async fn serve(session: Session, mut stream: TcpStream) {
         Ok(Asked::Connect(server)) => match session.connect(Some(server.into())).await {
             Ok(server) => {
                 answer(&mut stream, &answer_to(Ok(()))).await;
-                session.tunnel(stream, server, &[]).await;
+                session.tunnel(stream, server, Bytes::new()).await;
             }
             Err(refusal) => answer(&mut stream, &refused(refusal)).await,
         },

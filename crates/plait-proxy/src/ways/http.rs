@@ -135,7 +135,7 @@ impl Client {
             // The client may be gone before it has its answer.
             let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
             let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else { return };
-            session.tunnel(parts.io.into_inner(), server, &parts.read_buf).await;
+            session.tunnel(parts.io.into_inner(), server, parts.read_buf).await;
         });
         Ok(Response::new(empty()))
     }

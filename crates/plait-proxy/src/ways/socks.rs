@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use bytes::Bytes;
 use fast_socks5::Socks5Command;
 use fast_socks5::server::states::CommandRead;
 use fast_socks5::server::{Socks5ServerProtocol, SocksServerError};
@@ -34,7 +35,7 @@ pub(super) async fn serve(session: Session, stream: TcpStream) {
             let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
             let bound = server.stream.local_addr().unwrap_or(unspecified);
             if let Ok(stream) = protocol.reply_success(bound).await {
-                session.tunnel(stream, server, &[]).await;
+                session.tunnel(stream, server, Bytes::new()).await;
             }
         }
         // A client that is gone needs no answer.

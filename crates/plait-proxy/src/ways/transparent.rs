@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use bytes::Bytes;
 use plait_net::tcp::reset_on_close;
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -14,7 +15,7 @@ use crate::target::Target;
 pub(super) async fn serve(session: Session, stream: TcpStream) {
     let target = destination(&stream, session.listener.way).map(Target::from);
     match session.connect_ahead(target).await {
-        Ok(dialled) => session.tunnel(stream, dialled, &[]).await,
+        Ok(dialled) => session.tunnel(stream, dialled, Bytes::new()).await,
         Err(_) => {
             let _ = reset_on_close(&stream);
         }

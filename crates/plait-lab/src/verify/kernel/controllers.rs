@@ -38,10 +38,8 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
         let _loaded = LoadedControllers::load(&CONTROLLERS)?;
         AtOnce { runs: AT_ONCE }.results(&args(On::Netns, runs))?
     };
-    let mut figures = vec![
-        Figure::count("seeds of each cell simulated", seeds),
-        runs_made(&kernel, runs),
-    ];
+    let mut figures =
+        vec![Figure::count("seeds of each cell simulated", seeds), runs_made(&kernel, runs)];
     for controller in CONTROLLERS {
         for link in LINKS {
             let cell = format!("link={link},controller={controller}");

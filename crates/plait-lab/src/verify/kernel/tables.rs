@@ -38,9 +38,11 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     loaded::ensure_can_load()?;
     let _loaded = LoadedControllers::load(&LOADED)?;
     // The ways that no check needs are for whoever reads the tables.
-    let ways = if effort.is_quick() { r#"way=["simultaneous","mptcp"]"# } else { "" };
-    let settings = if ways.is_empty() { Vec::new() } else { vec![ways.to_owned()] };
-    let seeds = if effort.is_quick() { 1 } else { 3 };
+    let (settings, seeds) = if effort.is_quick() {
+        (vec![r#"way=["simultaneous","mptcp"]"#.to_owned()], 1)
+    } else {
+        (Vec::new(), 3)
+    };
     let results = run::results(&args(settings, seeds))?;
     let mut figures = vec![Figure::count("runs of each cell", seeds)];
     figures.push(Figure::text("scheduler", "upstream Linux', not the paper's minRTT"));

@@ -52,7 +52,7 @@ pub(super) async fn answer(
             let (Ok(client), Ok(server)) = (client, server) else { return };
             let first = server.read_buf;
             let dialled = Dialled { first, ..server.io.into_inner().into() };
-            session.tunnel(client.io.into_inner(), dialled, &client.read_buf).await;
+            session.tunnel(client.io.into_inner(), dialled, client.read_buf).await;
         });
         restore_upgrade(response.headers_mut(), protocol);
         return Ok(response.map(|body| body.boxed()));

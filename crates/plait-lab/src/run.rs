@@ -61,6 +61,17 @@ pub(crate) fn results(args: &RunArgs) -> Result<Results> {
     PreparedRun::new(args)?.carry_out(&mut Known::default(), |_| Ok(()))
 }
 
+/// Runs the scenario and returns all runs with their series, which [`results`] has of a cell's
+/// first run only.
+pub(crate) fn whole_runs(args: &RunArgs) -> Result<Vec<RunRecord>> {
+    let mut runs = Vec::new();
+    PreparedRun::new(args)?.carry_out(&mut Known::default(), |run| {
+        runs.push(run.clone());
+        Ok(())
+    })?;
+    Ok(runs)
+}
+
 /// Whether the run is possible, checked before namespaces are made; the errors are those of
 /// [`run`].
 pub(crate) fn check(args: &RunArgs) -> Result<()> {

@@ -1,14 +1,14 @@
 //! kernel.2: plait's controllers in eBPF beside those of the simulator, on four links; and in a
 //! guest the kernel's own Illinois beside plait's.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::super::{Effort, Figure, runs_made};
 use super::loaded::{self, LoadedControllers};
 use crate::cli::vm::Guest;
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::netem::beside::{ILLINOIS, Request, twins};
-use crate::record::{Results, RunRecord, Samples};
+use crate::record::{RunRecord, Samples};
 use crate::run::{self, AtOnce};
 use crate::vm;
 
@@ -33,7 +33,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     loaded::mount_bpffs()?;
     loaded::ensure_can_load()?;
     let (seeds, runs) = if effort.is_quick() { (5, 1) } else { (10, 3) };
-    let simulated = run::results(&args(On::Sim, seeds))?;
+    let simulated = run::whole_runs(&args(On::Sim, seeds))?;
     let kernel = {
         let _loaded = LoadedControllers::load(&CONTROLLERS)?;
         AtOnce { runs: AT_ONCE }.results(&args(On::Netns, runs))?
@@ -43,8 +43,16 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     for controller in CONTROLLERS {
         for link in LINKS {
             let cell = format!("link={link},controller={controller}");
-            let shape = |results| Shape::of_cell(results, &cell);
-            figures.extend(beside(&cell, shape(&simulated)?, shape(&kernel)?));
+            let shape = |runs: &[RunRecord]| Shape::of_cell(runs, &cell);
+            let simulated = shape(&simulated)?.with_context(|| format!("{cell}: not simulated"))?;
+            match shape(&kernel.runs)? {
+                Some(kernel) => figures.extend(beside(&cell, simulated, kernel)),
+                // A text lies in no band; what was seen of other cells stands.
+                None => {
+                    let why = Figure::text(cell, "the machine kept up with none of its runs");
+                    figures.push(why.exactly(0.0, SOURCE));
+                }
+            }
         }
     }
     figures.extend(illinois_twice(effort)?);
@@ -70,21 +78,23 @@ struct Shape {
 }
 
 impl Shape {
-    /// Medians over a cell's runs.
-    fn of_cell(results: &Results, cell: &str) -> Result<Self> {
-        let runs = results.runs.iter().filter(|run| run.cell == cell);
-        let shapes: Vec<Self> = runs.map(Self::of_run).collect::<Option<_>>().unwrap_or_default();
-        ensure!(!shapes.is_empty(), "{cell}: no run with a window and its reductions");
+    /// Medians over a cell's runs; `None` when there is none.
+    fn of_cell(runs: &[RunRecord], cell: &str) -> Result<Option<Self>> {
+        let runs = runs.iter().filter(|run| run.cell == cell);
+        let shapes: Vec<Self> = runs
+            .map(|run| Self::of_run(run).with_context(|| format!("{cell}: no window in a run")))
+            .collect::<Result<_>>()?;
+        let Some(first) = shapes.first() else { return Ok(None) };
         let median = |of: &dyn Fn(&Self) -> f64| {
             Samples::median(shapes.iter().map(of)).expect("there is a run")
         };
-        Ok(Self {
+        Ok(Some(Self {
             goodput_mbit: median(&|shape| shape.goodput_mbit),
             quartiles: [0, 1, 2].map(|at| median(&|shape| shape.quartiles[at])),
             reductions_per_minute: median(&|shape| shape.reductions_per_minute),
             converged_s: median(&|shape| shape.converged_s),
-            interval_s: shapes[0].interval_s,
-        })
+            interval_s: first.interval_s,
+        }))
     }
 
     fn of_run(run: &RunRecord) -> Option<Self> {

@@ -24,7 +24,8 @@ pub(crate) use direction::carry;
 pub(crate) use pipes::Pipes;
 
 /// Bytes that were read before the relay began, and go first. They are given up once they are
-/// sent: they may be the last part of a buffer of kilobytes, which an idle connection must not keep.
+/// sent: they may be the last part of a buffer of kilobytes, which an idle connection must not
+/// keep.
 #[derive(Debug)]
 pub(crate) struct Opening {
     /// Of the client.

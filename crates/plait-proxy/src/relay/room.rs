@@ -1,10 +1,10 @@
 //! Room in the send buffer of an MPTCP connection.
 //!
 //! MPTCP's acknowledgement travels with TCP's (RFC 8684, section 3.3.2). Linux sends that of a
-//! segment before it has passed the segment's bytes on, where the program reads at that moment: then
-//! those bytes are only acknowledged with the next ones, or when the sender repeats them, after 200
-//! ms. Over a link that takes a whole send buffer in one burst, nothing is left that could follow. So
-//! the last part of the buffer is filled a moment later.
+//! segment before it has passed the segment's bytes on, where the program reads at that moment:
+//! then those bytes are only acknowledged with the next ones, or when the sender repeats them,
+//! after 200 ms. Over a link that takes a whole send buffer in one burst, nothing is left that
+//! could follow. So the last part of the buffer is filled a moment later.
 
 use std::io;
 use std::time::Duration;

@@ -132,7 +132,7 @@ fn a_slow_reader_slows_its_sender_and_costs_no_memory() {
 }
 
 /// The kernel's MPTCP acknowledges the end of a burst with what follows. A send buffer that one
-/// burst had filled waited for that until the sender's timer ran out, after 200 ms, again and again.
+/// burst had filled waited for that until the sender's timer ran out, after 200 ms, time and again.
 #[test]
 fn regression_a_send_buffer_that_one_burst_fills_waits_for_no_timer() {
     const COUNT: usize = 500_000_000;

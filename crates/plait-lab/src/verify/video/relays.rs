@@ -166,7 +166,8 @@ fn carry(relay: Relay, by: Transport, bytes: u64) -> Result<(u64, Duration)> {
     let client = &topology.customer;
     let entry = running.entry.unwrap_or(server.address);
     let own = if running.plait.len() == 1 || relay == Relay::Squid { by } else { Transport::Tcp };
-    // Nobody measures a relay's first connection: plait's learns with it that the server has no MPTCP.
+    // A relay's first connection is not measured: plait's learns with it that the server has no
+    // MPTCP.
     running.route.fetch_unchecked(client, own, entry, 1)?;
     let before = running.cpu_time()?;
     let came = running.route.fetch_unchecked(client, own, entry, bytes)?;

@@ -76,7 +76,7 @@ async fn carry_what_is_there(
             Err(error) => return Err(error),
         };
         while held > 0 {
-            let now = room.wait_for(held).await?;
+            let now = room.wait_for(held).await;
             match to.try_io(Interest::WRITABLE, || move_bytes(&pipe.from, to, now)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => {

@@ -254,3 +254,21 @@ fn check_backend(args: &RunArgs, experiment: &Experiment) -> Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::ExperimentArgs;
+
+    /// kernel.2 looked for the windows of runs whose series had been left out.
+    #[test]
+    fn regression_whole_runs_all_have_their_series() {
+        let settings = ["duration_s=4", r#"link="clean""#, r#"controller="lia""#];
+        let settings = settings.map(ToOwned::to_owned).to_vec();
+        let experiment = ExperimentArgs { settings, ..ExperimentArgs::of("kernel/controllers") };
+        let args = RunArgs { seeds: Some(2), experiment, ..RunArgs::of("", On::Sim) };
+        let runs = whole_runs(&args).unwrap();
+        let windows = runs.iter().map(|run| run.series["cwnd.flow"].len());
+        assert_eq!(windows.collect::<Vec<_>>(), [200, 200]);
+    }
+}

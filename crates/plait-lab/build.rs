@@ -17,7 +17,10 @@ const COMMIT_DIGITS: usize = 12;
 const PAGE: &str = "qoe-app";
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Of the checkout that is built: this program may have been compiled for another one, with
+    // which it shares a target folder.
+    let lab = env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| io::Error::other("not cargo"))?;
+    let root = Path::new(&lab).join("../..");
     let commit = commit(&root).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=PLAIT_COMMIT={commit}");
     println!("cargo::rustc-env=PLAIT_BUILD={}", kind_of_build());

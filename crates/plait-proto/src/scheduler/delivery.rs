@@ -64,6 +64,12 @@ pub(super) fn one_way_delay(path: &PathView) -> Duration {
     (base_rtt(path) / 2).saturating_add(queue_delay(path))
 }
 
+/// What arrives of what the path carries, in bits per second.
+pub(super) fn useful_rate(path: &PathView) -> u64 {
+    let arriving = 1000_u64.saturating_sub(path.loss_permille.into());
+    path.capacity.bits_per_second() / 1000 * arriving
+}
+
 /// How long after it leaves a packet of `bytes` has wholly arrived.
 pub(super) fn delivery_delay(path: &PathView, bytes: u64) -> Duration {
     one_way_delay(path).saturating_add(time_for(path.capacity, bytes))

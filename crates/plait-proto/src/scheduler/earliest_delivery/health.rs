@@ -2,7 +2,9 @@
 //! once, is measured with copies, and comes back by doubling what it may have in flight.
 
 use super::super::PathView;
-use super::super::delivery::{FREE_BYTES_MIN, base_rtt, one_way_delay, seen_excess, smoothed_rtt};
+use super::super::delivery::{
+    FREE_BYTES_MIN, base_rtt, one_way_delay, seen_excess, smoothed_rtt, useful_rate,
+};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -12,6 +14,8 @@ const LATE_MIN: Duration = Duration::from_millis(50);
 const LATE_BYTES: u64 = 8 * 1500;
 /// A path that loses so many of a thousand is left: every tenth packet would wait for its repair.
 const LOSSY_PERMILLE: u16 = 100;
+/// Unless it delivers more than so many times what the sound paths do: without it there is less.
+const LOSSY_OUTWEIGHS: u64 = 2;
 /// A controller's start overshoots for a round trip or two, learns of it a round trip later, and
 /// the share of losses has then to fall.
 const OVERSHOOT_ROUNDS: u32 = 4;
@@ -60,6 +64,8 @@ impl Standing {
 struct Returns {
     /// When it was last below half of what is late.
     low_at: Option<Instant>,
+    /// Whether it has been above since then: time between two low ones is none of a return.
+    was_high: bool,
     epoch_began: Instant,
     /// Of this epoch and the one before.
     longest: [Duration; 2],
@@ -72,13 +78,15 @@ impl Returns {
             self.epoch_began = now;
         }
         if path.in_flight_bytes <= FREE_BYTES_MIN {
-            self.low_at = None;
+            (self.low_at, self.was_high) = (None, false);
         } else if excess < late_excess(path) / 2 {
             let took = self.low_at.map_or(Duration::ZERO, |at| now.since(at));
-            if took <= COMES_BACK_WITHIN {
+            if self.was_high && took <= COMES_BACK_WITHIN {
                 self.longest[0] = self.longest[0].max(took);
             }
-            self.low_at = Some(now);
+            (self.low_at, self.was_high) = (Some(now), false);
+        } else {
+            self.was_high = true;
         }
     }
 
@@ -106,16 +114,20 @@ pub(super) enum Health {
 pub(super) struct Reference {
     /// One-way delay of the quickest path in use.
     delay: Duration,
-    /// The smallest loss of a path in use.
-    loss_permille: u16,
+    /// What arrives over the paths in use that lose little, in bits per second; `None` when there
+    /// are none.
+    sound: Option<u64>,
 }
 
 impl Reference {
     /// Of the paths in use; `None` when there is none.
     pub(super) fn of<'a>(paths: impl Iterator<Item = &'a PathView> + Clone) -> Option<Self> {
         let delay = paths.clone().map(one_way_delay).min()?;
-        let loss_permille = paths.map(|path| path.loss_permille).min()?;
-        Some(Self { delay, loss_permille })
+        let sound = paths
+            .filter(|path| path.loss_permille < LOSSY_NO_MORE_PERMILLE)
+            .map(useful_rate)
+            .reduce(u64::saturating_add);
+        Some(Self { delay, sound })
     }
 }
 
@@ -222,5 +234,6 @@ fn loss_patience(path: &PathView, others: &Reference) -> Duration {
 }
 
 fn is_lossy(path: &PathView, others: &Reference) -> bool {
-    path.loss_permille >= LOSSY_PERMILLE && others.loss_permille < LOSSY_NO_MORE_PERMILLE
+    let Some(sound) = others.sound else { return false };
+    path.loss_permille >= LOSSY_PERMILLE && useful_rate(path) <= sound * LOSSY_OUTWEIGHS
 }

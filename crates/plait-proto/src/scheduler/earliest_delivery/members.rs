@@ -3,7 +3,9 @@
 //! its rate outweighs what its delay costs.
 
 use super::super::by_path::ByPath;
-use super::super::delivery::{ack_interval, base_rtt, one_way_delay, price_classes, seen_excess};
+use super::super::delivery::{
+    ack_interval, base_rtt, one_way_delay, price_classes, seen_excess, useful_rate,
+};
 use super::super::stall::Stalls;
 use super::super::{BulkLoad, COPIES_LOSS_PERMILLE, Part, PathView, View};
 use super::PathMemory;
@@ -249,12 +251,6 @@ fn is_negligible(path: &PathView, state: &PathMemory, set: Pipe, load: BulkLoad)
     let part = set.bits_per_second / 1000 * PART_PERMILLE;
     let is_small = is_known(path, state) && useful_rate(path) < part * fifths / 5;
     is_small && !path.is_starting && !load.is_unresponsive
-}
-
-/// What arrives of what the path carries.
-fn useful_rate(path: &PathView) -> u64 {
-    let arriving = 1000_u64.saturating_sub(path.loss_permille.into());
-    path.capacity.bits_per_second() / 1000 * arriving
 }
 
 /// What a path is expected to carry. One whose capacity was never known is taken for a usual

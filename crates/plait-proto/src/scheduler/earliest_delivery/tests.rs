@@ -419,6 +419,18 @@ fn regression_a_path_whose_delay_comes_back_by_itself_is_not_left() {
     assert_eq!(case.decide(&[late(120), full], bulk(PLENTY)), "wait 5000", "it stays late");
 }
 
+/// A path that is seldom looked at is not one whose delay takes long to come back.
+#[test]
+fn regression_time_between_two_short_round_trips_is_no_return() {
+    let full = shut(link(1, 20, 30));
+    let mut case = Case::knowing(&[link(0, 30, 30).build(), full]);
+    for _ in 0..20 {
+        let seldom = Duration::from_millis(290);
+        assert_eq!(case.after(seldom, &[late(30), full], bulk(PLENTY)), "0");
+    }
+    assert_eq!(case.after_standing(&[late(120), full], bulk(PLENTY)), "wait 5000");
+}
+
 #[test]
 fn a_queue_on_all_paths_is_no_reason_to_leave_one() {
     let other = link(1, 20, 30)
@@ -452,6 +464,20 @@ fn a_lossy_path_is_left_beside_a_sound_one() {
     // Both are alike.
     let other = shut(link(1, 50, 30).loss_permille(200));
     assert_eq!(Case::new().decide(&[lossy(200), other], bulk(PLENTY)), "0");
+}
+
+/// Of 100 Mbit/s 80 arrive: 40 beside them are half of that.
+#[test]
+fn a_lossy_path_is_kept_while_it_delivers_more_than_twice_what_sound_ones_do() {
+    let lossy = |permille| link(0, 100, 30).in_flight(9000).loss_permille(permille).build();
+    let sound = |mbit| shut(link(1, mbit, 30));
+    let mut case = Case::knowing(&[lossy(0), sound(39)]);
+    assert_eq!(case.decide(&[lossy(200), sound(39)], bulk(PLENTY)), "0");
+    let mut case = Case::knowing(&[lossy(0), sound(40)]);
+    assert_eq!(case.decide(&[lossy(200), sound(40)], bulk(PLENTY)), "wait 5000");
+    let both = [lossy(200), sound(20), shut(link(2, 20, 30))];
+    let mut case = Case::knowing(&[lossy(0), both[1], both[2]]);
+    assert_eq!(case.decide(&both, bulk(PLENTY)), "wait 5000", "both together");
 }
 
 #[test]

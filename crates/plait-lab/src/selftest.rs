@@ -79,7 +79,7 @@ const TESTS: &[(&str, u64, Test)] = &[
     ("steer-leaves-nothing", 0, steer::leaves_nothing),
     ("steer-bad-config-leaves-nothing", 0, steer::bad_config_leaves_nothing),
     ("scenario-video", 40, |output| scenario::holds("video", output)),
-    ("proxy-shares", 20, video::shares::selftest),
+    ("proxy-shares", 26, video::shares::selftest),
     ("live", 40, live::selftest),
     ("qoe-page", 30, qoe::selftest::page),
     ("qoe-link", 20, qoe::selftest::link),

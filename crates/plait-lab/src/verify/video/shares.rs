@@ -19,8 +19,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// From the download's start to the cut of the first link, and how long it lasts.
 const CUT_AFTER: Duration = Duration::from_secs(1);
 const CUT_FOR: Duration = Duration::from_secs(2);
-/// Long enough that the link that was cut is used again: what it had in flight counts once it is
-/// acknowledged, and is 2 % of 20 MB where the download ends before.
+/// Long enough that the link that was cut is used again: the proxy counts what it had in flight
+/// once that is acknowledged, the capture at once.
 const SELFTEST_BYTES: u64 = 40_000_000;
 
 /// What a download over an access came to, by both.

@@ -235,5 +235,6 @@ fn loss_patience(path: &PathView, others: &Reference) -> Duration {
 
 fn is_lossy(path: &PathView, others: &Reference) -> bool {
     let Some(sound) = others.sound else { return false };
-    path.loss_permille >= LOSSY_PERMILLE && useful_rate(path) <= sound * LOSSY_OUTWEIGHS
+    path.loss_permille >= LOSSY_PERMILLE
+        && useful_rate(path) <= sound.saturating_mul(LOSSY_OUTWEIGHS)
 }

@@ -167,9 +167,11 @@ impl Engine<'_> {
             ));
         }
         let mut progress = Progress::new(jobs.len(), total);
+        let is_patient = jobs.len() > 1 && !self.leaves_out;
         for job in jobs {
             let step = progress.step(&self.what(job), time(&job));
-            let result = netns::run(self.cell(job), job.seed);
+            let run = if is_patient { netns::run_patiently } else { netns::run };
+            let result = run(self.cell(job), job.seed);
             drop(step);
             match result {
                 Err(error) if self.leaves_out && is_too_slow(&error) => {

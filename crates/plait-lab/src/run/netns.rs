@@ -12,6 +12,7 @@
 //! - [`health`]: whether the machine kept up.
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -48,6 +49,9 @@ use testbed::{Carriers, NetnsTestbed};
 
 /// A machine may be too loaded for a moment.
 const TRIES: usize = 3;
+/// How long a run that is one of many waits before more such tries: a machine whose host lends
+/// its processors to others may be slow for minutes, and what was measured before would be lost.
+const PAUSES_S: [u64; 4] = [20, 60, 120, 300];
 
 /// Whether the scenario is meant for namespaces, and its files are visible from them. Call it
 /// before any are made.
@@ -92,6 +96,25 @@ pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
     let mut result = CellResult { cell: name, settings, seed, metrics, series };
     cell.scenario.measure(&mut result);
     Ok(result)
+}
+
+/// As [`run`], for one of many cells.
+pub(super) fn run_patiently(cell: &Cell, seed: u64) -> Result<CellResult> {
+    with_pauses(thread::sleep, || run(cell, seed))
+}
+
+/// Repeats what failed because the machine did not keep up.
+fn with_pauses<T>(pause: impl Fn(Duration), mut run: impl FnMut() -> Result<T>) -> Result<T> {
+    for seconds in PAUSES_S {
+        match run() {
+            Err(error) if is_too_slow(&error) => {
+                output::note(format!("{error:#}; once more in {seconds} s"));
+            }
+            result => return result,
+        }
+        pause(Duration::from_secs(seconds));
+    }
+    run()
 }
 
 /// Runs a scenario in new namespaces, and repeats it if the machine did not keep up.
@@ -152,6 +175,8 @@ fn run_once(scenario: &Scenario, seed: u64) -> Result<Found> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell;
+
     use super::*;
 
     #[test]
@@ -160,5 +185,25 @@ mod tests {
         assert!(is_too_slow(&slow) && tells_of_a_slow_machine(&format!("{slow:#}")));
         let other = anyhow::Error::from(NetnsError::Hidden { file: "x".to_owned() });
         assert!(!is_too_slow(&other) && !tells_of_a_slow_machine(&format!("{other:#}")));
+    }
+
+    #[test]
+    fn a_run_of_many_waits_for_a_slow_machine_and_for_nothing_else() {
+        let slow = || Err(NetnsError::TooSlow { seen: "all late".to_owned() }.into());
+        let waited = |outcomes: &[fn() -> Result<u32>]| {
+            let (waits, mut left) = (cell::Cell::new(0), outcomes.iter());
+            let pause = |time: Duration| waits.set(waits.get() + time.as_secs());
+            let result = with_pauses(pause, || left.next().map_or_else(slow, |outcome| outcome()));
+            (result.ok(), waits.get(), left.len())
+        };
+        let [slow, good, hidden]: [fn() -> Result<u32>; 3] = [
+            || Err(NetnsError::TooSlow { seen: "all late".to_owned() }.into()),
+            || Ok(7),
+            || Err(NetnsError::Hidden { file: "x".to_owned() }.into()),
+        ];
+        assert_eq!(waited(&[good, slow]), (Some(7), 0, 1));
+        assert_eq!(waited(&[slow, slow, good]), (Some(7), 80, 0));
+        assert_eq!(waited(&[slow, hidden, good]), (None, 20, 1));
+        assert_eq!(waited(&[]), (None, 500, 0), "it gives up");
     }
 }

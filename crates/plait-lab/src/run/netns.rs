@@ -189,18 +189,17 @@ mod tests {
 
     #[test]
     fn a_run_of_many_waits_for_a_slow_machine_and_for_nothing_else() {
-        let slow = || Err(NetnsError::TooSlow { seen: "all late".to_owned() }.into());
-        let waited = |outcomes: &[fn() -> Result<u32>]| {
-            let (waits, mut left) = (cell::Cell::new(0), outcomes.iter());
-            let pause = |time: Duration| waits.set(waits.get() + time.as_secs());
-            let result = with_pauses(pause, || left.next().map_or_else(slow, |outcome| outcome()));
-            (result.ok(), waits.get(), left.len())
-        };
         let [slow, good, hidden]: [fn() -> Result<u32>; 3] = [
             || Err(NetnsError::TooSlow { seen: "all late".to_owned() }.into()),
             || Ok(7),
             || Err(NetnsError::Hidden { file: "x".to_owned() }.into()),
         ];
+        let waited = |outcomes: &[fn() -> Result<u32>]| {
+            let (waits, mut left) = (cell::Cell::new(0), outcomes.iter());
+            let pause = |time: Duration| waits.set(waits.get() + time.as_secs());
+            let result = with_pauses(pause, || left.next().unwrap_or(&slow)());
+            (result.ok(), waits.get(), left.len())
+        };
         assert_eq!(waited(&[good, slow]), (Some(7), 0, 1));
         assert_eq!(waited(&[slow, slow, good]), (Some(7), 80, 0));
         assert_eq!(waited(&[slow, hidden, good]), (None, 20, 1));

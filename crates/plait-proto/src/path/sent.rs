@@ -4,7 +4,20 @@
 //! Numbers here count the path's datagrams through all epochs; the ingress translates packet
 //! numbers, which start again with each epoch.
 
+mod large;
+mod left_out;
+mod outcome;
+#[cfg(test)]
+mod tests;
+mod windowed_max;
+
+pub use outcome::{AckOutcome, Newest, NumberRange};
+
 use std::collections::VecDeque;
+
+use large::LargeDatagrams;
+use left_out::LeftOut;
+use windowed_max::WindowedMax;
 
 use super::kept::{Keeper, KeptPacket, KeptSlot};
 use crate::congestion::PacketState;
@@ -26,10 +39,6 @@ const LOST_REMEMBERED_TO_LEARN: Duration = Duration::from_millis(500);
 const SENDS_MAX: u8 = 4;
 /// A path that reorders by more is taken to lose.
 const REORDERING_MAX: Duration = Duration::from_millis(50);
-/// Numbers left out that are remembered.
-const LEFT_OUT_MAX: usize = 64;
-/// How long a delivery rate counts.
-const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -66,58 +75,6 @@ impl Sent {
     }
 }
 
-/// A run of datagram numbers, both ends included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NumberRange {
-    /// Lowest number.
-    pub low: u64,
-    /// Highest number.
-    pub high: u64,
-}
-
-/// What an acknowledgement showed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AckOutcome {
-    /// Time since the highest number was sent, when it was acknowledged for the first time.
-    pub elapsed: Option<Duration>,
-    /// Datagrams that arrived, acknowledged for the first time.
-    pub acked_datagrams: u64,
-    /// Datagrams found lost.
-    pub lost_datagrams: u64,
-    /// Datagrams that had been found lost and arrived after all.
-    pub recovered_datagrams: u64,
-    /// It tells of a datagram that was sent later than all that were acknowledged before.
-    pub is_news: bool,
-    /// Bytes of the datagrams that arrived.
-    pub acked_bytes: u64,
-    /// Bytes of those found lost.
-    pub lost_bytes: u64,
-    /// The last-sent of those that arrived.
-    pub newest: Option<Newest>,
-}
-
-/// The last-sent datagram of those that an acknowledgement showed to have arrived.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Newest {
-    /// Its number.
-    pub number: u64,
-    /// What the congestion controller gave with it.
-    pub packet: PacketState,
-    /// Bytes delivered while it was on its way.
-    delivered_bytes: u64,
-    /// In what time they were.
-    interval: Duration,
-    /// There was too little to send when it left: the rate may be less than the path can carry.
-    pub app_limited: bool,
-}
-
-impl Newest {
-    /// The rate of delivery while it was on its way.
-    pub fn delivery_rate(&self) -> Rate {
-        Rate::from_bytes_over(self.delivered_bytes, self.interval)
-    }
-}
-
 /// The datagrams of a path that are on their way.
 ///
 /// What each packet looks at comes first, for there are many of these: it takes few cache lines.
@@ -149,37 +106,10 @@ pub struct SentDatagrams {
     newest_sent_at: Instant,
     rate: WindowedMax,
     large: LargeDatagrams,
-    /// The latest numbers that were left out, ascending.
-    left_out: VecDeque<u64>,
+    left_out: LeftOut,
     /// Datagrams looked at one after the other because of acknowledgements, since the start: each
     /// at most twice, and one for each acknowledgement (docs/threat-model.md).
     slots_walked: u64,
-}
-
-/// The datagrams that a path would no longer carry if its MTU fell.
-#[derive(Debug)]
-struct LargeDatagrams {
-    /// Those with more bytes count.
-    above_bytes: u32,
-    /// One more than the highest number of those that arrived.
-    acked_below: u64,
-    /// Those lost above `acked_below`.
-    lost: u32,
-}
-
-impl LargeDatagrams {
-    fn acked(&mut self, number: u64, bytes: u32) {
-        if bytes > self.above_bytes && number >= self.acked_below {
-            self.acked_below = number + 1;
-            self.lost = 0;
-        }
-    }
-
-    fn lost(&mut self, number: u64, bytes: u32) {
-        if bytes > self.above_bytes && number >= self.acked_below {
-            self.lost = self.lost.saturating_add(1);
-        }
-    }
 }
 
 impl Default for SentDatagrams {
@@ -200,8 +130,8 @@ impl Default for SentDatagrams {
             reordering: Duration::ZERO,
             newest_sent_at: Instant::ZERO,
             rate: WindowedMax::default(),
-            large: LargeDatagrams { above_bytes: u32::MAX, acked_below: 0, lost: 0 },
-            left_out: VecDeque::new(),
+            large: LargeDatagrams::above(u32::MAX, 0),
+            left_out: LeftOut::default(),
             slots_walked: 0,
         }
     }
@@ -276,27 +206,13 @@ impl SentDatagrams {
 
     /// Notes a number that is left out: nobody ever receives it.
     pub fn leave_out(&mut self) {
-        if self.left_out.len() == LEFT_OUT_MAX {
-            self.left_out.pop_front();
-        }
-        self.left_out.push_back(self.next_number());
+        self.left_out.add(self.next_number());
         self.sent_unacknowledged();
     }
 
     /// Whether any of these runs, from the highest down, names a number that was left out.
     pub fn names_left_out(&self, ranges: impl Iterator<Item = NumberRange>) -> bool {
-        let mut left_out = self.left_out.iter().rev().copied();
-        let Some(mut highest) = left_out.next() else { return false };
-        for NumberRange { low, high } in ranges {
-            while highest > high {
-                let Some(next) = left_out.next() else { return false };
-                highest = next;
-            }
-            if highest >= low {
-                return true;
-            }
-        }
-        false
+        self.left_out.is_named(ranges)
     }
 
     /// Notes a datagram that asks for no acknowledgement: it uses up a number and nothing else.
@@ -549,13 +465,12 @@ impl SentDatagrams {
 
     /// Large datagrams lost since the last one that arrived.
     pub const fn large_lost(&self) -> u32 {
-        self.large.lost
+        self.large.count_lost()
     }
 
     /// Counts large ones anew; they are those of more than `bytes`.
     pub fn count_large_above(&mut self, bytes: u32) {
-        self.large =
-            LargeDatagrams { above_bytes: bytes, acked_below: self.next_number(), lost: 0 };
+        self.large = LargeDatagrams::above(bytes, self.next_number());
     }
 
     /// Bytes on their way.
@@ -632,192 +547,5 @@ impl SentDatagrams {
             self.forget_front();
         }
         packets
-    }
-}
-
-/// The maximum over two half windows: cheap, and late by at most half a window.
-#[derive(Debug, Default)]
-struct WindowedMax {
-    current: Rate,
-    previous: Rate,
-    since: Instant,
-}
-
-impl WindowedMax {
-    /// `bytes` arrived in `interval`.
-    fn update(&mut self, now: Instant, bytes: u64, interval: Duration) {
-        if now.since(self.since) >= RATE_WINDOW / 2 {
-            self.previous = self.current;
-            self.current = Rate::ZERO;
-            self.since = now;
-        }
-        // One of many is the highest, and a division costs more than all else here.
-        if self.current.bytes_in(interval) <= bytes {
-            self.current = self.current.max(Rate::from_bytes_over(bytes, interval));
-        }
-    }
-
-    fn get(&self) -> Rate {
-        self.current.max(self.previous)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::seq::BondSeq;
-    use crate::wire::sealed::SendTimestamp;
-
-    fn run(low: u64, high: u64) -> core::iter::Once<NumberRange> {
-        core::iter::once(NumberRange { low, high })
-    }
-
-    fn filled(count: u64) -> SentDatagrams {
-        let mut sent = SentDatagrams::default();
-        for n in 0..count {
-            sent.sent(Instant::from_millis(n), 1000);
-        }
-        sent
-    }
-
-    /// An acknowledgement that comes at `at_ms` and waited nowhere on its way.
-    fn acked(
-        sent: &mut SentDatagrams,
-        at_ms: u64,
-        arrived: core::iter::Once<NumberRange>,
-    ) -> AckOutcome {
-        sent.acked(Instant::from_millis(at_ms), Duration::ZERO, arrived)
-    }
-
-    #[test]
-    fn an_acknowledgement_takes_bytes_out_of_flight() {
-        let mut sent = filled(10);
-        let outcome = acked(&mut sent, 20, run(0, 3));
-        assert_eq!(outcome.elapsed, Some(Duration::from_millis(17)));
-        assert_eq!(sent.in_flight_bytes(), 6000);
-        let again = acked(&mut sent, 21, run(0, 3));
-        assert_eq!(again, AckOutcome::default(), "the same again shows nothing new");
-        assert!(outcome.is_news && outcome.acked_datagrams == 4);
-    }
-
-    #[test]
-    fn a_gap_is_lost_after_three_later_ones() {
-        let mut sent = filled(10);
-        assert_eq!(acked(&mut sent, 20, run(1, 2)).lost_datagrams, 0);
-        assert_eq!(acked(&mut sent, 20, run(1, 3)).lost_datagrams, 1);
-        assert_eq!(sent.in_flight_bytes(), 6000);
-    }
-
-    #[test]
-    fn what_was_never_sent_has_no_effect() {
-        let mut sent = filled(3);
-        assert_eq!(acked(&mut sent, 5, run(0, 3)), AckOutcome::default());
-        assert_eq!(sent.in_flight_bytes(), 3000);
-    }
-
-    #[test]
-    fn the_rate_is_what_arrives() {
-        let mut sent = SentDatagrams::default();
-        // One datagram of 1000 bytes each millisecond is 8 Mbit/s; each is acknowledged 10 ms on.
-        for n in 0..200_u64 {
-            sent.sent(Instant::from_millis(n), 1000);
-            if n >= 10 {
-                acked(&mut sent, n, run(n - 10, n - 10));
-            }
-        }
-        let rate = sent.delivery_rate().bits_per_second();
-        assert!((7_000_000..=9_000_000).contains(&rate), "{rate}");
-    }
-
-    #[test]
-    fn the_rate_is_that_of_arrivals_whatever_held_up_their_acknowledgements() {
-        let mut sent = filled(2);
-        sent.acked(Instant::from_millis(60), Duration::from_millis(30), run(0, 0));
-        for _ in 0..29 {
-            sent.sent(Instant::from_millis(60), 1000);
-        }
-        let outcome = acked(&mut sent, 120, run(1, 30));
-        let rate = outcome.newest.map(|newest| newest.delivery_rate().bits_per_second());
-        assert_eq!(rate, Some(30 * 8_000_000 / 90), "30 kB between 30 and 120 ms");
-    }
-
-    #[test]
-    fn what_is_lost_last_does_not_stay_in_flight() {
-        let mut sent = filled(10);
-        acked(&mut sent, 20, run(0, 7));
-        sent.expire(Instant::from_millis(9));
-        assert_eq!(sent.in_flight_bytes(), 1000, "the one sent at 9 ms may still come");
-        sent.expire(Instant::from_millis(10));
-        assert_eq!(sent.in_flight_bytes(), 0);
-    }
-
-    #[test]
-    fn what_is_kept_is_what_may_have_to_be_sent_again() {
-        let mut sent = SentDatagrams::default();
-        for n in 0..8_u16 {
-            sent.sent(Instant::from_millis(n.into()), 1000);
-            let prefix =
-                DataPrefix { seq: BondSeq(n.into()).truncate(), prev: 1, sent: SendTimestamp(0) };
-            sent.keep(prefix, Instant::ZERO, &[n as u8; 100]);
-        }
-        acked(&mut sent, 20, run(2, 5));
-        assert_eq!(sent.kept_bytes(), 200, "four arrived, and three later ones show two lost");
-        let packets = sent.forget_all();
-        let first_bytes: Vec<u8> = packets.iter().map(|kept| kept.bytes[0]).collect();
-        assert_eq!(first_bytes, [6, 7]);
-        assert_eq!((sent.kept_bytes(), sent.in_flight_bytes()), (0, 0));
-    }
-
-    #[test]
-    fn a_packet_found_lost_that_arrives_is_recovered() {
-        let mut sent = filled(10);
-        assert_eq!(acked(&mut sent, 20, run(1, 5)).lost_datagrams, 1);
-        let outcome = acked(&mut sent, 21, run(0, 6));
-        assert_eq!((outcome.recovered_datagrams, outcome.acked_datagrams), (1, 1));
-    }
-
-    #[test]
-    fn large_losses_count_since_the_last_large_arrival() {
-        let mut sent = SentDatagrams::default();
-        sent.count_large_above(1280);
-        for number in 0..20 {
-            sent.sent(Instant::from_millis(number), if number % 2 == 0 { 1500 } else { 100 });
-        }
-        acked(&mut sent, 30, run(7, 7));
-        assert_eq!(sent.large_lost(), 3, "0, 2 and 4");
-        acked(&mut sent, 30, run(6, 6));
-        assert_eq!(sent.large_lost(), 0, "a later large one arrived");
-        acked(&mut sent, 30, run(17, 17));
-        assert_eq!(sent.large_lost(), 4, "8, 10, 12 and 14");
-        sent.expire(Instant::from_millis(100));
-        assert_eq!(sent.large_lost(), 6, "16 and 18");
-        sent.count_large_above(1280);
-        assert_eq!(sent.large_lost(), 0);
-    }
-
-    /// Sixty acknowledgements fit a datagram; each once walked all that was on its way.
-    #[test]
-    fn regression_the_same_acknowledgement_again_walks_nothing() {
-        let mut sent = filled(60_000);
-        for _ in 0..60 {
-            acked(&mut sent, 70_000, run(30_000, 59_999));
-        }
-        assert_eq!(sent.in_flight_bytes(), 0);
-        assert!(sent.slots_walked() <= 60_000 + 60, "{}", sent.slots_walked());
-        let mut overtaken = filled(60_000);
-        overtaken.collect_lost();
-        overtaken.reordering = REORDERING_MAX;
-        for _ in 0..60 {
-            acked(&mut overtaken, 60_000, run(10, 10));
-        }
-        assert!(overtaken.slots_walked() <= 100, "{}", overtaken.slots_walked());
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        assert!(size_of::<Sent>() <= 64, "docs/threat-model.md counts 64 bytes for each");
-        let sent = filled(OUTSTANDING_MAX as u64 + 10);
-        assert_eq!(sent.outstanding.len(), OUTSTANDING_MAX);
-        assert_eq!(sent.in_flight_bytes(), OUTSTANDING_MAX as u64 * 1000);
     }
 }

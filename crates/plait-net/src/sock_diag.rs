@@ -14,11 +14,14 @@ const BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// NLM_F_REQUEST and NLM_F_DUMP of linux/netlink.h.
-const REQUEST_AND_DUMP: u16 = 1 | 0x300;
+const REQUEST: u16 = 1;
+const DUMP: u16 = 0x300;
 const HEADER_BYTES: usize = 16;
 /// Bytes of `struct inet_diag_req_v2` and `struct inet_diag_msg` of linux/inet_diag.h.
 const REQUEST_BYTES: usize = 56;
 const ENTRY_BYTES: usize = 72;
+/// `struct inet_diag_sockid`, the last part of the one and the fifth field of the other.
+const ID_BYTES: usize = 48;
 /// A dump comes in datagrams of at most 32 KiB.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Attributes of an entry.
@@ -33,9 +36,26 @@ const TYPE_MASK: u16 = 0x3fff;
 /// Established, and the states of an end after it: fin-wait 1 and 2, close-wait, last-ack, closing.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
+/// What the kernel knows a socket by: its two ends, its device and its cookie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SocketId {
+    family: u8,
+    /// As the kernel gave it.
+    bytes: [u8; ID_BYTES],
+}
+
+impl SocketId {
+    /// Of no socket yet: what is asked of a family as a whole.
+    fn any(family: u8) -> Self {
+        Self { family, bytes: [0; ID_BYTES] }
+    }
+}
+
 /// A TCP connection's socket, or an MPTCP subflow's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcpSocket {
+    /// To ask for it again, by [`TcpSockets::find`].
+    pub id: SocketId,
     /// Unlike any other socket's while the machine runs (SO_COOKIE).
     pub cookie: u64,
     /// This end.
@@ -68,22 +88,43 @@ impl TcpSockets {
         Ok(Self { socket, sequence: 0, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// Looks at every connected socket.
+    /// Looks at every connected socket. The kernel walks its whole table of sockets for it, used or
+    /// not: 5 ms of a core where the table is large.
     ///
     /// # Errors
     /// The kernel's.
     pub fn each(&mut self, mut look: impl FnMut(&TcpSocket)) -> io::Result<()> {
-        self.dump(libc::AF_INET as u8, &mut look)?;
-        match self.dump(libc::AF_INET6 as u8, &mut look) {
+        self.ask(SocketId::any(libc::AF_INET as u8), DUMP, &mut look)?;
+        match self.ask(SocketId::any(libc::AF_INET6 as u8), DUMP, &mut look) {
             // A kernel without IPv6.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
             result => result,
         }
     }
 
-    fn dump(&mut self, family: u8, look: &mut impl FnMut(&TcpSocket)) -> io::Result<()> {
+    /// Looks at one socket, which costs some microseconds; `None` where it is no more.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn find(&mut self, id: &SocketId) -> io::Result<Option<TcpSocket>> {
+        let mut found = None;
+        match self.ask(*id, 0, &mut |socket| found = Some(*socket)) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => {
+                Ok(None)
+            }
+            result => result.map(|()| found),
+        }
+    }
+
+    /// Sends a question and looks at its answers: of a dump, until it is done; else there is one.
+    fn ask(
+        &mut self,
+        id: SocketId,
+        dump: u16,
+        look: &mut impl FnMut(&TcpSocket),
+    ) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&request(family, self.sequence), 0)?;
+        self.socket.send(&request(id, dump, self.sequence), 0)?;
         loop {
             self.buffer.clear();
             match self.socket.recv(&mut self.buffer, 0) {
@@ -100,7 +141,12 @@ impl TcpSockets {
                 match number(4) {
                     NLMSG_DONE => return Ok(()),
                     NLMSG_ERROR => return result_of(message),
-                    BY_FAMILY => parse_entry(&message[HEADER_BYTES..]).iter().for_each(&mut *look),
+                    BY_FAMILY => {
+                        parse_entry(&message[HEADER_BYTES..]).iter().for_each(&mut *look);
+                        if dump == 0 {
+                            return Ok(());
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -108,18 +154,19 @@ impl TcpSockets {
     }
 }
 
-fn request(family: u8, sequence: u32) -> Vec<u8> {
+fn request(id: SocketId, dump: u16, sequence: u32) -> Vec<u8> {
     let length = HEADER_BYTES + REQUEST_BYTES;
     let mut bytes = Vec::with_capacity(length);
     bytes.extend((length as u32).to_ne_bytes());
     bytes.extend(BY_FAMILY.to_ne_bytes());
-    bytes.extend(REQUEST_AND_DUMP.to_ne_bytes());
+    bytes.extend((REQUEST | dump).to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
     bytes.extend([0; 4]);
     // The wanted attributes are a mask; what belongs to a ULP comes unasked.
-    bytes.extend([family, libc::IPPROTO_TCP as u8, 1 << (INFO - 1), 0]);
+    bytes.extend([id.family, libc::IPPROTO_TCP as u8, 1 << (INFO - 1), 0]);
     bytes.extend(STATES.to_ne_bytes());
-    bytes.resize(length, 0);
+    bytes.extend(id.bytes);
+    debug_assert_eq!(bytes.len(), length, "the parts of a request fill it");
     bytes
 }
 
@@ -153,6 +200,11 @@ fn parse_entry(bytes: &[u8]) -> Option<TcpSocket> {
             _ => None,
         }
     };
+    // A dump has the wanted states only; a socket that is asked for may have gone on to another.
+    if 1_u32.checked_shl(head[1].into()).unwrap_or_default() & STATES == 0 {
+        return None;
+    }
+    let id = SocketId { family: head[0], bytes: head[4..4 + ID_BYTES].try_into().ok()? };
     let info = attribute(attributes, INFO).map(TcpInfo::parse)?;
     let cookie = |at: usize| u32_at(head, at).map(u64::from);
     let subflow = || {
@@ -161,6 +213,7 @@ fn parse_entry(bytes: &[u8]) -> Option<TcpSocket> {
         Some((u32_at(attribute(mptcp, TOKEN_LOCAL)?, 0)?, id.unwrap_or_default()))
     };
     Some(TcpSocket {
+        id,
         cookie: cookie(44)? | cookie(48)? << 32,
         local: SocketAddr::new(address(8)?, port(4)),
         remote: SocketAddr::new(address(24)?, port(6)),
@@ -246,6 +299,26 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_is_asked_for_by_its_id_until_it_is_closed() {
+        for address in ["127.0.0.1:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut receiver, _) = listener.accept().unwrap();
+            let listed = find(&sender).expect("the sender is listed");
+            sender.write_all(&[7; 700]).unwrap();
+            receiver.read_exact(&mut [0; 700]).unwrap();
+            let mut sockets = TcpSockets::open().unwrap();
+            let found = sockets.find(&listed.id).unwrap().expect("the sender is there");
+            assert_eq!((found.id, found.cookie), (listed.id, listed.cookie), "{address}");
+            assert_eq!(found.info.bytes_sent, listed.info.bytes_sent + 700, "{address}");
+            // Both ends with a reset, so that nothing stays behind.
+            socket2::SockRef::from(&sender).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+            drop((sender, receiver));
+            assert_eq!(sockets.find(&listed.id).unwrap(), None, "{address}");
+        }
+    }
+
+    #[test]
     fn a_subflow_has_its_connection_s_token() {
         let Some((sender, _receiver)) = pair(true) else { return };
         let found = find(&sender).expect("the subflow is listed");
@@ -265,7 +338,9 @@ mod tests {
                 rest = after;
                 let _ = parse_entry(&message[HEADER_BYTES..]);
             }
-            let mut entry = vec![2; ENTRY_BYTES];
+            let mut entry = vec![libc::AF_INET as u8; ENTRY_BYTES];
+            // Established.
+            entry[1] = 1;
             entry.extend([4_u8, 0, 2, 0]);
             entry.extend(&bytes);
             prop_assert!(parse_entry(&entry).is_some());

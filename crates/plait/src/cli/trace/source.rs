@@ -1,11 +1,11 @@
 //! Where samples come from: the kernel's tracepoint of TCP, or its list of sockets.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plait_net::sock_diag::{TcpSocket, TcpSockets};
+use plait_net::sock_diag::{SocketId, TcpSocket, TcpSockets};
 use plait_trace::filter::Filter;
 use plait_trace::sample::{Sample, ssthresh};
 
@@ -25,7 +25,16 @@ pub(super) trait Source {
     }
 }
 
-/// Asks for all sockets again and again, by netlink, and gives those that changed.
+/// The list of all sockets is asked for so seldom that it costs at most this part of a core: the
+/// kernel walks its whole table for it, which takes milliseconds where the table is large.
+const LIST_PART: u32 = 100;
+/// But so often at least: no connection stays unseen for longer.
+const LIST_EVERY_MAX: Duration = Duration::from_secs(1);
+/// Of more sockets than this, the list is cheaper than asking for one after the other.
+const MOST_ONE_BY_ONE: usize = 1000;
+
+/// Asks for the sockets again and again, by netlink, and gives those that changed: for all of them
+/// as often as that is cheap, and in between for those that it knows, one by one.
 #[derive(Debug)]
 pub(super) struct Asking {
     sockets: TcpSockets,
@@ -33,14 +42,39 @@ pub(super) struct Asking {
     begun: Instant,
     every: Duration,
     due: Instant,
-    /// The last sample of each socket that is there.
-    known: HashMap<u64, Sample>,
+    list_due: Instant,
+    /// The wanted sockets that are there, by cookie, and the last sample of each.
+    known: BTreeMap<u64, (SocketId, Sample)>,
 }
 
 impl Asking {
     pub(super) fn open(filter: Filter, begun: Instant, every: Duration) -> io::Result<Self> {
         let sockets = TcpSockets::open()?;
-        Ok(Self { sockets, filter, begun, every, due: begun, known: HashMap::new() })
+        let known = BTreeMap::new();
+        Ok(Self { sockets, filter, begun, every, due: begun, list_due: begun, known })
+    }
+
+    /// The wanted sockets of now; those that are new since the last list only if one is due.
+    fn look(&mut self) -> io::Result<Vec<TcpSocket>> {
+        let begun = Instant::now();
+        let mut wanted = Vec::with_capacity(self.known.len());
+        if begun < self.list_due && self.known.len() <= MOST_ONE_BY_ONE {
+            for (id, _) in self.known.values() {
+                wanted.extend(self.sockets.find(id)?);
+            }
+            return Ok(wanted);
+        }
+        let filter = &self.filter;
+        self.sockets.each(|socket| {
+            let tokens = socket.mptcp.map(|(token, _)| token);
+            if filter.takes_ends(socket.local, socket.remote)
+                && filter.takes_tokens(tokens.as_slice())
+            {
+                wanted.push(*socket);
+            }
+        })?;
+        self.list_due = begun + (begun.elapsed() * LIST_PART).min(LIST_EVERY_MAX);
+        Ok(wanted)
     }
 }
 
@@ -52,21 +86,15 @@ impl Source for Asking {
             return Ok(());
         }
         let at_s = self.begun.elapsed().as_secs_f64();
-        let (filter, known) = (&self.filter, &self.known);
-        let mut next = HashMap::with_capacity(known.len());
-        self.sockets.each(|socket| {
-            let tokens = socket.mptcp.map(|(token, _)| token);
-            let is_wanted = filter.takes_ends(socket.local, socket.remote)
-                && filter.takes_tokens(tokens.as_slice());
-            if !is_wanted {
-                return;
-            }
-            let sample = sample(at_s, socket);
-            if known.get(&sample.socket).is_none_or(|old| differs(old, &sample)) {
+        let mut next = BTreeMap::new();
+        for socket in self.look()? {
+            let sample = sample(at_s, &socket);
+            let old = self.known.get(&sample.socket);
+            if old.is_none_or(|(_, old)| differs(old, &sample)) {
                 take(sample.clone());
             }
-            next.insert(sample.socket, sample);
-        })?;
+            next.insert(sample.socket, (socket.id, sample));
+        }
         self.known = next;
         // A list that takes longer than the interval is asked for as often as can be.
         while self.due <= Instant::now() {
@@ -108,29 +136,67 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_socket_is_told_again_only_when_it_changed() {
+    const EVERY: Duration = Duration::from_millis(1);
+
+    fn listen() -> (TcpListener, Asking) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut receiver, _) = listener.accept().unwrap();
-        let port = sender.local_addr().unwrap().port();
+        let port = listener.local_addr().unwrap().port();
         let filter = Filter { ports: vec![port], ..Filter::default() };
-        let every = Duration::from_millis(1);
-        let mut source = Asking::open(filter, Instant::now(), every).unwrap();
-        let mut ask = || {
-            let mut samples = Vec::new();
-            thread::sleep(2 * every);
-            source.poll(every, &mut |sample| samples.push(sample)).unwrap();
-            samples
-        };
-        assert_eq!(ask().len(), 2, "both ends are here");
-        assert_eq!(ask().len(), 0, "nothing changed");
+        (listener, Asking::open(filter, Instant::now(), EVERY).unwrap())
+    }
+
+    fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (sender, listener.accept().unwrap().0)
+    }
+
+    fn send((sender, receiver): &mut (TcpStream, TcpStream)) {
         sender.write_all(&[7; 1000]).unwrap();
         receiver.read_exact(&mut [0; 1000]).unwrap();
-        let samples = ask();
-        let sent: Vec<_> = samples.iter().filter(|one| one.local.port() == port).collect();
-        assert_eq!(sent.len(), 1);
-        // The kernel counts the SYN, too.
-        assert_eq!(sent[0].acked_bytes, 1001);
+    }
+
+    fn ask(source: &mut Asking) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        thread::sleep(2 * EVERY);
+        source.poll(EVERY, &mut |sample| samples.push(sample)).unwrap();
+        samples
+    }
+
+    /// The acknowledged bytes that a connection's sender has a sample of; the SYN counts, too.
+    fn acked(samples: &[Sample], connection: &(TcpStream, TcpStream)) -> Option<u64> {
+        let local = connection.0.local_addr().unwrap();
+        samples.iter().find(|one| one.local == local).map(|one| one.acked_bytes)
+    }
+
+    #[test]
+    fn a_socket_is_told_again_only_when_it_changed() {
+        let (listener, mut source) = listen();
+        let mut connection = connect(&listener);
+        assert_eq!(ask(&mut source).len(), 2, "both ends are here");
+        assert_eq!(ask(&mut source).len(), 0, "nothing changed");
+        send(&mut connection);
+        assert_eq!(acked(&ask(&mut source), &connection), Some(1001));
+    }
+
+    #[test]
+    fn between_two_lists_known_sockets_are_told_and_new_ones_wait_for_the_next() {
+        let (listener, mut source) = listen();
+        let mut first = connect(&listener);
+        assert_eq!(ask(&mut source).len(), 2);
+        source.list_due = Instant::now() + Duration::from_secs(3600);
+        let second = connect(&listener);
+        send(&mut first);
+        let samples = ask(&mut source);
+        assert_eq!((acked(&samples, &first), acked(&samples, &second)), (Some(1001), None));
+        source.list_due = Instant::now();
+        assert_eq!(acked(&ask(&mut source), &second), Some(1));
+        let wait = source.list_due.saturating_duration_since(Instant::now());
+        assert!(!wait.is_zero() && wait <= LIST_EVERY_MAX, "the next list waits for {wait:?}");
+        // A closed one is forgotten.
+        source.list_due = Instant::now() + Duration::from_secs(3600);
+        socket2::SockRef::from(&first.0).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(first);
+        ask(&mut source);
+        assert_eq!(source.known.len(), 2);
     }
 }

@@ -84,6 +84,12 @@ pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     sys::process::fill_random(bytes)
 }
 
+/// Blocks until the kernel's generator has gathered enough, maybe for ever; by that the kernel sets
+/// about it (getrandom(2)).
+pub fn await_random() {
+    sys::process::await_random();
+}
+
 /// Whether an interface has this name, or has it as an alternative one, in the calling thread's
 /// network namespace.
 pub fn is_interface_name(name: &str) -> bool {

@@ -7,7 +7,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use plait_net::machine::fill_random;
+use plait_net::machine::{await_random, fill_random};
 
 use crate::advice::Advised;
 
@@ -26,7 +26,21 @@ const HELP_WAIT: &str = "the machine has gathered too little chance yet: try aga
 /// # Errors
 /// The kernel has no random numbers, with the remedy. Then `bytes` hold nothing to be used.
 pub(crate) fn fill(bytes: &mut [u8], tell: impl FnOnce(&str)) -> Result<(), Advised> {
-    fill_by(bytes, fill_random, || thread::sleep(PAUSE), tell)
+    fill_by(
+        bytes,
+        fill_random,
+        || thread::sleep(PAUSE),
+        |what| {
+            tell(what);
+            make_kernel_gather();
+        },
+    )
+}
+
+/// Since Linux 5.4 the kernel gathers chance by itself, in a second or so, while a caller blocks.
+/// It may as well never be done: so another thread blocks, and this one goes on asking.
+fn make_kernel_gather() {
+    let _detached = thread::Builder::new().spawn(await_random);
 }
 
 /// The same, with a line on stderr for who has to wait: for commands without a log.

@@ -54,6 +54,13 @@ pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Waits until the kernel's generator has gathered enough, or refuses.
+pub(crate) fn await_random() {
+    let mut byte = 0_u8;
+    // SAFETY: the kernel writes at most one byte, which lives on until it answers.
+    let _unused = unsafe { libc::getrandom((&raw mut byte).cast(), 1, 0) };
+}
+
 /// The effective user id.
 pub(crate) fn effective_uid() -> u32 {
     // SAFETY: `geteuid` has no arguments and cannot fail.

@@ -27,6 +27,9 @@ const SOURCES: [&str; 2] = ["tcp-probe", "sock-diag"];
 /// Room for the files of the second part, and how often it is written over at least.
 const BOUND_MEGABYTES: u64 = 1;
 const TIMES_MIN: f64 = 20.0;
+/// For the progress: what an unbounded link carried on two cores, and how long the files took.
+const BYTES_PER_S: u64 = 4_500_000_000;
+const FILES_TIME: Duration = Duration::from_secs(40);
 /// Connections that are traced in the second part.
 const CONNECTIONS: usize = 20;
 
@@ -52,14 +55,16 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let bytes = if effort.is_quick() { 8_000_000_000 } else { 40_000_000_000 };
     let rounds = if effort.is_quick() { 3 } else { 9 };
     let sources = working()?;
-    let mut progress = Progress::new(2 * rounds * sources.len() + 1, Duration::from_secs(120));
+    let runs = 2 * rounds * sources.len();
+    let run_time = Duration::from_secs(bytes / BYTES_PER_S);
+    let mut progress = Progress::new(runs + 1, run_time * runs as u32 + FILES_TIME);
     let mut figures = Vec::new();
     let mut all = vec![Pairs::default(); sources.len()];
     for round in 0..rounds {
         for (source, pairs) in sources.iter().zip(&mut all) {
             let mut run = |is_traced: bool| -> Result<u64> {
                 let name = if is_traced { *source } else { "no trace" };
-                let _step = progress.step(name, Duration::from_secs(5));
+                let _step = progress.step(name, run_time);
                 carry(is_traced.then_some(*source), bytes, pairs)
             };
             // Whichever comes first is not always the same.
@@ -81,7 +86,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     if !sources.contains(&SOURCES[0]) {
         figures.push(Figure::text("tcp-probe", "does not work here"));
     }
-    let _step = progress.step("files", Duration::from_secs(40));
+    let _step = progress.step("files", FILES_TIME);
     figures.extend(files()?);
     Ok(figures)
 }

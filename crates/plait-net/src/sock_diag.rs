@@ -272,7 +272,9 @@ mod tests {
     }
 
     fn find(stream: &TcpStream) -> Option<TcpSocket> {
+        let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
         let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+        let (local, remote) = (plain(local), plain(remote));
         let mut found = None;
         let mut sockets = TcpSockets::open().unwrap();
         // Twice: the answers to a question are not those to the one before.

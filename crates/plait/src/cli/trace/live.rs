@@ -83,7 +83,7 @@ fn react(event: &Event, scroll: &mut usize) -> ControlFlow<()> {
 
 /// The head, the table from where the user scrolled to, and the keys.
 fn draw(head: &[String], courses: &Courses, scroll: &mut usize, area: Rect, buffer: &mut Buffer) {
-    let table = words::table(&courses.by_connection());
+    let (table, hidden) = words::table(&courses.by_connection(), area.width.into());
     let height = usize::from(area.height);
     let room = height.saturating_sub(head.len() + 1);
     *scroll = (*scroll).min(table.len().saturating_sub(room));
@@ -91,6 +91,9 @@ fn draw(head: &[String], courses: &Courses, scroll: &mut usize, area: Rect, buff
     let mut foot = "q end".to_owned();
     if below > 0 {
         foot.push_str(&format!("  {below} lines below"));
+    }
+    if !hidden.is_empty() {
+        foot.push_str(&format!("  no room for {}", hidden.join(", ")));
     }
     let mut lines: Vec<Line<'_>> =
         head.iter().map(|line| Line::from(line.as_str()).dim()).collect();

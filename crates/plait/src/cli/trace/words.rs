@@ -44,7 +44,7 @@ impl Summary {
     }
 }
 
-/// Figures of a sample, in the order of [`HEADS`].
+/// Figures of a sample, in the order of [`COLUMNS`].
 fn figures(sample: &Sample) -> [String; 7] {
     [
         sample.cwnd.to_string(),
@@ -57,8 +57,46 @@ fn figures(sample: &Sample) -> [String; 7] {
     ]
 }
 
-/// What the columns of figures hold.
-const HEADS: [&str; 7] = ["cwnd", "ssthresh", "window", "srtt ms", "Mbit/s", "retrans", "acked"];
+/// A column of figures.
+struct Column {
+    head: &'static str,
+    /// In characters, without the space before it.
+    width: usize,
+    /// Where the screen is narrow, the lowest is left out first.
+    rank: u8,
+}
+
+impl Column {
+    const fn new(head: &'static str, width: usize, rank: u8) -> Self {
+        Self { head, width, rank }
+    }
+}
+
+const COLUMNS: [Column; 7] = [
+    Column::new("cwnd", 6, 5),
+    Column::new("ssthresh", 8, 2),
+    Column::new("window", 8, 1),
+    Column::new("srtt ms", 7, 6),
+    Column::new("Mbit/s", 8, 7),
+    Column::new("retrans", 7, 4),
+    Column::new("acked", 8, 3),
+];
+
+/// Which columns have room in so many characters.
+fn fitting(room: usize) -> [bool; COLUMNS.len()] {
+    let mut is_shown = [true; COLUMNS.len()];
+    for lowest in 1.. {
+        let shown = COLUMNS.iter().zip(is_shown).filter(|(_, is_shown)| *is_shown);
+        let needed: usize = shown.map(|(column, _)| column.width + 1).sum();
+        if needed <= room {
+            break;
+        }
+        for (column, is_shown) in COLUMNS.iter().zip(&mut is_shown) {
+            *is_shown &= column.rank > lowest;
+        }
+    }
+    is_shown
+}
 
 fn megabits(bps: u64) -> String {
     format!("{}.{:02}", bps / 1_000_000, bps % 1_000_000 / 10_000)
@@ -72,19 +110,30 @@ fn ends(sample: &Sample) -> String {
 pub(super) fn line(sample: &Sample) -> String {
     let token = sample.token.map_or_else(String::new, |token| format!(" token {token:08x}"));
     let figures =
-        HEADS.iter().zip(figures(sample)).map(|(head, figure)| format!(" {head} {figure}"));
+        COLUMNS.iter().zip(figures(sample)).map(|(column, it)| format!(" {} {it}", column.head));
     format!("{:.3} {}{token}{}\n", sample.at_s, ends(sample), figures.collect::<String>())
 }
 
-/// The live table: a row per socket, subflows below their connection.
-pub(super) fn table(groups: &[Vec<&Course>]) -> Vec<String> {
+/// The live table of a screen so wide: a row per socket, subflows below their connection; and the
+/// columns for which there is no room.
+pub(super) fn table(
+    groups: &[Vec<&Course>],
+    screen_width: usize,
+) -> (Vec<String>, Vec<&'static str>) {
     let width = |sample: &Sample| ends(sample).len() + if sample.token.is_some() { 2 } else { 0 };
     let all = || groups.iter().flatten();
     let wide = all().map(|course| width(&course.latest)).max().unwrap_or_default().max(10);
+    let is_shown = fitting(screen_width.saturating_sub(wide));
     let columns = |figures: [String; 7]| -> String {
-        figures.iter().map(|figure| format!(" {figure:>9}")).collect()
+        let shown = COLUMNS.iter().zip(figures).zip(is_shown).filter(|(_, is_shown)| *is_shown);
+        let cell = |((column, figure), _): ((&Column, String), bool)| {
+            let width = column.width;
+            format!(" {figure:>width$}")
+        };
+        shown.map(cell).collect()
     };
-    let mut lines = vec![format!("{:wide$}{}", "connection", columns(HEADS.map(Into::into)))];
+    let heads = COLUMNS.each_ref().map(|column| column.head.to_owned());
+    let mut lines = vec![format!("{:wide$}{}", "connection", columns(heads))];
     for group in groups {
         let token = group[0].latest.token;
         lines.extend(token.map(|token| format!("MPTCP, token {token:08x}")));
@@ -94,7 +143,8 @@ pub(super) fn table(groups: &[Vec<&Course>]) -> Vec<String> {
             lines.push(format!("{name:wide$}{}", columns(figures(&course.latest))));
         }
     }
-    lines
+    let hidden = COLUMNS.iter().zip(is_shown).filter(|(_, is_shown)| !is_shown);
+    (lines, hidden.map(|(column, _)| column.head).collect())
 }
 
 #[cfg(test)]
@@ -125,10 +175,27 @@ mod tests {
         for (socket, token) in [(1, Some(7)), (2, None), (3, Some(7))] {
             courses.take(sample(socket, token));
         }
-        let lines = table(&courses.by_connection());
+        let (lines, hidden) = table(&courses.by_connection(), 100);
+        assert_eq!(hidden, [""; 0]);
         let begins: Vec<_> = lines.iter().map(|line| &line[..10]).collect();
         assert_eq!(begins, ["connection", "MPTCP, tok", "  10.0.0.1", "  10.0.0.1", "10.0.0.1:5"]);
         assert!(lines[2..].iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
+    }
+
+    #[test]
+    fn a_narrow_screen_has_the_columns_that_tell_most() {
+        let mut courses = Courses::default();
+        courses.take(sample(1, None));
+        for (width, hidden) in [
+            (82, &[][..]),
+            (81, &["window"]),
+            (60, &["ssthresh", "window", "acked"]),
+            (30, &["cwnd", "ssthresh", "window", "srtt ms", "Mbit/s", "retrans", "acked"]),
+        ] {
+            let (lines, left_out) = table(&courses.by_connection(), width);
+            assert_eq!(left_out, hidden, "{width}");
+            assert!(lines.iter().all(|line| line.len() <= width), "{lines:?}");
+        }
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! share. What is made stays; a run that was cut short goes on with the quality that was not
 //! finished.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::QoeError;
 use super::catalogue::{Catalogue, Clip, Quality, Size};
-use crate::output::Meter;
+use crate::output::{self, Meter};
 use crate::process;
 
 mod ladder;
@@ -23,25 +23,59 @@ use ladder::Rung;
 pub(crate) const FRAME_RATE: u32 = 24;
 /// Where encodings lie before they are cut.
 const WORK: &str = ".work";
+/// Held by whoever makes clips in the folder.
+const LOCK: &str = ".lock";
 const CUT_LIMIT: Duration = Duration::from_secs(600);
 
-/// Makes a clip that is not there yet, and enters it in the folder's catalogue.
+/// Makes a clip that is not there yet, and enters it in the folder's catalogue. Whoever else makes
+/// clips in this folder is waited for.
 ///
 /// # Errors
 ///
 /// ffmpeg is missing or fails, or the folder cannot be written.
 pub(crate) fn make(wanted: &Wanted, folder: &Path) -> Result<Clip, QoeError> {
-    let mut catalogue = match Catalogue::read(folder) {
-        Ok(catalogue) => catalogue,
-        Err(QoeError::NoCatalogue { .. }) => Catalogue::default(),
-        Err(error) => return Err(error),
-    };
-    let id = wanted.id();
-    if let Some(clip) = catalogue.clip(&id)
-        && folder.join(&id).is_dir()
-    {
-        return Ok(clip.clone());
+    if let Some(clip) = made(wanted, &catalogue(folder)?, folder) {
+        return Ok(clip);
     }
+    let _lock = lock(folder).map_err(|source| QoeError::Folder { path: folder.into(), source })?;
+    // Read only now: another one may just have written it.
+    let catalogue = catalogue(folder)?;
+    match made(wanted, &catalogue, folder) {
+        Some(clip) => Ok(clip),
+        None => make_alone(wanted, catalogue, folder),
+    }
+}
+
+/// The folder's catalogue; an empty one where there is none.
+fn catalogue(folder: &Path) -> Result<Catalogue, QoeError> {
+    match Catalogue::read(folder) {
+        Err(QoeError::NoCatalogue { .. }) => Ok(Catalogue::default()),
+        result => result,
+    }
+}
+
+/// The clip, if it is there.
+fn made(wanted: &Wanted, catalogue: &Catalogue, folder: &Path) -> Option<Clip> {
+    let id = wanted.id();
+    catalogue.clip(&id).filter(|_| folder.join(&id).is_dir()).cloned()
+}
+
+/// Holds a folder of clips for one process alone until it is dropped.
+fn lock(folder: &Path) -> io::Result<File> {
+    fs::create_dir_all(folder)?;
+    let file = File::options().create(true).append(true).open(folder.join(LOCK))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    output::note("clips are being made in this folder by another plait-lab: waiting for it");
+    file.lock()?;
+    Ok(file)
+}
+
+fn make_alone(wanted: &Wanted, mut catalogue: Catalogue, folder: &Path) -> Result<Clip, QoeError> {
+    let id = wanted.id();
     let folder_error = |source| QoeError::Folder { path: folder.to_owned(), source };
     let work = folder.join(WORK).join(wanted.encoding());
     fs::create_dir_all(&work).map_err(folder_error)?;
@@ -181,6 +215,28 @@ mod tests {
 
     const WANTED: Wanted =
         Wanted { kind: Kind::Short, codec: Codec::H264, real_size: false, segment_s: 2 };
+
+    #[test]
+    fn regression_clips_are_made_by_one_process_at_a_time() {
+        let name = format!("plait-qoe-clips-lock-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let held = lock(&folder).unwrap();
+        let waiting = {
+            let folder = folder.clone();
+            std::thread::spawn(move || make(&WANTED, &folder))
+        };
+        std::thread::sleep(Duration::from_millis(200));
+        // Who held the lock made the same clip: nothing is left to do.
+        fs::create_dir_all(folder.join(WANTED.id())).unwrap();
+        let clip = describe(&WANTED, &WANTED.rungs(), &folder).unwrap();
+        let mut catalogue = Catalogue::default();
+        catalogue.put(clip.clone());
+        catalogue.write(&folder).unwrap();
+        drop(held);
+        assert_eq!(waiting.join().unwrap().unwrap(), clip);
+        assert!(!folder.join(WORK).exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn what_is_there_is_not_made_again() {

@@ -177,6 +177,7 @@ impl Sender {
             now: self.now(),
             acked_bytes,
             newest,
+            in_order: None,
             rtt: ack.rtt_us.map(micros),
             way_back_excess: None,
             srtt: known(ack.srtt_us),

@@ -122,6 +122,10 @@ pub struct AckSample<'a> {
     pub acked_bytes: u64,
     /// State of that packet among them that was sent last.
     pub newest: PacketState,
+    /// State of the last packet that is acknowledged together with all before it, by this or an
+    /// earlier acknowledgement: behind `newest` while a gap is open. `None` before the first, and
+    /// where packets are acknowledged one by one.
+    pub in_order: Option<PacketState>,
     /// Round-trip time of the last-sent of them; `None` when only packets that were sent more than
     /// once were acknowledged (Karn).
     pub rtt: Option<Duration>,

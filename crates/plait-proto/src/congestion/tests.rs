@@ -34,6 +34,7 @@ fn acked(now: Instant, bytes: u64, rtt: Duration) -> AckSample<'static> {
         now,
         acked_bytes: bytes,
         newest: PacketState::default(),
+        in_order: None,
         rtt: Some(rtt),
         way_back_excess: None,
         srtt: Some(rtt),
@@ -402,6 +403,29 @@ fn hystart_ends_slow_start_when_a_train_spans_half_the_round_trip() {
         let train = bench.acknowledge(gap, &[80; 30], 30);
         // The train begins with its first packet; 40 ms are exceeded with the 22nd.
         assert_eq!(train.iter().position(is_full), ends.then_some(21), "gap {gap} ms");
+    }
+}
+
+#[test]
+fn regression_a_packet_that_overtakes_others_ends_no_round_of_hystart() {
+    for is_told in [true, false] {
+        let mut bench = Bench::new(SlowStart::HyStart);
+        bench.acknowledge(50, &[80; 16], 16);
+        bench.flight.resize_with(30, || bench.ramp.on_sent(&sent(S)));
+        let step = |k: u64| {
+            bench.now += 2;
+            let in_order = bench.flight.pop_front();
+            let next = bench.ramp.on_sent(&sent(S));
+            bench.flight.push_back(next);
+            // The sixteenth acknowledgement is of what was sent in this round.
+            let newest = if k == 15 { next } else { in_order.unwrap() };
+            let in_order = in_order.filter(|_| is_told);
+            let sample = AckSample { newest, in_order, ..acked(at(bench.now), S, ms(80)) };
+            is_full(&bench.ramp.on_ack(&sample, 30 * S, u64::MAX))
+        };
+        let ends = (0..30).map(step).position(|is_full| is_full);
+        // Else the train of 40 ms begins anew.
+        assert_eq!(ends, is_told.then_some(21));
     }
 }
 

@@ -147,6 +147,7 @@ impl PathCongestion {
             now,
             acked_bytes: outcome.acked_bytes,
             newest: newest.packet,
+            in_order: None,
             rtt: outcome.elapsed.and(rtt.latest()),
             way_back_excess: Some(rtt.way_back_excess()),
             srtt: rtt.smoothed(),

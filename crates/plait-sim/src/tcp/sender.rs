@@ -7,7 +7,7 @@ mod recovery;
 mod timers;
 mod transmit;
 
-use plait_proto::congestion::{Controller, Phase, Sibling, Start};
+use plait_proto::congestion::{Controller, PacketState, Phase, Sibling, Start};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
@@ -122,6 +122,8 @@ pub struct TcpSender {
     delivery_rate: Rate,
     rtt: RttEstimator,
     detector: Detector,
+    /// The controller's state in the last segment that was acknowledged cumulatively.
+    in_order: Option<PacketState>,
     phase: Phase,
     /// Recovery ends when this byte is acknowledged.
     high_seq: u64,
@@ -175,6 +177,7 @@ impl TcpSender {
             delivery_rate: Rate::ZERO,
             rtt: RttEstimator::default(),
             detector,
+            in_order: None,
             phase: Phase::Open,
             high_seq: 0,
             prr: None,

@@ -90,6 +90,7 @@ impl TcpSender {
             }
         }
         let passed = self.board.acknowledge(segment.ack, &mut delivered);
+        self.in_order = passed.last.map(|sent| sent.packet).or(self.in_order);
         let advanced = self.board.una() > una_before;
         self.counters.acked_bytes += self.board.una() - una_before;
         let is_duplicate = segment.ack == una_before && !self.board.is_empty();
@@ -268,6 +269,7 @@ impl TcpSender {
             now,
             acked_bytes: counted.bytes,
             newest: counted.newest,
+            in_order: self.in_order.filter(|_| !self.is_quic()),
             rtt: counted.rtt,
             way_back_excess: None,
             srtt: self.rtt.srtt(),

@@ -484,6 +484,7 @@ impl Channel {
         }
         self.controller.on_ack(&AckSample {
             newest: newest.state,
+            in_order: None,
             way_back_excess: Some(late_by),
             srtt: Some(srtt),
             in_flight_bytes: self.in_flight(),

@@ -52,6 +52,7 @@ proptest! {
                     now += Duration::from_micros(after_us);
                     controller.on_ack(&AckSample {
                         newest,
+                        in_order: None,
                         in_flight_bytes,
                         lost_bytes: lost * S,
                         delivery_rate: Rate::from_bits_per_second(rate_kbit * 1000),

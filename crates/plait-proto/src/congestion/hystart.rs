@@ -45,8 +45,8 @@ impl HyStart {
         if window_segments < LOW_WINDOW_SEGMENTS {
             return false;
         }
-        // A round ends with a cumulative acknowledgement where there are such. The newest packet would
-        // end it too early where packets overtake each other: trains would be cut into pieces.
+        // A round ends with a cumulative acknowledgement where there are such. The newest packet
+        // would end it too early where packets overtake each other: trains would be cut.
         if rounds.is_past(sample.in_order.unwrap_or(sample.newest)) {
             rounds.begin();
             self.round = Round { start: sample.now, train_end: sample.now, ..Round::default() };

@@ -1,6 +1,7 @@
 //! Where samples come from: the kernel's tracepoint of TCP, or its list of sockets.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +27,9 @@ pub(super) trait Source {
 }
 
 /// The list of all sockets is asked for so seldom that it costs at most this part of a core: the
-/// kernel walks its whole table for it, which takes milliseconds where the table is large.
+/// kernel walks its whole table for it, which takes milliseconds where the table is large. The
+/// first holds when connections have come or gone since the last list, the other else.
+const LIST_PART_NEWS: u32 = 20;
 const LIST_PART: u32 = 100;
 /// But so often at least: no connection stays unseen for longer.
 const LIST_EVERY_MAX: Duration = Duration::from_secs(1);
@@ -42,7 +45,10 @@ pub(super) struct Asking {
     begun: Instant,
     every: Duration,
     due: Instant,
-    list_due: Instant,
+    /// When the last list was asked for, and how long it took.
+    list: Option<(Instant, Duration)>,
+    /// What the kernel counted of connections then.
+    counted: Counted,
     /// The wanted sockets that are there, by cookie, and the last sample of each.
     known: BTreeMap<u64, (SocketId, Sample)>,
 }
@@ -51,14 +57,16 @@ impl Asking {
     pub(super) fn open(filter: Filter, begun: Instant, every: Duration) -> io::Result<Self> {
         let sockets = TcpSockets::open()?;
         let known = BTreeMap::new();
-        Ok(Self { sockets, filter, begun, every, due: begun, list_due: begun, known })
+        let counted = Counted::default();
+        Ok(Self { sockets, filter, begun, every, due: begun, list: None, counted, known })
     }
 
     /// The wanted sockets of now; those that are new since the last list only if one is due.
     fn look(&mut self) -> io::Result<Vec<TcpSocket>> {
         let begun = Instant::now();
+        let counted = Counted::now();
         let mut wanted = Vec::with_capacity(self.known.len());
-        if begun < self.list_due && self.known.len() <= MOST_ONE_BY_ONE {
+        if !self.is_list_due(begun, &counted) {
             for (id, _) in self.known.values() {
                 wanted.extend(self.sockets.find(id)?);
             }
@@ -73,10 +81,42 @@ impl Asking {
                 wanted.push(*socket);
             }
         })?;
-        self.list_due = begun + (begun.elapsed() * LIST_PART).min(LIST_EVERY_MAX);
+        self.list = Some((begun, begun.elapsed()));
+        self.counted = counted;
         Ok(wanted)
     }
+
+    fn is_list_due(&self, now: Instant, counted: &Counted) -> bool {
+        let Some((at, took)) = self.list else { return true };
+        let part = if *counted == self.counted { LIST_PART } else { LIST_PART_NEWS };
+        let pause = (took * part).min(LIST_EVERY_MAX);
+        self.known.len() > MOST_ONE_BY_ONE || now.saturating_duration_since(at) >= pause
+    }
 }
+
+/// What the kernel counts of the connections of this network namespace: opened from here, opened to
+/// here, and there now. Nothing where it does not say.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Counted(Vec<String>);
+
+impl Counted {
+    fn now() -> Self {
+        Self::parse(&fs::read_to_string(COUNTERS).unwrap_or_default())
+    }
+
+    /// Reads the two lines `Tcp:` of /proc/net/snmp: names, and values.
+    fn parse(text: &str) -> Self {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+        let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        let both = names.split(' ').zip(values.split(' '));
+        let wanted =
+            both.filter(|(name, _)| ["ActiveOpens", "PassiveOpens", "CurrEstab"].contains(name));
+        Self(wanted.map(|(_, value)| value.to_owned()).collect())
+    }
+}
+
+/// Of the calling thread's network namespace.
+const COUNTERS: &str = "/proc/thread-self/net/snmp";
 
 impl Source for Asking {
     fn poll(&mut self, wait: Duration, take: &mut dyn FnMut(Sample)) -> io::Result<()> {
@@ -178,25 +218,51 @@ mod tests {
         assert_eq!(acked(&ask(&mut source), &connection), Some(1001));
     }
 
+    /// As if the last list had been asked for now, and been so dear.
+    fn listed(source: &mut Asking, took: Duration) {
+        source.list = Some((Instant::now(), took));
+        source.counted = Counted::now();
+    }
+
     #[test]
     fn between_two_lists_known_sockets_are_told_and_new_ones_wait_for_the_next() {
         let (listener, mut source) = listen();
         let mut first = connect(&listener);
         assert_eq!(ask(&mut source).len(), 2);
-        source.list_due = Instant::now() + Duration::from_secs(3600);
+        listed(&mut source, Duration::from_secs(1));
         let second = connect(&listener);
         send(&mut first);
         let samples = ask(&mut source);
         assert_eq!((acked(&samples, &first), acked(&samples, &second)), (Some(1001), None));
-        source.list_due = Instant::now();
+        source.list = None;
         assert_eq!(acked(&ask(&mut source), &second), Some(1));
-        let wait = source.list_due.saturating_duration_since(Instant::now());
-        assert!(!wait.is_zero() && wait <= LIST_EVERY_MAX, "the next list waits for {wait:?}");
-        // A closed one is forgotten.
-        source.list_due = Instant::now() + Duration::from_secs(3600);
+        // A closed one is forgotten without a list.
+        listed(&mut source, Duration::from_secs(1));
         socket2::SockRef::from(&first.0).set_linger(Some(Duration::ZERO)).unwrap();
         drop(first);
         ask(&mut source);
         assert_eq!(source.known.len(), 2);
+    }
+
+    #[test]
+    fn a_list_waits_for_less_when_connections_came() {
+        let (_listener, mut source) = listen();
+        listed(&mut source, Duration::from_millis(5));
+        let (at, same) = (source.list.unwrap().0, source.counted.clone());
+        let is_due = |ms, counted| source.is_list_due(at + Duration::from_millis(ms), counted);
+        assert!(!is_due(499, &same) && is_due(500, &same));
+        let other = Counted(vec!["1".into()]);
+        assert!(!is_due(99, &other) && is_due(100, &other));
+        listed(&mut source, Duration::from_secs(60));
+        assert!(source.is_list_due(source.list.unwrap().0 + LIST_EVERY_MAX, &Counted::now()));
+    }
+
+    #[test]
+    fn connections_are_counted_by_the_kernel() {
+        let text = "Ip: a\nIp: 1\nTcp: RtoMin ActiveOpens PassiveOpens CurrEstab InSegs\n\
+                    Tcp: 200 7 8 9 10\nUdp: a\n";
+        assert_eq!(Counted::parse(text), Counted(["7", "8", "9"].map(Into::into).into()));
+        assert_eq!(Counted::parse("Tcp: "), Counted::default());
+        assert_eq!(Counted::now().0.len(), 3);
     }
 }

@@ -89,7 +89,7 @@ impl TcpSockets {
     }
 
     /// Looks at every connected socket. The kernel walks its whole table of sockets for it, used or
-    /// not: 5 ms of a core where the table is large.
+    /// not, which takes milliseconds where the table is large.
     ///
     /// # Errors
     /// The kernel's.

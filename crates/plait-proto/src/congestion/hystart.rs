@@ -13,6 +13,9 @@ const THRESHOLD_MIN: Duration = Duration::from_millis(4);
 const THRESHOLD_MAX: Duration = Duration::from_millis(16);
 /// Acknowledgements of one train lie at most this far apart.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
+/// What Linux (since 5.5, `hystart_ack_delay`) grants for segments that are sent and received in
+/// aggregates; less only above a gigabit per second.
+const AGGREGATION_DELAY: Duration = Duration::from_millis(1);
 
 /// The state of one slow start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +54,7 @@ impl HyStart {
             rounds.begin();
             self.round = Round { start: sample.now, train_end: sample.now, ..Round::default() };
         }
-        let train = self.round.train_spans(sample.now, min_rtt / 2);
+        let train = self.round.train_spans(sample.now, (min_rtt + AGGREGATION_DELAY) / 2);
         let delay = self.round.delay_exceeds(rtt, min_rtt + threshold(min_rtt));
         train || delay
     }

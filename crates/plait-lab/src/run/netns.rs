@@ -100,10 +100,14 @@ pub(super) fn run(cell: &Cell, seed: u64) -> Result<CellResult> {
 
 /// As [`run`], for one of many cells.
 pub(super) fn run_patiently(cell: &Cell, seed: u64) -> Result<CellResult> {
-    with_pauses(thread::sleep, || run(cell, seed))
+    patiently(|| run(cell, seed))
 }
 
-/// Repeats what failed because the machine did not keep up.
+/// Repeats what failed because the machine did not keep up, with pauses of up to five minutes.
+pub(crate) fn patiently<T>(run: impl FnMut() -> Result<T>) -> Result<T> {
+    with_pauses(thread::sleep, run)
+}
+
 fn with_pauses<T>(pause: impl Fn(Duration), mut run: impl FnMut() -> Result<T>) -> Result<T> {
     for seconds in PAUSES_S {
         match run() {

@@ -2,23 +2,55 @@
 //! radios that share the air; and Figs. 4.9 and 4.10, drawn from what `plait trace` sees meanwhile.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use plait_net::netns::ProcessIdentity;
 
-use super::super::{Effort, Figure};
+use super::super::{Effort, Figure, runs_made};
 use super::loaded::{self, LoadedControllers};
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::gateway::plait_program;
 use crate::process;
-use crate::run;
+use crate::record::Results;
+use crate::run::{self, netns};
 use crate::set::of_checks;
 
 const SCENARIO: &str = "003/kernel";
 const SOURCE: &str = "003 Figs. 4.9 and 4.10";
+/// What is run of it: the cells, and how many times each.
+struct Part {
+    name: &'static str,
+    settings: &'static [&'static str],
+    runs: u64,
+}
+/// Table 5.1 is WhiteHaul's, table 5.2 CUBIC's. From run to run Edinburgh and WhiteHaul differ by
+/// more than from each other, so that three runs do not tell which is ahead.
+const PARTS: [Part; 3] = [
+    Part {
+        name: "table 5.1",
+        settings: &[r#"row=["5.1-clean","5.1-intf"]"#, "controller=whitehaul"],
+        runs: 3,
+    },
+    Part {
+        name: "table 5.2",
+        settings: &[r#"row=["5.2-clean","5.2-intf"]"#, "controller=cubic"],
+        runs: 3,
+    },
+    Part {
+        name: "Edinburgh and WhiteHaul",
+        settings: &[
+            r#"row=["5.1-clean","5.1-intf"]"#,
+            r#"controller=["whitehaul","edinburgh"]"#,
+            "way=mptcp",
+        ],
+        runs: 9,
+    },
+];
+/// Ways that no check needs are for whoever reads the tables.
+const WAYS_CHECKED: &str = r#"way=["simultaneous","mptcp"]"#;
 /// Controllers that are no kernel's own.
 const LOADED: [&str; 2] = ["whitehaul", "edinburgh"];
 /// All that the figures show of each subflow: two radios, a controller and a condition a page.
@@ -39,18 +71,40 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     let _loaded = LoadedControllers::load(&LOADED)?;
     // The short part first: a machine too slow for it fails before the long one.
     let drawn = drawn()?;
-    // The ways that no check needs are for whoever reads the tables.
-    let (settings, seeds) = if effort.is_quick() {
-        (vec![r#"way=["simultaneous","mptcp"]"#.to_owned()], 1)
-    } else {
-        (Vec::new(), 3)
-    };
-    let results = run::results(&args(settings, seeds))?;
-    let mut figures = vec![Figure::count("runs of each cell", seeds)];
-    figures.push(Figure::text("scheduler", "upstream Linux', not the paper's minRTT"));
-    figures.extend(of_checks(&results));
+    let results = PARTS.iter().map(|part| part.measure(effort)).collect::<Result<Vec<_>>>()?;
+    let mut figures = vec![Figure::text("scheduler", "upstream Linux', not the paper's minRTT")];
+    for (part, results) in PARTS.iter().zip(&results) {
+        let runs = runs_made(results, part.runs(effort));
+        figures.push(Figure { name: format!("{}: {}", part.name, runs.name), ..runs });
+    }
+    figures.extend(first_measured(&results));
     figures.extend(drawn);
     Ok(figures)
+}
+
+impl Part {
+    fn runs(&self, effort: Effort) -> u64 {
+        if effort.is_quick() { 1 } else { self.runs }
+    }
+
+    fn measure(&self, effort: Effort) -> Result<Results> {
+        let mut settings: Vec<String> = self.settings.iter().map(|&one| one.to_owned()).collect();
+        if effort.is_quick() && !self.settings.iter().any(|one| one.starts_with("way=")) {
+            settings.push(WAYS_CHECKED.to_owned());
+        }
+        run::results(&args(settings, self.runs(effort)))
+    }
+}
+
+/// The scenario's checks, each of the first part that has its cells.
+fn first_measured(parts: &[Results]) -> Vec<Figure> {
+    let of_parts: Vec<Vec<Figure>> = parts.iter().map(of_checks).collect();
+    let checks = parts.first().map_or(0, |part| part.summary.checks.len());
+    let of_check = |check: usize| {
+        let has = |part: &Results| part.summary.checks[check].value.is_some();
+        of_parts[parts.iter().position(has).unwrap_or(0)][check].clone()
+    };
+    (0..checks).map(of_check).collect()
 }
 
 fn args(settings: Vec<String>, seeds: u64) -> RunArgs {
@@ -66,14 +120,7 @@ fn drawn() -> Result<Vec<Figure>> {
     let mut with_both = 0;
     for (controller, row) in DRAWN {
         let page = folder.join(format!("{controller}-{row}.html"));
-        let settings = ["way=mptcp".to_owned(), format!("controller={controller}")];
-        let settings = settings.into_iter().chain([format!("row={row}")]).collect();
-        let trace = std::thread::spawn({
-            let page = page.clone();
-            move || trace(&page)
-        });
-        run::results(&args(settings, 1))?;
-        trace.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        netns::patiently(|| run_traced(controller, row, &page))?;
         let text = fs::read_to_string(&page)?;
         // The customer's address on each radio.
         with_both += u64::from(["10.1.0.1", "10.2.0.1"].iter().all(|at| text.contains(at)));
@@ -85,8 +132,22 @@ fn drawn() -> Result<Vec<Figure>> {
     ])
 }
 
+/// One run over both radios, and the page of a trace of it.
+fn run_traced(controller: &str, row: &str, page: &Path) -> Result<()> {
+    let settings = ["way=mptcp".to_owned(), format!("controller={controller}")];
+    let settings = settings.into_iter().chain([format!("row={row}")]).collect();
+    let trace = std::thread::spawn({
+        let page = page.to_owned();
+        move || trace(&page)
+    });
+    let run = run::results(&args(settings, 1));
+    let traced = trace.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    run?;
+    traced
+}
+
 /// Traces the sender of the run that begins now.
-fn trace(page: &PathBuf) -> Result<()> {
+fn trace(page: &Path) -> Result<()> {
     let place = Path::new("/run/netns").join(SENDER);
     process::wait_until("the run's namespace", MADE_WITHIN, || Ok(place.exists().then_some(())))?;
     let mut command = Command::new("ip");

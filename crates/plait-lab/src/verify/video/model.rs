@@ -1,45 +1,33 @@
 //! video.6: the model of a player beside Chromium, each alone on ten emulated links that were drawn
-//! before the model was held against them; and on others, on which it was once found wrong.
+//! before the model was held against them.
 
 use anyhow::Result;
 
 use super::super::{Effort, Figure, runs_made};
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::record::{Middle, Results, Samples};
-use crate::run::{self, AtOnce};
+use crate::run;
 
 /// The links that the model is judged on.
 const JUDGED: &str = "004/browser-fresh";
-/// Those that it was corrected on: told by one run of each, not judged.
-const SEEN_BEFORE: [&str; 2] = ["004/browser-others", "004/browser"];
 /// What is compared, both in seconds.
 const METRICS: [(&str, &str); 2] =
     [("initial_load_s.clip", "initial load"), ("stalled_s.clip", "stalled")];
 const NEAR_SHARE: f64 = 0.2;
 const NEAR_S: f64 = 0.3;
 const NEAR_MIN: u32 = 8;
-/// A run takes a sixth of this machine's two processors, most of it Chromium's.
-const AT_ONCE: usize = 3;
 
 pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
-    let measure = |links, seeds| -> Result<[Results; 2]> {
-        let args = |on| RunArgs {
-            seeds: Some(seeds),
-            experiment: ExperimentArgs::of(links),
-            ..RunArgs::of("", on)
-        };
-        let netns = AtOnce { runs: AT_ONCE }.results(&args(On::Netns))?;
-        Ok([run::results(&args(On::Sim))?, netns])
+    let runs = effort.runs() as u64;
+    let args = |on| RunArgs {
+        seeds: Some(runs),
+        experiment: ExperimentArgs::of(JUDGED),
+        ..RunArgs::of("", on)
     };
-    let judged = measure(JUDGED, effort.runs() as u64)?;
+    // One at a time: browsers beside each other begin later.
+    let judged = [run::results(&args(On::Sim))?, run::results(&args(On::Netns))?];
     let mut figures = judged_figures(&judged);
-    figures.push(runs_made(&judged[1], effort.runs() as u64));
-    for links in SEEN_BEFORE {
-        let (near, found) = beside(&measure(links, 1)?);
-        let name = format!("links of {links}, on which a cause was found, within that");
-        figures.push(Figure::count(name, near.into()));
-        figures.extend(found);
-    }
+    figures.push(runs_made(&judged[1], runs));
     Ok(figures)
 }
 

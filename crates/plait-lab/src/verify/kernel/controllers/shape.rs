@@ -77,9 +77,9 @@ impl Shape {
         ]
     }
 
-    /// What a window has to reach to have converged, in segments.
+    /// What a window has to reach to have converged, in segments: whole ones, as windows are.
     pub(super) fn converged(&self) -> f64 {
-        CONVERGED_SHARE * self.mean
+        (CONVERGED_SHARE * self.mean).floor()
     }
 
     pub(super) fn words(&self) -> String {
@@ -157,6 +157,7 @@ mod tests {
         let shape = Shape::of_cell(&[run(&windows)], "c").unwrap().unwrap();
         assert_eq!((shape.quartiles, shape.reductions_per_minute), ([100.0; 3], 30.0));
         assert_eq!((shape.mean, shape.most, shape.converged()), (100.0, 100.0, 90.0));
+        assert_eq!(Shape { mean: 99.0, ..shape }.converged(), 89.0, "of 89.1");
     }
 
     #[test]

@@ -45,14 +45,16 @@ impl HyStart {
         let Some(rtt) = sample.rtt else { return false };
         let min_rtt = self.min_rtt.map_or(rtt, |known| known.min(rtt));
         self.min_rtt = Some(min_rtt);
-        if window_segments < LOW_WINDOW_SEGMENTS {
-            return false;
-        }
         // A round ends with a cumulative acknowledgement where there are such. The newest packet
         // would end it too early where packets overtake each other: trains would be cut.
         if rounds.is_past(sample.in_order.unwrap_or(sample.newest)) {
             rounds.begin();
             self.round = Round { start: sample.now, train_end: sample.now, ..Round::default() };
+        }
+        // Rounds are counted from the first one on, so that each begins with a burst's first
+        // acknowledgement, not with whichever finds the window large enough.
+        if window_segments < LOW_WINDOW_SEGMENTS {
+            return false;
         }
         let train = self.round.train_spans(sample.now, (min_rtt + AGGREGATION_DELAY) / 2);
         let delay = self.round.delay_exceeds(rtt, min_rtt + threshold(min_rtt));

@@ -438,6 +438,19 @@ fn hystart_judges_nothing_below_sixteen_segments() {
 }
 
 #[test]
+fn regression_rounds_of_hystart_are_counted_below_sixteen_segments_too() {
+    let mut bench = Bench::new(SlowStart::HyStart);
+    bench.flight.resize_with(16, || bench.ramp.on_sent(&sent(S)));
+    // The window reaches sixteen in the middle of a burst.
+    bench.acknowledge(5, &[80; 8], 8);
+    bench.acknowledge(5, &[80; 8], 16);
+    // The next round begins with the next burst nevertheless, and so has its quick first packet.
+    let burst: Vec<u64> = [80].into_iter().chain([120; 19]).collect();
+    bench.flight.resize_with(20, || bench.ramp.on_sent(&sent(S)));
+    assert!(!bench.acknowledge(5, &burst, 32).iter().any(is_full));
+}
+
+#[test]
 fn hystart_plus_plus_slows_growth_and_ends_after_five_rounds() {
     let mut bench = Bench::new(SlowStart::HyStartPlusPlus);
     bench.acknowledge(5, &[80; 12], 20);

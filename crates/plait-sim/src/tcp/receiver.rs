@@ -15,6 +15,9 @@ use ack_timing::AckTiming;
 use recent::Recent;
 use window::Window;
 
+/// Linux's TCP_PAWS_WINDOW: timestamps may go back so far.
+const PAWS_WINDOW_MS: u64 = 1;
+
 /// A receiver's counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiverCounters {
@@ -28,6 +31,8 @@ pub struct ReceiverCounters {
     pub out_of_order_segments: u64,
     /// Those of them that reached beyond the window and were dropped.
     pub beyond_window_segments: u64,
+    /// Those of them that were dropped because a later one had moved the timestamp that is echoed.
+    pub outdated_segments: u64,
     /// Acknowledgements sent.
     pub acks_sent: u64,
 }
@@ -101,7 +106,12 @@ impl TcpReceiver {
             self.timing.at_once();
             return;
         }
-        if segment.seq <= self.last_ack_sent {
+        if self.is_outdated(segment) {
+            self.on_outdated(range);
+            return;
+        }
+        // What was acknowledged as a whole is not acceptable and moves no timestamp.
+        if range.start <= self.last_ack_sent && range.end >= self.last_ack_sent {
             self.ts_recent_ms = self.ts_recent_ms.max(segment.ts_ms);
         }
         if range.end <= self.next {
@@ -157,6 +167,21 @@ impl TcpReceiver {
     /// The receiver's counters.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
+    }
+
+    /// Whether a segment was sent before the one whose timestamp is echoed (RFC 7323 section 5,
+    /// PAWS). A retransmission that overtakes originals makes them so, and Linux drops them.
+    fn is_outdated(&self, segment: &Segment) -> bool {
+        self.timing.is_linux() && segment.ts_ms + PAWS_WINDOW_MS < self.ts_recent_ms
+    }
+
+    fn on_outdated(&mut self, range: SeqRange) {
+        self.counters.outdated_segments += 1;
+        if range.start < self.next {
+            self.on_duplicate(SeqRange { end: range.end.min(self.next), ..range });
+        } else {
+            self.timing.at_once();
+        }
     }
 
     fn on_duplicate(&mut self, range: SeqRange) {

@@ -33,6 +33,10 @@ impl AckTiming {
         }
     }
 
+    pub(super) fn is_linux(&self) -> bool {
+        self.acks == Acks::Linux
+    }
+
     /// In-order data arrived and no gap is open.
     pub(super) fn on_in_order(&mut self, now: Instant, bytes: u64) {
         self.unacked_bytes += bytes;

@@ -116,6 +116,29 @@ fn the_echo_is_of_the_segment_that_moves_the_edge() {
 }
 
 #[test]
+fn regression_a_retransmission_that_overtakes_originals_makes_them_outdated() {
+    let mut receiver = settled_receiver();
+    arrive(&mut receiver, 9, data(17, 3));
+    assert_eq!(arrive(&mut receiver, 9, data(16, 90)).unwrap().ts_echo_ms, 90);
+    // Sent before the retransmission: dropped, and what is expected is told at once.
+    let ack = arrive(&mut receiver, 10, data(18, 88)).expect("at once");
+    assert_eq!((ack.ack, ack.sack.dsack()), (18 * S, None));
+    let ack = arrive(&mut receiver, 10, data(16, 2)).expect("at once");
+    assert_eq!((ack.ack, ack.sack.dsack()), (18 * S, Some(segments(16, 17))));
+    assert_eq!(receiver.counters().outdated_segments, 2);
+    // A millisecond is no order.
+    receiver.handle_segment(at(11), &data(18, 89));
+    assert_eq!(receiver.counters().goodput_bytes, 19 * S);
+}
+
+#[test]
+fn regression_what_was_acknowledged_moves_no_timestamp() {
+    let mut receiver = settled_receiver();
+    assert_eq!(arrive(&mut receiver, 9, data(3, 90)).expect("at once").ts_echo_ms, 1);
+    assert_eq!(arrive(&mut receiver, 10, data(16, 7)).expect("quickly").ts_echo_ms, 7);
+}
+
+#[test]
 fn data_comes_out_once_and_in_order() {
     let mut receiver = settled_receiver();
     assert_eq!(receiver.poll_deliver(), Some(segments(0, 16)));

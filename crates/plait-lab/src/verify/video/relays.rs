@@ -282,7 +282,7 @@ impl Drop for Running {
 }
 
 /// How to get what is measured beside.
-const PEERS: &str = "the peers are Debian's: apt-get install haproxy squid mptcpize";
+const PEERS: &str = "what it is measured beside comes with scripts/setup --peers";
 
 fn wait_for(netns: &NetNs, mut service: Service, at: SocketAddr, name: &str) -> Result<Service> {
     wait_until(name, LIMIT, || {

@@ -3,7 +3,9 @@
 //! judges itself.
 
 use std::process::Command;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -25,6 +27,9 @@ const TIME_FACTOR: u32 = 5;
 pub(crate) struct AtOnce {
     /// How many runs.
     pub(crate) runs: usize,
+    /// The least time from one run's beginning to the next one's: a browser's start, of which two
+    /// fill this machine, then delays nobody else's first second.
+    pub(crate) begun_apart: Duration,
 }
 
 impl AtOnce {
@@ -48,7 +53,8 @@ impl AtOnce {
             self.runs.min(jobs.len())
         ));
         let mut meter = Meter::new(plan.name(), "runs", jobs.len());
-        let work = |at: usize| apart(&plan, jobs[at].0, jobs[at].1);
+        let turns = Turns::new(self.begun_apart);
+        let work = |at: usize| apart(&plan, &turns, jobs[at].0, jobs[at].1);
         let mut runs = Vec::new();
         pool::in_order_on(self.runs, jobs.len(), work, |result| -> Result<()> {
             match result {
@@ -61,13 +67,34 @@ impl AtOnce {
     }
 }
 
+/// When runs may begin: one after the other, a while apart.
+struct Turns {
+    apart: Duration,
+    next: Mutex<Option<Instant>>,
+}
+
+impl Turns {
+    fn new(apart: Duration) -> Self {
+        Self { apart, next: Mutex::new(None) }
+    }
+
+    /// Takes the next turn; how long it is away from `now`.
+    fn wait_from(&self, now: Instant) -> Duration {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = next.map_or(now, |next| next.max(now));
+        *next = Some(turn + self.apart);
+        turn - now
+    }
+}
+
 /// A run in a process of its own; none if the machine did not keep up.
-fn apart(plan: &PreparedRun, cell: usize, seed: u64) -> Result<Option<RunRecord>> {
+fn apart(plan: &PreparedRun, turns: &Turns, cell: usize, seed: u64) -> Result<Option<RunRecord>> {
     let words = plan.naming.words(&plan.cells()[cell], seed);
     let limit = netns::run_time(&plan.cells()[cell].scenario) * TIME_FACTOR;
     for _ in 0..TRIES {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&words[1..]).arg("--json");
+        thread::sleep(turns.wait_from(Instant::now()));
         let finished = process::run_any(&mut command, "", limit)?;
         // A scenario's own checks are another matter.
         if finished.status.code().is_some_and(|code| code < 2) {
@@ -95,6 +122,14 @@ fn record(lines: &str) -> Result<RunRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_that_could_begin_together_take_turns() {
+        let turns = Turns::new(Duration::from_secs(10));
+        let now = Instant::now();
+        let waits = [0, 0, 3, 50].map(|at_s| turns.wait_from(now + Duration::from_secs(at_s)));
+        assert_eq!(waits.map(|wait| wait.as_secs()), [0, 10, 17, 0]);
+    }
 
     #[test]
     fn the_record_of_a_run_is_found_among_others() {

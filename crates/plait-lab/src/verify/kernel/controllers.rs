@@ -3,6 +3,8 @@
 
 mod shape;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail, ensure};
 
 use self::shape::{Convergence, Shape};
@@ -42,7 +44,7 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     };
     let (whole, starts) = {
         let _loaded = LoadedControllers::load(&CONTROLLERS)?;
-        let results = |args| AtOnce { runs: AT_ONCE }.results(&args);
+        let results = |args| AtOnce { runs: AT_ONCE, begun_apart: Duration::ZERO }.results(&args);
         let whole = results(args(On::Netns, runs, &[]))?;
         (whole, results(args(On::Netns, STARTS * runs, &[START]))?)
     };

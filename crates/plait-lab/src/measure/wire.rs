@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _};
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use plait_net::netns::NetNs;
@@ -27,6 +27,10 @@ pub(crate) struct Wire {
     pub(crate) bytes: u64,
     /// What was in them.
     pub(crate) payload_bytes: u64,
+    /// When the first packet was seen.
+    pub(crate) opened: Option<Instant>,
+    /// When the first with payload was seen.
+    pub(crate) carried: Option<Instant>,
 }
 
 /// A running capture of a namespace.
@@ -49,7 +53,7 @@ impl WireCapture {
             let mut packet = [0; HEADS_BYTES];
             loop {
                 match (&socket).read(&mut packet) {
-                    Ok(length) => count(&mut wires, &packet[..length]),
+                    Ok(length) => count(&mut wires, Instant::now(), &packet[..length]),
                     Err(error) if is_nothing(error.kind()) => {
                         // What has come is read before it ends.
                         if !goes_on() {
@@ -74,19 +78,21 @@ fn is_nothing(kind: ErrorKind) -> bool {
 }
 
 /// Adds a packet that begins so, if it is TCP over IPv4 from or to one of the addresses.
-fn count(wires: &mut BTreeMap<Ipv4Addr, Wire>, packet: &[u8]) {
-    let Some((ends, new)) = read(packet) else { return };
+fn count(wires: &mut BTreeMap<Ipv4Addr, Wire>, now: Instant, packet: &[u8]) {
+    let Some((ends, [bytes, payload_bytes])) = read(packet) else { return };
     for end in ends {
         if let Some(wire) = wires.get_mut(&end) {
-            wire.bytes += new.bytes;
-            wire.payload_bytes += new.payload_bytes;
+            wire.bytes += bytes;
+            wire.payload_bytes += payload_bytes;
+            wire.opened = wire.opened.or(Some(now));
+            wire.carried = wire.carried.or((payload_bytes > 0).then_some(now));
             return;
         }
     }
 }
 
-/// Both ends of a packet of TCP over IPv4, and what it carries.
-fn read(packet: &[u8]) -> Option<([Ipv4Addr; 2], Wire)> {
+/// Both ends of a packet of TCP over IPv4, and its bytes with heads and without.
+fn read(packet: &[u8]) -> Option<([Ipv4Addr; 2], [u64; 2])> {
     const TCP: u8 = 6;
     let first = *packet.first()?;
     if first >> 4 != 4 || *packet.get(9)? != TCP {
@@ -102,7 +108,7 @@ fn read(packet: &[u8]) -> Option<([Ipv4Addr; 2], Wire)> {
     let heads = u64::try_from(ip_bytes + tcp_bytes).ok()?;
     let bytes = u64::from(total);
     let payload_bytes = bytes.checked_sub(heads)?;
-    Some(([address(12)?, address(16)?], Wire { bytes, payload_bytes }))
+    Some(([address(12)?, address(16)?], [bytes, payload_bytes]))
 }
 
 #[cfg(test)]
@@ -125,11 +131,16 @@ mod tests {
     fn packets_count_for_their_address_without_heads() {
         let [own, other] = [[10, 1, 0, 1], [10, 2, 0, 1]].map(Ipv4Addr::from);
         let mut wires = BTreeMap::from([(own, Wire::default()), (other, Wire::default())]);
-        count(&mut wires, &packet());
+        let times = [0, 1, 2].map(|ms| Instant::now() + Duration::from_millis(ms));
+        let mut bare = packet();
+        bare[2..4].copy_from_slice(&52_u16.to_be_bytes());
+        count(&mut wires, times[0], &bare);
+        count(&mut wires, times[1], &packet());
         let mut back = packet();
         back[12..20].rotate_left(4);
-        count(&mut wires, &back);
-        assert_eq!(wires[&own], Wire { bytes: 2104, payload_bytes: 2000 });
+        count(&mut wires, times[2], &back);
+        let [opened, carried] = [times[0], times[1]].map(Some);
+        assert_eq!(wires[&own], Wire { bytes: 2156, payload_bytes: 2000, opened, carried });
         assert_eq!(wires[&other], Wire::default());
     }
 

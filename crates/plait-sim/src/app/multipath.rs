@@ -55,6 +55,8 @@ pub struct MultipathInside {
     pub penalties: u64,
     /// For how long the receivers' windows kept data back.
     pub blocked: Duration,
+    /// From a connection's opening until all of its subflows carried data, the longest.
+    pub join: Option<Duration>,
 }
 
 /// The subflow that a packet belongs to, of a connection with so many.

@@ -26,8 +26,6 @@ use player::{Player, PlayerConfig};
 const REQUEST_BYTES: u64 = WebSpec::REQUEST_BYTES as u64;
 /// What comes before the first segment.
 const MANIFEST_BYTES: u64 = 4096;
-/// How long before the clip is wanted the page is there, and its connection with it.
-const PAGE_LEAD: Duration = Duration::from_secs(1);
 
 /// What a viewer met, up to the application's end if nothing more arrives.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -111,7 +109,7 @@ impl Video {
     /// When the page is opened: there is nothing before the scenario's start.
     fn opens_at(&self) -> Instant {
         let start = self.place.start.since(self.place.zero);
-        self.place.zero + start.saturating_sub(PAGE_LEAD)
+        self.place.zero + start.saturating_sub(self.spec.page_lead)
     }
 
     fn open(&mut self, now: Instant, out: &mut Outbox) {

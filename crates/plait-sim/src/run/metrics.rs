@@ -120,6 +120,9 @@ fn of_app(
             put("reinjected_percent", percent(inside.reinjected_bytes, tally.goodput_bytes));
             put("penalties", inside.penalties as f64);
             put("window_blocked_ms", inside.blocked.as_secs_f64() * 1e3);
+            if let Some(join) = inside.join {
+                put("join_ms", join.as_secs_f64() * 1e3);
+            }
         }
         for subflow in &multipath.subflows {
             let owner = metric::subflow_owner(name, &subflow.link);

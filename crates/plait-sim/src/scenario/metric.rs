@@ -77,6 +77,7 @@ pub const METRICS: &[(&str, Of)] = &[
     ("reinjected_percent", Of::App),
     ("penalties", Of::App),
     ("window_blocked_ms", Of::App),
+    ("join_ms", Of::App),
     ("mos", Of::App),
     ("page_load_p50_s", Of::App),
     ("page_load_p95_s", Of::App),

@@ -26,6 +26,8 @@ pub struct VideoSpec {
     pub buffer_max: Duration,
     /// Which quality comes next.
     pub abr: AbrName,
+    /// How long before the clip is wanted the page is opened, and its connection with it.
+    pub page_lead: Duration,
     /// The server's TCP; with MPTCP that of each subflow.
     pub tcp: TcpKind,
     /// With MPTCP what that has beside.
@@ -47,6 +49,7 @@ const CLIP: Bounds = Bounds::new(0.1, 3600.0, "seconds");
 /// No player has shorter or longer ones.
 const SEGMENT: Bounds = Bounds::new(0.1, 60.0, "seconds");
 const BUFFER: Bounds = Bounds::new(0.0, 3600.0, "seconds");
+const PAGE: Bounds = Bounds::new(0.0, 60.0, "seconds");
 const KBIT: Bounds = Bounds::new(1.0, 1e6, "kbit/s");
 
 /// 004's clips.
@@ -55,6 +58,8 @@ const SEGMENT_S: f64 = 4.0;
 /// shaka-player's `rebufferingGoal` and `bufferingGoal`.
 const START_S: f64 = 2.0;
 const BUFFER_S_MAX: f64 = 10.0;
+/// Who chooses a clip has the page that it is chosen on.
+const PAGE_S: f64 = 1.0;
 
 /// Reads what `kind = "video"` has beside the options of TCP and MPTCP. `None` when it is not
 /// known how much there is to fetch.
@@ -84,6 +89,7 @@ pub(super) fn read(
             section.problem(key, Problem::new(text, help));
         }
     }
+    let page_lead = seconds(section, "page_s", PAGE, PAGE_S);
     let size_spread = section.number("size_spread", Bounds::new(0.0, 0.95, "")).unwrap_or(0.0);
     let qualities = read_qualities(section);
     if qualities.as_ref().is_some_and(|rates| rates.len() == 1) {
@@ -102,6 +108,7 @@ pub(super) fn read(
         resume,
         buffer_max,
         abr,
+        page_lead,
         tcp,
         mptcp,
     })

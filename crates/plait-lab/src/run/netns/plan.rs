@@ -373,6 +373,10 @@ mod tests {
                 "take size_spread out",
             ),
             (
+                "{ name = \"a\", kind = \"video\", kbit = 900, page_s = 0, via = \"dsl\" }",
+                "take page_s out",
+            ),
+            (
                 "{ name = \"a\", kind = \"video\", kbit = 900, clip_s = 7.5, via = \"dsl\" }",
                 "whole numbers",
             ),

@@ -52,6 +52,9 @@ pub(super) fn check_video(
     if video.buffer_max < BUFFER_MIN {
         return refused("a player buffers 1 s at least", "write more as buffer_s_max");
     }
+    if video.page_lead < LEAD {
+        return refused("Chromium has its page a second before the clip", "take page_s out");
+    }
     if video.qualities.len() > 1 && video.abr == AbrName::Buffer {
         return refused("the player chooses by throughput", "take abr out");
     }

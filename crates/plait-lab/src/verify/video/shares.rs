@@ -44,10 +44,21 @@ pub(super) fn figures(bytes: u64) -> Result<Vec<Figure>> {
             Figure::number(format!("shares, {name}: captured of the file"), whole, "ratio");
         figures.push(missed.at_least(1.0, SOURCE));
         figures.extend(judged(name, &accesses));
+        figures.extend(join_time(name, &accesses));
         let name = format!("shares, {name}: metrics that differ from the status");
         figures.push(Figure::none(name, metrics_differ, SOURCE));
     }
     Ok(figures)
+}
+
+/// From the connection's first packet until every access carried data: two handshakes, and what
+/// RFC 8684 has wait between them.
+fn join_time(name: &str, accesses: &[Access]) -> Option<Figure> {
+    let opened = accesses.iter().filter_map(|access| access.wire.opened).min()?;
+    let carried: Option<Vec<_>> = accesses.iter().map(|access| access.wire.carried).collect();
+    let joined = carried?.into_iter().max()?.duration_since(opened);
+    let name = format!("shares, {name}: all accesses carry data after");
+    Some(Figure::number(name, joined.as_secs_f64() * 1e3, "ms"))
 }
 
 fn judged(name: &str, accesses: &[Access]) -> Vec<Figure> {
@@ -55,7 +66,7 @@ fn judged(name: &str, accesses: &[Access]) -> Vec<Figure> {
     let (status, payload) = (sum(|it| it.status_bytes), sum(|it| it.wire.payload_bytes));
     let wire = sum(|it| it.wire.bytes);
     let figures = accesses.iter().flat_map(|access| {
-        let Access { name: link, status_bytes, wire: Wire { bytes, payload_bytes } } = access;
+        let Access { name: link, status_bytes, wire: Wire { bytes, payload_bytes, .. } } = access;
         let percent = |part: u64, whole: f64| 100.0 * part as f64 / whole;
         let told = percent(*status_bytes, status);
         let captured = percent(*payload_bytes, payload);
@@ -143,7 +154,7 @@ mod tests {
         let access = |name: &str, status_bytes, payload_bytes| Access {
             name: name.into(),
             status_bytes,
-            wire: Wire { bytes: payload_bytes * 104 / 100, payload_bytes },
+            wire: Wire { bytes: payload_bytes * 104 / 100, payload_bytes, ..Wire::default() },
         };
         let fail = |status: [u64; 2]| {
             let both = [access("a", status[0], 6000), access("b", status[1], 4000)];

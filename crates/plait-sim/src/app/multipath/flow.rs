@@ -1,6 +1,6 @@
 //! A connection over several links, and its packets on their way.
 
-use plait_proto::time::Instant;
+use plait_proto::time::{Duration, Instant};
 
 use super::{MultipathInside, MultipathView, OPTION_BYTES, SubflowView};
 use crate::app::connection::{OnTheWay, ends, is_tallied};
@@ -50,6 +50,7 @@ pub(in crate::app) struct Flow {
     connection: MptcpConnection,
     /// By subflow: data, and acknowledgements.
     on_the_way: Vec<[OnTheWay<MptcpSegment>; 2]>,
+    opened_at: Option<Instant>,
     /// By subflow: throughput within the span, and what was counted so far.
     measured: Vec<(u64, u64)>,
 }
@@ -65,6 +66,7 @@ impl Flow {
             first_stream: first_stream.expect("flows times links are below STREAMS_MAX"),
             connection: MptcpConnection::new(config.clone()),
             on_the_way: (0..subflows).map(|_| Default::default()).collect(),
+            opened_at: None,
             measured: vec![(0, 0); subflows],
         }
     }
@@ -115,6 +117,7 @@ impl Flow {
         tally: &mut Tally,
         out: &mut Outbox,
     ) -> u64 {
+        self.opened_at = self.opened_at.or(Some(now));
         while let Some((subflow, toward, segment)) = self.connection.poll_transmit(now) {
             let packet = self.packet(now, subflow, toward, segment);
             if toward == Toward::Receiver && is_tallied(&packet) {
@@ -136,6 +139,12 @@ impl Flow {
 
     pub(in crate::app) fn statuses(&self) -> impl Iterator<Item = SubflowStatus> {
         (0..self.on_the_way.len()).map(|subflow| self.connection.status(subflow))
+    }
+
+    /// From its opening until its last subflow carried data; `None` before.
+    fn join_time(&self) -> Option<Duration> {
+        let ready: Option<Vec<Instant>> = self.statuses().map(|status| status.ready_at).collect();
+        Some(ready?.into_iter().max()?.since(self.opened_at?))
     }
 
     fn packet(
@@ -177,6 +186,7 @@ pub(in crate::app) fn view(
             reinjected_bytes: counters().map(|counters| counters.reinjected_bytes).sum(),
             penalties: counters().map(|counters| counters.penalties).sum(),
             blocked: counters().map(|counters| counters.blocked).sum(),
+            join: flows.iter().filter_map(Flow::join_time).max(),
         }),
     }
 }

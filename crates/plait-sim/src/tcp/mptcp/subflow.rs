@@ -44,6 +44,8 @@ pub struct SubflowStatus {
     pub rto: Duration,
     /// Counters of its sender.
     pub counters: SenderCounters,
+    /// Since when it carries data.
+    pub ready_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ pub(super) struct Subflow {
     /// Given up for the time being (Linux: `stale`).
     pub(super) is_stale: bool,
     throughput_bytes: u64,
+    ready_at: Option<Instant>,
 }
 
 impl Subflow {
@@ -90,6 +93,7 @@ impl Subflow {
             rtos_seen: 0,
             is_stale: false,
             throughput_bytes: 0,
+            ready_at: None,
         }
     }
 
@@ -109,6 +113,9 @@ impl Subflow {
             && at <= now
         {
             self.stage = Stage::Ready;
+        }
+        if self.stage == Stage::Ready {
+            self.ready_at = self.ready_at.or(Some(now));
         }
     }
 
@@ -205,6 +212,7 @@ impl Subflow {
             srtt: self.sender.srtt(),
             rto: self.sender.rto(),
             counters: self.sender.counters(),
+            ready_at: self.ready_at,
         }
     }
 }

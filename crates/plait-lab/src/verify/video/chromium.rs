@@ -12,8 +12,8 @@ use crate::run::AtOnce;
 
 const SCENARIO: &str = "004/in-chromium";
 const RUNS: u64 = 10;
-/// A run takes a sixth of this machine's two processors, most of it Chromium's.
-const AT_ONCE: usize = 3;
+/// A run of 4K takes a third of two processors, most of it Chromium's.
+const AT_ONCE: usize = 2;
 /// A browser's start takes some seconds of a processor; begun together, three play later than one.
 const BEGUN_APART: Duration = Duration::from_secs(10);
 const SOURCE: &str = "004 table III";

@@ -130,7 +130,7 @@ impl Sender {
             Event::Loss { flight } => self.lose(window * u64::from(*flight) / 256),
             Event::Timeout { is_new, all_lost } => self.time_out(*is_new, *all_lost),
             Event::Spurious => {
-                self.controller.on_spurious(&Spurious { now: self.now() });
+                self.controller.on_spurious(&Spurious { now: self.now(), window_bytes: 0 });
                 self.phase = Phase::Open;
                 self.note("U");
             }

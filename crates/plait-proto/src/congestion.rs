@@ -190,6 +190,8 @@ pub struct Rto {
 pub struct Spurious {
     /// When that was found.
     pub now: Instant,
+    /// The window then in use, as the owner had metered it; no smaller one follows.
+    pub window_bytes: u64,
 }
 
 /// Decides how much may be in flight.

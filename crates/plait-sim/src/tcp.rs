@@ -12,6 +12,7 @@ mod delivery_rate;
 mod linux_3_2;
 pub mod mptcp;
 mod new_reno;
+mod offload;
 mod pacing;
 mod prr;
 mod quic;

@@ -64,8 +64,8 @@ impl Controller for Balia {
         self.window.on_rto(rto, self.left_bytes(rto.flight_bytes));
     }
 
-    fn on_spurious(&mut self, _spurious: &Spurious) {
-        self.window.undo();
+    fn on_spurious(&mut self, spurious: &Spurious) {
+        self.window.undo(spurious.window_bytes);
     }
 
     fn on_penalty(&mut self, _now: Instant) {

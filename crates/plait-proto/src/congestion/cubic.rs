@@ -179,12 +179,13 @@ impl Controller for Cubic {
         self.state.window = self.segments(rto.in_flight_bytes) + 1.0;
     }
 
-    fn on_spurious(&mut self, _spurious: &Spurious) {
+    fn on_spurious(&mut self, spurious: &Spurious) {
         let Some(before) = self.before.take() else { return };
         self.ramp.on_spurious();
         if before.window > self.state.window {
             self.state = before;
         }
+        self.state.window = self.state.window.max(self.segments(spurious.window_bytes));
     }
 
     fn on_penalty(&mut self, _now: Instant) {

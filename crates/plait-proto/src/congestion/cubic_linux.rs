@@ -228,10 +228,11 @@ impl Controller for CubicLinux {
         self.state.window = rto.in_flight_bytes.div_ceil(self.segment_bytes) + 1;
     }
 
-    fn on_spurious(&mut self, _spurious: &Spurious) {
+    fn on_spurious(&mut self, spurious: &Spurious) {
         if let Some((window, ssthresh)) = self.before.take() {
             self.ramp.on_spurious();
-            self.state.window = self.state.window.max(window);
+            let used = spurious.window_bytes / self.segment_bytes;
+            self.state.window = self.state.window.max(window).max(used);
             self.state.ssthresh = self.state.ssthresh.max(ssthresh);
         }
     }

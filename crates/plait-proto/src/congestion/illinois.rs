@@ -159,8 +159,8 @@ impl Controller for Illinois {
         self.begin_round();
     }
 
-    fn on_spurious(&mut self, _spurious: &Spurious) {
-        self.window.undo();
+    fn on_spurious(&mut self, spurious: &Spurious) {
+        self.window.undo(spurious.window_bytes);
     }
 
     fn on_penalty(&mut self, _now: Instant) {

@@ -93,10 +93,10 @@ impl Controller for NewReno {
         self.shrink_to(rto.in_flight_bytes + self.segment_bytes);
     }
 
-    fn on_spurious(&mut self, _spurious: &Spurious) {
+    fn on_spurious(&mut self, spurious: &Spurious) {
         if let Some((window, ssthresh)) = self.before.take() {
             self.ramp.on_spurious();
-            self.window_bytes = self.window_bytes.max(window);
+            self.window_bytes = self.window_bytes.max(window).max(spurious.window_bytes);
             self.ssthresh_bytes = self.ssthresh_bytes.max(ssthresh);
         }
     }

@@ -87,8 +87,8 @@ impl Controller for Olia {
         self.window.on_rto(rto, rto.flight_bytes.min(self.window.bytes()) / 2);
     }
 
-    fn on_spurious(&mut self, _spurious: &Spurious) {
-        self.window.undo();
+    fn on_spurious(&mut self, spurious: &Spurious) {
+        self.window.undo(spurious.window_bytes);
     }
 
     fn on_penalty(&mut self, _now: Instant) {

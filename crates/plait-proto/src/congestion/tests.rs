@@ -270,7 +270,7 @@ fn regression_linux_has_its_old_window_again_before_its_time() {
 fn a_mistake_gives_linux_the_larger_of_both_windows() {
     let mut controller = cubic_linux();
     controller.on_loss(&loss(10));
-    controller.on_spurious(&Spurious { now: at(1) });
+    controller.on_spurious(&Spurious { now: at(1), window_bytes: 0 });
     assert_eq!((controller.window(), controller.ssthresh()), (10 * S, u64::MAX));
 }
 
@@ -340,12 +340,12 @@ fn a_mistake_is_taken_back() {
         controller.on_ack(&acked(at(0), 90 * S, ms(50)));
         controller.on_loss(&loss(100));
         controller.on_rto(&rto(60, Episode::Continued));
-        controller.on_spurious(&Spurious { now: at(0) });
+        controller.on_spurious(&Spurious { now: at(0), window_bytes: 0 });
         assert_eq!((controller.window(), controller.ssthresh()), (100 * S, u64::MAX));
         controller.on_loss(&loss(50));
         let window = controller.window();
-        controller.on_spurious(&Spurious { now: at(0) });
-        controller.on_spurious(&Spurious { now: at(0) });
+        controller.on_spurious(&Spurious { now: at(0), window_bytes: 0 });
+        controller.on_spurious(&Spurious { now: at(0), window_bytes: 0 });
         assert!(controller.window() > window, "the second episode was taken back");
     }
 }
@@ -570,7 +570,7 @@ fn fixed_stays() {
     controller.on_ack(&acked(at(0), 10 * S, ms(50)));
     controller.on_loss(&loss(5));
     controller.on_rto(&rto(5, Episode::New));
-    controller.on_spurious(&Spurious { now: at(0) });
+    controller.on_spurious(&Spurious { now: at(0), window_bytes: 0 });
     assert_eq!(controller.window(), 5000);
     assert!(!controller.in_slow_start());
 }

@@ -144,11 +144,11 @@ impl WholeWindow {
         (self.credit, self.earned) = (0, 0.0);
     }
 
-    /// The latest episode was a mistake.
-    pub(super) fn undo(&mut self) {
+    /// The latest episode was a mistake. `used_bytes` is the window that was in use.
+    pub(super) fn undo(&mut self, used_bytes: u64) {
         if let Some((segments, ssthresh)) = self.before.take() {
             self.ramp.on_spurious();
-            self.segments = self.segments.max(segments);
+            self.segments = self.segments.max(segments).max(used_bytes / self.segment_bytes);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
     }

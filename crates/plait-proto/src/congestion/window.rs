@@ -137,11 +137,11 @@ impl Window {
         self.shrink_to((self.bytes / 2).max(self.segment_bytes));
     }
 
-    /// The latest episode was a mistake.
-    pub(super) fn undo(&mut self) {
+    /// The latest episode was a mistake. `used_bytes` is the window that was in use.
+    pub(super) fn undo(&mut self, used_bytes: u64) {
         if let Some((bytes, ssthresh_bytes)) = self.before.take() {
             self.ramp.on_spurious();
-            self.bytes = self.bytes.max(bytes);
+            self.bytes = self.bytes.max(bytes).max(used_bytes);
             self.ssthresh_bytes = self.ssthresh_bytes.max(ssthresh_bytes);
         }
     }

@@ -58,10 +58,12 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
         receiver: ReceiverConfig {
             segment_bytes,
             window_bytes_max: kind.window_bytes_max,
-            window_is_constant: false,
+            is_subflow: false,
             sack_blocks_max: SackOption::BLOCKS_MAX,
             sack: kind.sack,
             acks: if recovery == Recovery::Quic { Acks::Quic } else { Acks::Linux },
+            // A sender that counts duplicates is from before that.
+            compresses_sacks: recovery == Recovery::RackTlp,
         },
     })
 }

@@ -162,8 +162,8 @@ pub struct ReceiverConfig {
     /// The largest window offered, at least two segments; the window grows to it as needed. 65 535
     /// bytes are a connection without window scaling (RFC 7323 section 2).
     pub window_bytes_max: u64,
-    /// Whether that window is offered from the start, rather than as it is needed.
-    pub window_is_constant: bool,
+    /// Whether its window is that of an MPTCP connection, which has the largest instead.
+    pub is_subflow: bool,
     /// Whether it reports what arrived beyond a gap, and what arrived twice (RFC 2018, RFC 2883).
     pub sack: bool,
     /// Blocks of a SACK option, the report of a duplicate included; other options may leave less
@@ -171,6 +171,9 @@ pub struct ReceiverConfig {
     pub sack_blocks_max: usize,
     /// When acknowledgements leave.
     pub acks: Acks,
+    /// Whether what arrives beyond a gap may be reported up to a millisecond late, with others,
+    /// once three duplicates have left: Linux since 4.18.
+    pub compresses_sacks: bool,
 }
 
 impl ReceiverConfig {
@@ -184,10 +187,11 @@ impl Default for ReceiverConfig {
         Self {
             segment_bytes: SEGMENT_BYTES,
             window_bytes_max: Self::WINDOW_BYTES_MAX,
-            window_is_constant: false,
+            is_subflow: false,
             sack: true,
             sack_blocks_max: SackOption::BLOCKS_MAX,
             acks: Acks::default(),
+            compresses_sacks: true,
         }
     }
 }

@@ -3,10 +3,10 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
-    /// The target window (ssthresh).
+    /// The target window (ssthresh), in whole segments.
     target_bytes: u64,
-    /// The flight when recovery began (RecoverFS).
-    flight_bytes: u64,
+    /// The window when recovery began; the RFC has the flight (RecoverFS).
+    prior_bytes: u64,
     delivered_bytes: u64,
     sent_bytes: u64,
     segment_bytes: u64,
@@ -26,10 +26,11 @@ pub(super) struct Progress {
 }
 
 impl Prr {
-    pub(super) fn new(target_bytes: u64, flight_bytes: u64, segment_bytes: u64) -> Self {
+    pub(super) fn new(target_bytes: u64, prior_bytes: u64, segment_bytes: u64) -> Self {
+        let target_bytes = target_bytes - target_bytes % segment_bytes;
         Self {
             target_bytes,
-            flight_bytes: flight_bytes.max(1),
+            prior_bytes: prior_bytes.max(1),
             delivered_bytes: 0,
             sent_bytes: 0,
             segment_bytes,
@@ -37,14 +38,19 @@ impl Prr {
         }
     }
 
-    /// RFC 6937 section 3, with the choice of the bound that Linux makes.
+    /// RFC 6937 section 3, with the choice of the bound that Linux makes, and as in Linux by whole
+    /// segments, rounded up. What delivers nothing changes nothing.
     pub(super) fn on_ack(&mut self, progress: Progress) {
+        if progress.delivered_bytes == 0 {
+            return;
+        }
         self.delivered_bytes += progress.delivered_bytes;
         let in_flight = progress.in_flight_bytes;
         let mut allowance = if in_flight > self.target_bytes {
             let share = (u128::from(self.delivered_bytes) * u128::from(self.target_bytes))
-                .div_ceil(u128::from(self.flight_bytes));
-            u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(self.sent_bytes)
+                .div_ceil(u128::from(self.prior_bytes));
+            let share = u64::try_from(share).unwrap_or(u64::MAX);
+            share.next_multiple_of(self.segment_bytes).saturating_sub(self.sent_bytes)
         } else {
             let owed = self.delivered_bytes.saturating_sub(self.sent_bytes);
             let growth = if progress.is_safe { self.segment_bytes } else { 0 };

@@ -8,6 +8,7 @@ use super::segment::SeqRange;
 pub(super) struct RangeSet {
     /// End by start.
     ranges: BTreeMap<u64, u64>,
+    bytes: u64,
 }
 
 impl RangeSet {
@@ -39,13 +40,16 @@ impl RangeSet {
             missing.push(SeqRange { start: covered_to, end: range.end });
         }
         self.ranges.insert(merged.start, merged.end);
+        self.bytes += missing.iter().map(|part| part.end - part.start).sum::<u64>();
         missing
     }
 
     /// Forgets everything below `seq`.
     pub(super) fn remove_below(&mut self, seq: u64) {
         while let Some(entry) = self.ranges.first_entry().filter(|entry| *entry.key() < seq) {
+            let start = *entry.key();
             let end = entry.remove();
+            self.bytes -= end.min(seq) - start;
             if end > seq {
                 self.ranges.insert(seq, end);
             }
@@ -60,6 +64,11 @@ impl RangeSet {
 
     pub(super) fn first(&self) -> Option<SeqRange> {
         self.ranges.first_key_value().map(|(&start, &end)| SeqRange { start, end })
+    }
+
+    /// How many bytes it has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -2,6 +2,7 @@
 //! 2018, RFC 2883), with Linux's timing of acknowledgements.
 
 mod ack_timing;
+mod reader;
 mod recent;
 pub(super) mod window;
 
@@ -11,7 +12,8 @@ use super::config::ReceiverConfig;
 use super::ranges::RangeSet;
 use super::segment::{Flags, SackOption, Segment, SeqRange};
 use super::timestamp_ms;
-use ack_timing::AckTiming;
+use ack_timing::{AckTiming, Arrival, Gap};
+use reader::Reader;
 use recent::Recent;
 use window::Window;
 
@@ -51,6 +53,7 @@ pub struct TcpReceiver {
     recent: Recent,
     dsack: Option<SeqRange>,
     window: Window,
+    reader: Reader,
     timing: AckTiming,
     /// A SYN must be answered.
     syn_due: bool,
@@ -73,18 +76,29 @@ impl TcpReceiver {
             out_of_order: RangeSet::default(),
             recent: Recent::default(),
             dsack: None,
-            window: if config.window_is_constant {
-                Window::constant(config.segment_bytes, config.window_bytes_max)
+            window: if config.is_subflow {
+                Window::of_subflow(config.segment_bytes)
             } else {
                 Window::new(config.segment_bytes, config.window_bytes_max)
             },
-            timing: AckTiming::new(config.acks, config.segment_bytes),
+            reader: Reader::default(),
+            timing: AckTiming::new(&config),
             syn_due: false,
             ts_recent_ms: 0,
             last_ack_sent: 0,
             largest_number: 0,
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// Of a subflow: the window that its connection may offer.
+    pub(super) fn let_window_grow(&mut self, clamp_bytes: u64) {
+        self.window.let_grow(clamp_bytes);
+    }
+
+    /// The window that it offers, or as a subflow would offer.
+    pub(super) fn offered_bytes(&self) -> u64 {
+        self.window.bytes()
     }
 
     /// Handles a segment that arrived.
@@ -95,6 +109,9 @@ impl TcpReceiver {
             return;
         }
         if segment.len == 0 {
+            if self.next == 0 {
+                self.window.on_open(now);
+            }
             return;
         }
         self.counters.data_segments += 1;
@@ -117,7 +134,7 @@ impl TcpReceiver {
         if range.end <= self.next {
             self.on_duplicate(range);
         } else if range.start > self.next {
-            self.on_out_of_order(range);
+            self.on_out_of_order(now, range);
         } else {
             self.on_in_order(now, range);
         }
@@ -138,7 +155,7 @@ impl TcpReceiver {
         Some(Segment {
             ack: self.next,
             sack: SackOption::new(dsack, blocks),
-            window: self.window.advertise(self.next),
+            window: self.advertise(now),
             flags: Flags { syn, ack: true },
             ts_ms: timestamp_ms(now),
             ts_echo_ms: self.ts_recent_ms,
@@ -190,33 +207,64 @@ impl TcpReceiver {
         self.timing.on_duplicate();
     }
 
-    fn on_out_of_order(&mut self, range: SeqRange) {
+    fn on_out_of_order(&mut self, now: Instant, range: SeqRange) {
         self.recent.note(range.start);
         if self.out_of_order.insert(range).is_empty() {
-            self.on_duplicate(range);
+            self.counters.duplicate_segments += 1;
+            self.dsack = Some(range);
         } else {
             self.counters.out_of_order_segments += 1;
-            self.timing.at_once();
+            // Without SACK only an acknowledgement that offers no more counts as a duplicate.
+            if self.sack {
+                self.grow_window(now);
+            }
         }
+        self.timing.on_beyond_gap(now, self.next, self.window.rtt());
     }
 
     fn on_in_order(&mut self, now: Instant, range: SeqRange) {
         let before = self.next;
         self.next = range.end;
+        let read_at = self.reader.on_arrival(now, self.next - before);
+        self.grow_window(now);
         let had_gap = !self.out_of_order.is_empty();
         if let Some(held) = self.out_of_order.first().filter(|held| held.start <= self.next) {
+            self.reader.on_arrival(now, held.end.saturating_sub(self.next));
             self.next = self.next.max(held.end);
             self.out_of_order.remove_below(self.next);
         }
-        let bytes = self.next - before;
+        let gap = match (had_gap, self.out_of_order.is_empty()) {
+            (false, _) => Gap::None,
+            (true, true) => Gap::Filled,
+            (true, false) => Gap::Open,
+        };
+        let (bytes, next) = (self.next - before, self.next);
         self.counters.goodput_bytes += bytes;
+        let rtt = self.window.rtt();
+        self.timing.on_in_order(now, &Arrival { bytes, next, gap, read_at, rtt });
         self.window.on_read(now, bytes);
-        if had_gap {
-            // RFC 5681 section 4.2: a segment that fills a gap is acknowledged at once.
-            self.timing.at_once();
-        } else {
-            self.timing.on_in_order(now, bytes);
+    }
+
+    fn grow_window(&mut self, now: Instant) {
+        if self.window.grow(self.used_bytes(now)) {
+            self.timing.on_window_growth();
         }
+    }
+
+    /// What is offered now. If reading will at least double it, that is told then (Linux:
+    /// `tcp_cleanup_rbuf`).
+    fn advertise(&mut self, now: Instant) -> u64 {
+        let offered = self.window.advertise(self.next, self.used_bytes(now));
+        let when_read = self.window.would_offer(self.out_of_order.bytes());
+        if when_read >= 2 * offered && when_read > 0 && self.reader.unread_bytes(now) > 0 {
+            self.timing.at(self.reader.wakes_at());
+        }
+        offered
+    }
+
+    /// What takes up room in the window: what lies beyond a gap, and what was not read yet.
+    fn used_bytes(&self, now: Instant) -> u64 {
+        self.out_of_order.bytes() + self.reader.unread_bytes(now)
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Sent {
     pub(super) is_resent: bool,
     /// State of the congestion controller.
     pub(super) packet: PacketState,
+    /// That when it was sent first.
+    pub(super) first_packet: PacketState,
     /// State of the rate estimator.
     pub(super) rate: Snapshot,
 }
@@ -136,7 +138,7 @@ impl Scoreboard {
     /// Stores the controller's state in the segment pushed last.
     pub(super) fn set_packet_of_last(&mut self, packet: PacketState) {
         let last = self.segments.back_mut().expect("a segment was pushed before");
-        last.packet = packet;
+        (last.packet, last.first_packet) = (packet, packet);
     }
 
     /// Removes everything below `ack`; newly delivered segments go to `delivered`.

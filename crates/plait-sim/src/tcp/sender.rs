@@ -15,6 +15,7 @@ use super::config::{Recovery, SenderConfig};
 use super::delivery_rate::DeliveryRate;
 use super::linux_3_2::Linux32;
 use super::new_reno::NewReno;
+use super::offload::Pieces;
 use super::pacing::{self, Pacer};
 use super::prr::Prr;
 use super::quic::Quic;
@@ -122,20 +123,27 @@ pub struct TcpSender {
     delivery_rate: Rate,
     rtt: RttEstimator,
     detector: Detector,
-    /// The controller's state in the last segment that was acknowledged cumulatively.
+    /// The controller's state in the last segment that was acknowledged cumulatively, as of when it
+    /// first left.
     in_order: Option<PacketState>,
     phase: Phase,
     /// Recovery ends when this byte is acknowledged.
     high_seq: u64,
     prr: Option<Prr>,
     undo: Option<Undo>,
-    /// Timestamp of the first retransmission since the last moment with none in flight.
+    /// Segments that were reported as duplicates.
+    duplicate_segments: u64,
+    /// Until the next acknowledgement, only new data leaves: what seemed lost was late, and other
+    /// retransmissions are under way (Linux: `tcp_try_undo_partial`).
+    resends_nothing: bool,
+    /// Timestamp of the first retransmission of those that may fill gaps (Linux: `retrans_stamp`).
     resending_since_ms: Option<u64>,
     probe: Option<Probe>,
     /// A probe must be sent, regardless of the window.
     probe_due: bool,
     timers: Timers,
     pacer: Pacer,
+    pieces: Pieces,
     rate: DeliveryRate,
     window_use: WindowUse,
     /// The byte after the last that the receiver has room for.
@@ -182,11 +190,14 @@ impl TcpSender {
             high_seq: 0,
             prr: None,
             undo: None,
+            duplicate_segments: 0,
+            resends_nothing: false,
             resending_since_ms: None,
             probe: None,
             probe_due: false,
             timers: Timers::default(),
             pacer: Pacer::new(config.pacing),
+            pieces: Pieces::default(),
             rate: DeliveryRate::default(),
             window_use: WindowUse::default(),
             right_edge: 0,
@@ -204,9 +215,11 @@ impl TcpSender {
             return;
         }
         self.ts_recent_ms = self.ts_recent_ms.max(segment.ts_ms);
-        self.right_edge = self.right_edge.max(segment.ack + segment.window);
+        let right_edge = segment.ack + segment.window;
+        let raises_window = right_edge > self.right_edge;
+        self.right_edge = self.right_edge.max(right_edge);
         match self.handshake {
-            Handshake::Established => self.handle_ack(now, segment),
+            Handshake::Established => self.handle_ack(now, segment, raises_window),
             Handshake::Sent { first_at, times } if segment.flags.syn => {
                 self.establish(now, (times == 1).then(|| now.since(first_at)));
             }

@@ -73,6 +73,19 @@ impl Supply {
         end.saturating_sub(nxt).min(segment_bytes)
     }
 
+    /// Bytes that exist beyond `nxt`.
+    pub(super) fn unsent_bytes(&self, now: Instant, nxt: u64) -> u64 {
+        let end = match self.source {
+            Source::Endless => u64::MAX,
+            Source::Bytes(bytes) => bytes,
+            Source::Written => self.written_bytes,
+            Source::Steady(rate) => {
+                rate.bytes_in(self.opened_at.map_or(Duration::ZERO, |opened| now.since(opened)))
+            }
+        };
+        end.saturating_sub(nxt)
+    }
+
     /// When the bytes up to `nxt + segment_bytes` will exist, if only time is needed.
     pub(super) fn next_at(&self, nxt: u64, segment_bytes: u64) -> Option<Instant> {
         let Source::Steady(rate) = self.source else { return None };

@@ -1,6 +1,7 @@
 //! Both ends together, over single links and over a hostile channel.
 
 pub(super) mod channel;
+mod kernel;
 mod random;
 mod reordering;
 mod throughput;

@@ -11,21 +11,17 @@ pub(super) struct Undo {
     marker: u64,
     /// Retransmissions not yet reported as duplicates; `None` before the first.
     unreported: Option<u64>,
-    /// Timestamp of the first retransmission.
-    first_ts_ms: Option<u64>,
 }
 
 impl Undo {
-    /// `under_way` retransmissions of an earlier episode are still out, the first of them sent at
-    /// `since_ms`. They count, because they may fill this episode's gaps.
-    pub(super) fn new(marker: u64, under_way: u64, since_ms: Option<u64>) -> Self {
-        let unreported = (under_way > 0).then_some(under_way);
-        Self { marker, unreported, first_ts_ms: since_ms.filter(|_| under_way > 0) }
+    /// `under_way` retransmissions of an earlier episode are still out. They count, because they
+    /// may fill this episode's gaps.
+    pub(super) fn new(marker: u64, under_way: u64) -> Self {
+        Self { marker, unreported: (under_way > 0).then_some(under_way) }
     }
 
-    pub(super) fn on_retransmit(&mut self, ts_ms: u64) {
+    pub(super) fn on_retransmit(&mut self) {
         self.unreported = Some(self.unreported.unwrap_or(0) + 1);
-        self.first_ts_ms.get_or_insert(ts_ms);
     }
 
     /// The receiver reported that `range` arrived twice.
@@ -40,11 +36,6 @@ impl Undo {
     pub(super) fn all_duplicates(&self) -> bool {
         self.unreported == Some(0)
     }
-
-    /// Whether an acknowledgement that advances and echoes `ts_echo_ms` is for an original.
-    pub(super) fn is_of_original(&self, ts_echo_ms: u64) -> bool {
-        self.first_ts_ms.is_some_and(|first| ts_echo_ms < first)
-    }
 }
 
 #[cfg(test)]
@@ -53,10 +44,10 @@ mod tests {
 
     #[test]
     fn all_retransmissions_must_be_reported_as_duplicates() {
-        let mut undo = Undo::new(5000, 0, None);
+        let mut undo = Undo::new(5000, 0);
         assert!(!undo.all_duplicates(), "nothing was retransmitted");
-        undo.on_retransmit(100);
-        undo.on_retransmit(101);
+        undo.on_retransmit();
+        undo.on_retransmit();
         undo.on_dsack(SeqRange::new(1000, 1000), 1000);
         undo.on_dsack(SeqRange::new(5000, 1000), 1000);
         assert!(!undo.all_duplicates(), "one of two; the other report is of older data");
@@ -65,20 +56,9 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_from_before_the_first_retransmission_is_of_an_original() {
-        let mut undo = Undo::new(0, 0, Some(50));
-        assert!(!undo.is_of_original(10));
-        undo.on_retransmit(100);
-        undo.on_retransmit(110);
-        assert!(undo.is_of_original(99));
-        assert!(!undo.is_of_original(100));
-    }
-
-    #[test]
     fn a_retransmission_under_way_from_before_counts() {
-        let mut undo = Undo::new(0, 1, Some(50));
-        undo.on_retransmit(100);
-        assert!(!undo.is_of_original(60), "it may be of the one sent at 50");
+        let mut undo = Undo::new(0, 1);
+        undo.on_retransmit();
         undo.on_dsack(SeqRange::new(0, 1000), 1000);
         assert!(!undo.all_duplicates(), "one of two");
     }

@@ -91,9 +91,10 @@ fn a_clip_on_a_quick_link_waits_for_two_segments_as_long_as_its_goal() {
 fn a_page_that_is_there_before_the_clip_is_wanted_has_its_connection() {
     let load =
         |start: &str| run_written(&format!("{LINK}{CLIP}{start}")).metrics["initial_load_s.clip"];
-    // A handshake of 40 ms, and the time of a packet each way.
+    // A handshake of 40 ms, and the time of a packet each way; but the receiver's first round trip
+    // ends with the first packet then, so that its window grows a little later.
     let saved = load("") - load("start_s = 2\n");
-    assert!((0.040..=0.041).contains(&saved), "{saved} s");
+    assert!((0.025..=0.041).contains(&saved), "{saved} s");
 }
 
 #[test]

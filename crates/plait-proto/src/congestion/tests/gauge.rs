@@ -313,7 +313,7 @@ fn after_a_timeout_the_window_is_small_and_soon_as_before() {
     let rto = Rto { now: at(4_000), flight_bytes: before, ..rto(0, Episode::New) };
     channel.controller.on_rto(&rto);
     assert_eq!(channel.controller.window(), S);
-    channel.controller.on_spurious(&Spurious { now: at(4_000) });
+    channel.controller.on_spurious(&Spurious { now: at(4_000), window_bytes: 0 });
     assert_eq!(channel.controller.window(), before, "taken back");
     channel.controller.on_rto(&rto);
     channel.run_until(at(5_000));

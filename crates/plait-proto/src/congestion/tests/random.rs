@@ -63,7 +63,7 @@ impl World {
             Op::Rto(episode) => {
                 controller.on_rto(&Rto { now: self.now, flight_bytes, in_flight_bytes, episode });
             }
-            Op::Spurious => controller.on_spurious(&Spurious { now: self.now }),
+            Op::Spurious => controller.on_spurious(&Spurious { now: self.now, window_bytes: 0 }),
         }
     }
 }

@@ -93,7 +93,7 @@ fn a_lost_recovery_is_taken_back_as_new_reno_does() {
     let mut course = enough(as_published());
     let before = course.segments();
     course.lose();
-    course.controller.on_spurious(&Spurious { now: at(0) });
+    course.controller.on_spurious(&Spurious { now: at(0), window_bytes: 0 });
     assert_eq!(course.segments(), before);
 }
 

@@ -201,7 +201,10 @@ impl MptcpConnection {
 
     fn receive(&mut self, now: Instant, at: usize, segment: &MptcpSegment) {
         let data = SeqRange::new(segment.data_seq, segment.segment.len);
+        let receiver = &mut self.subflows[at].receiver;
+        receiver.let_window_grow(self.receiver.window_clamp_bytes());
         let ordered = self.subflows[at].receive(now, &segment.segment, data);
+        self.receiver.follow_window(self.subflows[at].receiver.offered_bytes());
         let rtt = self.subflows.iter().filter_map(Subflow::receiver_rtt).max();
         for data in ordered {
             self.receiver.arrive(now, data, rtt);

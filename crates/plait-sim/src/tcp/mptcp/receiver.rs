@@ -50,9 +50,19 @@ impl DataReceiver {
         }
     }
 
+    /// What the window may become.
+    pub(super) fn window_clamp_bytes(&self) -> u64 {
+        self.window.clamp_bytes()
+    }
+
+    /// A subflow would offer so much: the window is the largest of them.
+    pub(super) fn follow_window(&mut self, bytes: u64) {
+        self.window.follow(bytes);
+    }
+
     /// What an acknowledgement says: the next byte expected, and the end of the window.
     pub(super) fn acknowledge(&mut self) -> (u64, u64) {
-        let window = self.window.advertise(self.next);
+        let window = self.window.advertise(self.next, 0);
         (self.next, self.next + window)
     }
 

@@ -10,8 +10,6 @@ use crate::tcp::segment::SeqRange;
 use crate::tcp::timestamp_ms;
 use crate::tcp::{ReceiverConfig, SenderConfig, SenderCounters, Source, TcpReceiver, TcpSender};
 
-/// A subflow's own window is never in the way: the connection's is (RFC 8684 section 3.3.4).
-const UNLIMITED: u64 = 1 << 60;
 /// What SACK finds beside timestamps and a data acknowledgement: room for one block.
 const SACK_BLOCKS: usize = 1;
 
@@ -74,12 +72,8 @@ pub(super) struct Subflow {
 impl Subflow {
     pub(super) fn new(config: &MptcpConfig, own: SubflowConfig, is_primary: bool) -> Self {
         let sender = SenderConfig { source: Source::Written, ..config.sender };
-        let receiver = ReceiverConfig {
-            window_bytes_max: UNLIMITED,
-            window_is_constant: true,
-            sack_blocks_max: SACK_BLOCKS,
-            ..config.receiver
-        };
+        let receiver =
+            ReceiverConfig { is_subflow: true, sack_blocks_max: SACK_BLOCKS, ..config.receiver };
         Self {
             sender: TcpSender::new(sender),
             receiver: TcpReceiver::new(receiver),

@@ -30,6 +30,7 @@ impl Bench {
                 is_lost: false,
                 is_resent: false,
                 packet: PacketState::default(),
+                first_packet: PacketState::default(),
                 rate: Snapshot::default(),
             };
             bench.board.push(sent);

@@ -21,23 +21,45 @@ fn segments(start: u64, end: u64) -> SeqRange {
 
 /// A receiver past its handshake.
 fn receiver() -> TcpReceiver {
-    let mut receiver = TcpReceiver::new(ReceiverConfig::default());
+    receiver_with(ReceiverConfig::default())
+}
+
+fn receiver_with(config: ReceiverConfig) -> TcpReceiver {
+    let mut receiver = TcpReceiver::new(config);
     let flags = Flags { syn: true, ack: false };
     receiver.handle_segment(at(0), &Segment { flags, ..Segment::default() });
     let answer = receiver.poll_transmit(at(0)).unwrap();
     assert_eq!(answer.flags, Flags { syn: true, ack: true });
-    assert_eq!(answer.window, 65_535);
+    assert_eq!(answer.window, config.window_bytes_max.min(65_535));
     receiver
 }
 
+/// Its window does not grow by itself, and it reports each segment beyond a gap.
+const SETTLED: ReceiverConfig = ReceiverConfig {
+    segment_bytes: S,
+    window_bytes_max: 65_535,
+    is_subflow: false,
+    sack: true,
+    sack_blocks_max: SackOption::BLOCKS_MAX,
+    acks: Acks::Linux,
+    compresses_sacks: false,
+};
+
 /// A receiver that has stopped acknowledging quickly and expects segment 16.
 fn settled_receiver() -> TcpReceiver {
-    let mut receiver = receiver();
+    let mut receiver = receiver_with(SETTLED);
     for index in 0..16 {
         let ack = arrive(&mut receiver, 1, data(index, 1));
         assert_eq!(ack.map(|ack| ack.ack), Some((index + 1) * S), "quick acknowledgement");
     }
     receiver
+}
+
+/// The acknowledgement that leaves when the application reads what arrived at `millis`.
+fn read(receiver: &mut TcpReceiver, millis: u64) -> Option<Segment> {
+    let now = at(millis) + Duration::from_micros(20);
+    receiver.handle_timeout(now);
+    receiver.poll_transmit(now)
 }
 
 fn arrive(receiver: &mut TcpReceiver, millis: u64, segment: Segment) -> Option<Segment> {
@@ -48,11 +70,104 @@ fn arrive(receiver: &mut TcpReceiver, millis: u64, segment: Segment) -> Option<S
 }
 
 #[test]
-fn every_second_segment_is_acknowledged_at_once() {
+fn every_second_segment_is_acknowledged_when_it_is_read() {
     let mut receiver = settled_receiver();
     assert_eq!(arrive(&mut receiver, 2, data(16, 2)), None);
-    assert_eq!(arrive(&mut receiver, 2, data(17, 2)).map(|ack| ack.ack), Some(18 * S));
+    assert_eq!(arrive(&mut receiver, 3, data(17, 2)), None);
+    assert_eq!(receiver.poll_timeout(), Some(at(3) + Duration::from_micros(20)));
+    assert_eq!(read(&mut receiver, 3).map(|ack| ack.ack), Some(18 * S));
     assert_eq!(receiver.poll_timeout(), None);
+}
+
+#[test]
+fn what_arrives_before_it_is_read_is_acknowledged_together() {
+    let mut receiver = settled_receiver();
+    for index in 16..23 {
+        assert_eq!(arrive(&mut receiver, 2, data(index, 2)), None);
+    }
+    assert_eq!(read(&mut receiver, 2).map(|ack| ack.ack), Some(23 * S));
+}
+
+#[test]
+fn each_segment_that_raises_the_window_is_acknowledged_at_once() {
+    let mut receiver = settled_receiver();
+    receiver.let_window_grow(65_535 + 6 * S);
+    let windows = [16, 17, 18].map(|index| {
+        let ack = arrive(&mut receiver, index, data(index, 2));
+        ack.map(|ack| (ack.ack / S, ack.window - 65_535))
+    });
+    // What was not read takes up a segment.
+    assert_eq!(windows, [Some((17, 2 * S)), Some((18, 4 * S)), Some((19, 5 * S))]);
+    assert_eq!(arrive(&mut receiver, 19, data(19, 2)), None, "it is as large as it may be");
+    assert_eq!(arrive(&mut receiver, 20, data(20, 2)), None);
+    assert_eq!(read(&mut receiver, 20).map(|ack| ack.ack), Some(21 * S));
+}
+
+#[test]
+fn quick_acknowledgements_are_left_for_when_the_window_is_as_large_as_it_may_be() {
+    let mut receiver = receiver_with(SETTLED);
+    receiver.let_window_grow(65_535 + 200 * S);
+    let quick =
+        (0..200).take_while(|index| arrive(&mut receiver, *index, data(*index, 2)).is_some());
+    // 100 raise the window, 16 were left before that.
+    assert_eq!(quick.count(), 116);
+}
+
+#[test]
+fn without_sack_what_lies_beyond_a_gap_raises_no_window() {
+    let mut receiver = receiver_with(ReceiverConfig { sack: false, ..SETTLED });
+    receiver.let_window_grow(65_535 + 200 * S);
+    let first = arrive(&mut receiver, 2, data(0, 2)).expect("quickly");
+    let windows =
+        [2, 3, 4].map(|index| arrive(&mut receiver, index, data(index, 2)).unwrap().window);
+    assert_eq!(windows, [first.window; 3], "a duplicate must change nothing");
+}
+
+#[test]
+fn what_lies_beyond_a_gap_takes_up_room() {
+    let mut receiver = settled_receiver();
+    for index in [18, 19, 20] {
+        arrive(&mut receiver, 2, data(index, 2));
+    }
+    let ack = arrive(&mut receiver, 3, data(16, 2)).expect("part of a gap: at once");
+    // One is unread; what was offered before stays offered.
+    assert_eq!((ack.ack, ack.window), (17 * S, 65_535 - 2 * S));
+    let ack = arrive(&mut receiver, 4, data(17, 2)).expect("all of a gap: at once");
+    assert_eq!((ack.ack, ack.window), (21 * S, 65_535 - 4 * S), "not read yet");
+}
+
+#[test]
+fn the_window_that_reading_opens_is_told_if_it_doubles() {
+    let config = ReceiverConfig { window_bytes_max: 20 * S, ..SETTLED };
+    let mut receiver = receiver_with(config);
+    for index in 1..20 {
+        arrive(&mut receiver, 2, data(index, 2));
+    }
+    let ack = arrive(&mut receiver, 3, data(0, 2)).expect("all of a gap: at once");
+    assert_eq!((ack.ack, ack.window), (20 * S, 2 * S), "it never closes");
+    let update = read(&mut receiver, 3).expect("there is room again");
+    assert_eq!((update.ack, update.window), (20 * S, 20 * S));
+    assert_eq!(receiver.poll_timeout(), None);
+}
+
+#[test]
+fn after_three_duplicates_reports_wait_for_a_millisecond() {
+    let mut receiver = receiver_with(ReceiverConfig { compresses_sacks: true, ..SETTLED });
+    for index in 0..16 {
+        let segment = Segment { ts_echo_ms: 1, ..data(index, 1) };
+        arrive(&mut receiver, 101, segment);
+    }
+    for index in [17, 18, 19] {
+        assert!(arrive(&mut receiver, 102, data(index, 2)).is_some(), "a duplicate");
+    }
+    assert_eq!(arrive(&mut receiver, 102, data(20, 2)), None);
+    assert_eq!(arrive(&mut receiver, 102, data(21, 2)), None);
+    assert_eq!(receiver.poll_timeout(), Some(at(103)), "less than a twentieth of a round trip");
+    receiver.handle_timeout(at(103));
+    let ack = receiver.poll_transmit(at(103)).expect("due");
+    assert_eq!((ack.ack, ack.sack.blocks()), (16 * S, &[segments(17, 22)][..]));
+    arrive(&mut receiver, 104, data(16, 2)).expect("the gap is filled");
+    assert!(arrive(&mut receiver, 105, data(23, 2)).is_some(), "of another gap: at once again");
 }
 
 #[test]
@@ -112,7 +227,8 @@ fn the_echo_is_of_the_segment_that_moves_the_edge() {
     assert_eq!(arrive(&mut receiver, 9, data(16, 7)).unwrap().ts_echo_ms, 7);
     // Delayed acknowledgement: the first of the two is echoed.
     assert_eq!(arrive(&mut receiver, 20, data(19, 18)), None);
-    assert_eq!(arrive(&mut receiver, 21, data(20, 19)).unwrap().ts_echo_ms, 18);
+    assert_eq!(arrive(&mut receiver, 21, data(20, 19)), None);
+    assert_eq!(read(&mut receiver, 21).unwrap().ts_echo_ms, 18);
 }
 
 #[test]
@@ -161,18 +277,18 @@ fn what_lies_beyond_the_window_is_dropped() {
 fn the_window_grows_with_what_is_read_per_round_trip() {
     // A round trip of 20 ms in which 30 segments arrive, then one with 60.
     let mut receiver = receiver();
-    let mut window = 0;
     let mut next = 0;
     for (round, count) in [(1, 30), (2, 60), (3, 1)] {
         for _ in 0..count {
             let mut segment = data(next, round * 20);
             segment.ts_echo_ms = round * 20 - 20;
-            window = arrive(&mut receiver, round * 20, segment).map_or(window, |ack| ack.window);
+            arrive(&mut receiver, round * 20, segment);
             next += 1;
         }
     }
     // The second round: base 2*60 + 16 segments, and twice that for having doubled.
     let base = (2 * 60 + 16) * S;
+    let window = receiver.window.clamp_bytes();
     assert!(window > 2 * base && window <= 3 * 1024 * 1024, "{window}");
     assert_eq!(Duration::from_millis(20), receiver.window.rtt().unwrap());
 }

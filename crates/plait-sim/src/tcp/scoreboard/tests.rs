@@ -17,6 +17,7 @@ fn board(count: u64) -> Scoreboard {
             is_lost: false,
             is_resent: false,
             packet: PacketState::default(),
+            first_packet: PacketState::default(),
             rate: Snapshot::default(),
         });
     }

@@ -5,7 +5,7 @@ use plait_proto::congestion::{AckSample, Algorithm, PacketState, Phase};
 use plait_proto::time::{Duration, Instant};
 use plait_proto::units::Rate;
 
-use super::recovery::Mistake;
+use super::recovery::{LossHint, Mistake};
 use super::{Detector, TcpSender};
 use crate::tcp::delivery_rate::RateSample;
 use crate::tcp::linux_3_2::Advance;
@@ -25,6 +25,10 @@ struct Change {
     metered_bytes: u64,
     /// Whether the cumulative acknowledgement advanced.
     advanced: bool,
+    /// Whether it reports an arrival, and nothing else.
+    is_duplicate: bool,
+    /// Whether something was selectively acknowledged.
+    has_sacked: bool,
     /// What it passed.
     passed: Passed,
     /// Whether everything had come in order before, and no loss was being repaired.
@@ -56,30 +60,33 @@ impl Change {
 }
 
 impl TcpSender {
-    pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
+    /// `raises_window` says whether it offers more than any before.
+    pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment, raises_window: bool) {
         if segment.ack > self.board.nxt() {
             return;
         }
-        let change = self.account(segment);
+        let change = self.account(segment, raises_window);
         self.sample_rtt(now, segment, &change);
         self.note_reordering(now, segment, &change);
         self.judge_probe(now, segment, change.advanced, change.flight_before);
         let marked = self.advance_state(now, segment, &change);
         let rate = self.sample_rate(now, &change);
-        self.adjust_window(now, &change, marked, rate);
+        self.adjust_window(now, segment, &change, (marked, rate));
         if change.advanced || (self.board.sacked_segments() > 0 && self.timers.probe.is_some()) {
             self.restart_timers(now);
         }
     }
 
-    fn account(&mut self, segment: &Segment) -> Change {
+    fn account(&mut self, segment: &Segment, raises_window: bool) -> Change {
         let una_before = self.board.una();
         let highest_before = self.board.highest_sacked();
         let flight_before = self.board.flight_bytes();
         let was_orderly = self.phase == Phase::Open && self.board.sacked_segments() == 0;
         let mut delivered = Vec::new();
+        let mut again_bytes = 0;
         if let Some(range) = segment.sack.dsack() {
             self.counters.dsacks += 1;
+            again_bytes = self.delivered_again(range);
             if let Some(undo) = &mut self.undo {
                 undo.on_dsack(range, self.config.segment_bytes);
             }
@@ -89,13 +96,16 @@ impl TcpSender {
                 self.board.sack(*block, &mut delivered);
             }
         }
+        let has_sacked = !delivered.is_empty();
         let passed = self.board.acknowledge(segment.ack, &mut delivered);
-        self.in_order = passed.last.map(|sent| sent.packet).or(self.in_order);
+        self.in_order = passed.last.map(|sent| sent.first_packet).or(self.in_order);
         let advanced = self.board.una() > una_before;
         self.counters.acked_bytes += self.board.una() - una_before;
-        let is_duplicate = segment.ack == una_before && !self.board.is_empty();
+        // RFC 5681 section 2: one that changes the window is no duplicate.
+        let is_duplicate = segment.ack == una_before && !self.board.is_empty() && !raises_window;
         self.counters.duplicate_acks += u64::from(is_duplicate && !advanced);
-        let delivered_bytes = delivered.iter().map(|sent| sent.range.len()).sum();
+        let delivered_bytes: u64 = delivered.iter().map(|sent| sent.range.len()).sum();
+        let delivered_bytes = delivered_bytes + again_bytes;
         let metered_bytes = match &self.detector {
             Detector::NewReno(_) if advanced => self.presume_advanced(delivered.len() as u64),
             Detector::NewReno(_) if is_duplicate => self.presume_arrived(),
@@ -106,12 +116,26 @@ impl TcpSender {
             delivered_bytes,
             metered_bytes,
             advanced,
+            is_duplicate: is_duplicate && !advanced && again_bytes == 0,
+            has_sacked,
             passed,
             was_orderly,
             una_before,
             highest_before,
             flight_before,
         }
+    }
+
+    /// What arrived a second time was delivered, too, unless no retransmission can have been it
+    /// (Linux: `tcp_dsack_seen`).
+    fn delivered_again(&mut self, range: SeqRange) -> u64 {
+        if self.is_quic() || matches!(self.detector, Detector::Linux32(_)) {
+            return 0;
+        }
+        let segments = range.len().div_ceil(self.config.segment_bytes);
+        self.duplicate_segments += segments;
+        let is_ours = self.duplicate_segments <= self.counters.retransmits;
+        if is_ours { segments * self.config.segment_bytes } else { 0 }
     }
 
     /// Without SACK: a duplicate means that some segment arrived. Returns its bytes.
@@ -149,19 +173,36 @@ impl TcpSender {
         if matches!(self.detector, Detector::Linux32(_)) {
             return self.sample_rtt_by_timestamp(now, segment, change);
         }
-        let clean = || change.delivered.iter().filter(|sent| sent.transmissions == 1);
-        let latest = clean().map(|sent| sent.at).max();
+        let Some((first, latest)) = self.round_trips(now, segment, change) else { return };
         // QUIC leaves the acknowledgement's delay out (RFC 9002 section 5.3).
-        let sampled = if self.is_quic() { latest } else { clean().map(|sent| sent.at).min() };
-        if let Some(sampled) = sampled {
-            self.rtt.on_sample(now.since(sampled));
+        self.rtt.on_sample(if self.is_quic() { latest } else { first });
+        if let Detector::Quic(quic) = &mut self.detector {
+            quic.on_rtt(latest);
         }
-        if let Some(latest) = latest {
-            if let Detector::Quic(quic) = &mut self.detector {
-                quic.on_rtt(now.since(latest));
-            }
-            self.rtt.on_min_sample(now, now.since(latest));
+        self.rtt.on_min_sample(now, latest);
+    }
+
+    /// Times since the first and the last of what was acknowledged were sent. Where a
+    /// retransmission was among what was passed, all of that tells nothing, but the echo does
+    /// (Linux: `tcp_ack_update_rtt`).
+    fn round_trips(
+        &self,
+        now: Instant,
+        segment: &Segment,
+        change: &Change,
+    ) -> Option<(Duration, Duration)> {
+        let una = if change.passed.any_resent && !self.is_quic() { self.board.una() } else { 0 };
+        let clean = || {
+            let known = change.delivered.iter().filter(|sent| sent.transmissions == 1);
+            known.filter(|sent| sent.range.end > una).map(|sent| now.since(sent.at))
+        };
+        if let (Some(first), Some(latest)) = (clean().max(), clean().min()) {
+            return Some((first, latest));
         }
+        let has_echo = change.advanced && segment.ts_echo_ms > 0 && !self.is_quic();
+        let millis = timestamp_ms(now).saturating_sub(segment.ts_echo_ms).max(1);
+        let echo = Duration::from_millis(millis);
+        has_echo.then_some((echo, echo))
     }
 
     /// Linux before 3.12: only an acknowledgement that advances gives samples. The echo, of the
@@ -208,19 +249,30 @@ impl TcpSender {
 
     /// Finds losses and moves between the phases; returns whether a loss was newly found.
     fn advance_state(&mut self, now: Instant, segment: &Segment, change: &Change) -> bool {
+        let was_repairing = self.phase == Phase::FastRecovery;
         let mistake = self.try_undo(now, segment, change.advanced);
         if matches!(mistake, Some(Mistake::LateOriginal | Mistake::OthersUnderWay)) {
             self.learn_from_late_original(change);
         }
-        if mistake == Some(Mistake::OthersUnderWay) {
+        self.resends_nothing = mistake == Some(Mistake::OthersUnderWay);
+        if self.resends_nothing {
             return false;
         }
         if self.phase != Phase::Open && self.is_recovered() {
             self.end_recovery();
         }
-        let marked = self.detect_losses(now, change.advanced);
+        let is_partial = was_repairing && self.phase == Phase::FastRecovery && change.advanced;
+        let hint = LossHint {
+            is_duplicate: change.is_duplicate,
+            may_be_far: change.has_sacked || is_partial,
+            flight_before: change.flight_before,
+        };
+        let marked = self.find_losses_by_sack(now, hint) | self.detect_losses(now, change.advanced);
         if self.begins_episode() {
             self.enter_fast_recovery(now, change.flight_before);
+        }
+        if self.phase == Phase::Open {
+            self.forget_resending();
         }
         marked
     }
@@ -231,7 +283,8 @@ impl TcpSender {
         let start = change.una_before;
         match &mut self.detector {
             Detector::NewReno(reno) if self.config.undo => {
-                reno.on_undo(SeqRange { start, end: self.board.nxt() });
+                // What Linux has for the highest byte that arrived is the first outstanding one.
+                reno.on_undo(SeqRange { start, end: self.board.una() });
             }
             detector => detector.on_reordered(SeqRange { start, end: change.highest_before }),
         }
@@ -249,7 +302,13 @@ impl TcpSender {
         sample
     }
 
-    fn adjust_window(&mut self, now: Instant, change: &Change, marked: bool, rate: RateSample) {
+    fn adjust_window(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        change: &Change,
+        (marked, rate): (bool, RateSample),
+    ) {
         let in_flight_bytes = self.board.in_flight_bytes();
         if let Some(prr) = &mut self.prr {
             prr.on_ack(Progress {
@@ -262,7 +321,7 @@ impl TcpSender {
         else {
             return;
         };
-        let Some(counted) = self.counted(now, change, newest) else { return };
+        let Some(counted) = self.counted(now, segment, change, newest) else { return };
         let window = self.controller.window();
         let is_used = self.window_use.is_used(window, self.controller.in_slow_start());
         self.controller.on_ack(&AckSample {
@@ -285,15 +344,20 @@ impl TcpSender {
     }
 
     /// What the controller is told, if anything. Linux 3.2 counts acknowledgements that advance.
-    fn counted(&mut self, now: Instant, change: &Change, newest: &Sent) -> Option<Counted> {
+    fn counted(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        change: &Change,
+        newest: &Sent,
+    ) -> Option<Counted> {
         let Detector::Linux32(linux) = &mut self.detector else {
-            let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
-            let latest = clean.map(|sent| sent.at).max();
+            let round_trips = self.round_trips(now, segment, change);
             let grows = change.advanced || self.grows_out_of_order();
             return Some(Counted {
                 bytes: if grows { change.metered_bytes } else { 0 },
                 newest: newest.packet,
-                rtt: latest.map(|at| now.since(at)),
+                rtt: round_trips.map(|(_, latest)| latest),
             });
         };
         let last = change.passed.last?;

@@ -21,15 +21,25 @@ pub(super) enum Mistake {
     AllDuplicates,
 }
 
+/// What an acknowledgement says of losses where SACK blocks are counted (Linux: `do_lost`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossHint {
+    /// It only reports that something arrived.
+    pub(super) is_duplicate: bool,
+    /// It counts as one if what was selectively acknowledged reaches far.
+    pub(super) may_be_far: bool,
+    /// Bytes outstanding before it.
+    pub(super) flight_before: u64,
+}
+
 impl TcpSender {
     /// Marks lost segments; returns whether any was marked. `advanced` says whether the cumulative
     /// acknowledgement did.
     pub(super) fn detect_losses(&mut self, now: Instant, advanced: bool) -> bool {
         let detection = self.detection(now);
         match &mut self.detector {
-            Detector::Sack(reordering) => {
-                self.board.mark_lost_by_sack(reordering.threshold_segments())
-            }
+            // By `find_losses_by_sack`.
+            Detector::Sack(_) => false,
             Detector::Linux32(_) => self.detect_as_linux_3_2(now),
             Detector::NewReno(reno) => {
                 // RFC 6582: the third duplicate, then each partial acknowledgement.
@@ -56,6 +66,27 @@ impl TcpSender {
                 marked
             }
         }
+    }
+
+    /// Finds losses by counting what was selectively acknowledged, and begins a recovery. Linux
+    /// looks for them only where an acknowledgement suggests some, and recovers even without.
+    pub(super) fn find_losses_by_sack(&mut self, now: Instant, hint: LossHint) -> bool {
+        let Detector::Sack(reordering) = &self.detector else { return false };
+        let threshold = reordering.threshold_segments();
+        let sacked = self.board.sacked_segments();
+        let begins = self.phase == Phase::Open
+            && (self.board.has_lost() || sacked + 1 > threshold)
+            && !self.board.is_empty();
+        if begins {
+            self.enter_fast_recovery(now, hint.flight_before);
+        }
+        let reach = self.board.una() + (threshold + 1) * self.config.segment_bytes;
+        let is_far = self.board.highest_sacked() > reach;
+        let looks = hint.is_duplicate || (hint.may_be_far && is_far);
+        if self.phase != Phase::FastRecovery || !looks {
+            return false;
+        }
+        if sacked >= threshold { self.board.mark_lost_by_sack(threshold) } else { false }
     }
 
     fn detect_as_linux_3_2(&mut self, now: Instant) -> bool {
@@ -91,6 +122,7 @@ impl TcpSender {
     pub(super) fn begins_episode(&mut self) -> bool {
         match &mut self.detector {
             Detector::Quic(quic) => quic.begin_event(),
+            Detector::Sack(_) => false,
             _ => self.phase == Phase::Open && self.board.has_lost(),
         }
     }
@@ -112,10 +144,12 @@ impl TcpSender {
         self.detect_losses(now, false);
         if self.begins_episode() {
             self.enter_fast_recovery(now, self.board.flight_bytes());
-        }
-        let in_flight_bytes = self.board.in_flight_bytes();
-        if let Some(prr) = &mut self.prr {
-            prr.on_ack(Progress { delivered_bytes: 0, in_flight_bytes, is_safe: false });
+            let in_flight_bytes = self.board.in_flight_bytes();
+            if let Some(prr) = &mut self.prr {
+                // As if a segment had been delivered (Linux: `tcp_rack_reo_timeout`).
+                let delivered_bytes = self.config.segment_bytes;
+                prr.on_ack(Progress { delivered_bytes, in_flight_bytes, is_safe: false });
+            }
         }
         if self.timers.rto.is_none() || self.timers.probe.is_some() {
             self.restart_timers(now);
@@ -135,10 +169,11 @@ impl TcpSender {
         if !self.is_quic() {
             self.timers.probe = None;
         }
+        let prior = self.controller.window();
         self.controller.on_loss(&Loss { now, flight_bytes });
         if !self.controller.meters_recovery() && !self.is_quic() {
             let target = self.controller.window();
-            self.prr = Some(Prr::new(target, flight_bytes, self.config.segment_bytes));
+            self.prr = Some(Prr::new(target, prior, self.config.segment_bytes));
         }
     }
 
@@ -176,6 +211,7 @@ impl TcpSender {
         };
         lost.into_iter().for_each(|seq| self.board.mark_lost(seq));
         self.counters.rtos += 1;
+        self.resends_nothing = false;
         self.phase = Phase::RtoRecovery;
         self.high_seq = self.board.nxt();
         self.prr = None;
@@ -199,7 +235,7 @@ impl TcpSender {
             return;
         }
         let (una, under_way) = (self.board.una(), self.board.resent_segments());
-        self.undo = Some(Undo::new(una, under_way, self.resending_since_ms));
+        self.undo = Some(Undo::new(una, under_way));
     }
 
     /// Undoes the latest episode if it was spurious and the configuration allows it. `advanced`
@@ -212,7 +248,8 @@ impl TcpSender {
     ) -> Option<Mistake> {
         let undo = self.undo.as_ref()?;
         let is_repairing = self.phase != Phase::Open;
-        let mistake = if advanced && is_repairing && undo.is_of_original(segment.ts_echo_ms) {
+        let is_of_original = self.resending_since_ms.is_none_or(|since| segment.ts_echo_ms < since);
+        let mistake = if advanced && is_repairing && is_of_original {
             Mistake::LateOriginal
         } else if undo.all_duplicates() {
             Mistake::AllDuplicates
@@ -227,7 +264,7 @@ impl TcpSender {
             return Some(mistake);
         }
         self.counters.spurious_undos += 1;
-        self.controller.on_spurious(&Spurious { now });
+        self.controller.on_spurious(&Spurious { now, window_bytes: self.window_bytes() });
         if self.phase == Phase::RtoRecovery
             && let Detector::Linux32(linux) = &mut self.detector
         {
@@ -237,9 +274,21 @@ impl TcpSender {
         }
         if is_repairing {
             self.board.unmark_lost();
+            if !self.is_recovered() {
+                self.forget_resending();
+            }
             self.end_recovery();
         }
         Some(mistake)
+    }
+
+    /// What is sent again next is the first, unless some that was is still under way, or awaited.
+    pub(super) fn forget_resending(&mut self) {
+        let first = self.board.get(self.board.una());
+        let first_was_resent = first.is_some_and(|first| first.transmissions > 1);
+        if self.board.resent_segments() == 0 && !first_was_resent {
+            self.resending_since_ms = None;
+        }
     }
 
     /// Linux does not undo by the echo while other retransmissions are under way: its counters tell

@@ -87,8 +87,10 @@ fn selective_acknowledgements_let_new_data_out_before_the_third() {
     send(&mut sender, 100);
     sender.handle_segment(at(200), &ack(0, &[(1, 2)], 0));
     assert_eq!(send(&mut sender, 200), [10]);
+    // A lone segment so soon after another waits for a second one.
     sender.handle_segment(at(200), &ack(0, &[(1, 3)], 0));
-    assert_eq!(send(&mut sender, 200), [11]);
+    assert_eq!(send(&mut sender, 200), []);
+    assert_eq!(send(&mut sender, 202), [11]);
     assert_eq!(sender.counters().retransmits, 0);
     assert_eq!(sender.counters().duplicate_acks, 2);
 }

@@ -1,9 +1,10 @@
 //! Sends, in this order: SYN, probe, retransmissions, new data.
 
-use plait_proto::congestion;
-use plait_proto::time::Instant;
+use plait_proto::congestion::{self, Phase};
+use plait_proto::time::{Duration, Instant};
 
 use super::{Detector, Handshake, TcpSender};
+use crate::tcp::offload::Moment;
 use crate::tcp::scoreboard::Sent;
 use crate::tcp::segment::{Flags, Segment, SeqRange};
 use crate::tcp::tail_loss::Probe;
@@ -34,6 +35,10 @@ impl TcpSender {
         self.idle_until = None;
         match self.next_range(now) {
             Ok(range) if range.start < self.board.nxt() => Some(self.resend(now, range.start)),
+            Ok(_) if self.waits_for_window(now) => {
+                self.on_stop(Stop::Window);
+                None
+            }
             Ok(range) => Some(self.send_new(now, range)),
             Err(stop) => {
                 self.on_stop(stop);
@@ -59,7 +64,8 @@ impl TcpSender {
 
     /// What would leave now, if anything may.
     pub(super) fn next_range(&self, now: Instant) -> Result<SeqRange, Stop> {
-        let (range, is_new) = match self.board.next_to_resend() {
+        let lost = self.board.next_to_resend().filter(|_| !self.resends_nothing);
+        let (range, is_new) = match lost {
             Some(lost) => (lost.range, false),
             None => (self.new_range(now)?, true),
         };
@@ -71,6 +77,28 @@ impl TcpSender {
         }
         let next_at = self.pacer.next_at();
         if next_at > now { Err(Stop::Paced(next_at)) } else { Ok(range) }
+    }
+
+    /// Whether new data that may leave waits for a larger burst.
+    fn waits_for_window(&mut self, now: Instant) -> bool {
+        if self.is_quic() || self.phase != Phase::Open {
+            return false;
+        }
+        let (una, nxt) = (self.board.una(), self.board.nxt());
+        let receiver_bytes = self.right_edge - nxt;
+        let window_bytes = self.window_bytes();
+        let moment = Moment {
+            now,
+            segment_bytes: self.config.segment_bytes,
+            limit_bytes: receiver_bytes.min(window_bytes - self.board.in_flight_bytes()),
+            unsent_bytes: self.supply.unsent_bytes(now, nxt),
+            window_bytes: window_bytes.min(self.right_edge - una),
+            first_sent: self.board.get(una).map(|sent| sent.at),
+            srtt: self.rtt.srtt().unwrap_or_default(),
+            min_rtt: self.rtt.min_rtt().unwrap_or(Duration::MAX),
+            pacing_rate: self.pacing_estimate(),
+        };
+        !self.pieces.may_leave(&moment)
     }
 
     fn new_range(&self, now: Instant) -> Result<SeqRange, Stop> {
@@ -111,6 +139,7 @@ impl TcpSender {
             is_lost: false,
             is_resent: false,
             packet: congestion::PacketState::default(),
+            first_packet: congestion::PacketState::default(),
             rate,
         });
         self.supply.on_sent(range.end);
@@ -125,16 +154,14 @@ impl TcpSender {
     }
 
     fn resend(&mut self, now: Instant, seq: u64) -> Segment {
-        if self.board.resent_segments() == 0 {
-            self.resending_since_ms = Some(timestamp_ms(now));
-        }
+        self.resending_since_ms.get_or_insert(timestamp_ms(now));
         let rate = self.rate.on_sent(now, false);
         let bytes = self.board.get(seq).map_or(0, |sent| sent.range.len());
         let packet = self.tell_sent(now, bytes);
         self.board.resend(seq, now, packet, rate);
         self.counters.retransmits += 1;
         if let Some(undo) = &mut self.undo {
-            undo.on_retransmit(timestamp_ms(now));
+            undo.on_retransmit();
         }
         if self.timers.rto.is_none() {
             self.restart_timers(now);
@@ -190,6 +217,7 @@ impl TcpSender {
             number,
             ..Segment::default()
         };
+        self.pieces.on_sent(now, range.len());
         let srtt = self.rtt.srtt();
         let bytes = (range.len(), segment.ip_bytes());
         self.pacer.on_sent(now, bytes, self.controller.as_ref(), srtt);

@@ -66,7 +66,7 @@ proptest! {
                 }
                 Op::Loss => controller.on_loss(&loss(20)),
                 Op::Rto => controller.on_rto(&rto(20, Episode::New)),
-                Op::Spurious => controller.on_spurious(&Spurious { now }),
+                Op::Spurious => controller.on_spurious(&Spurious { now, window_bytes: 0 }),
             }
             prop_assert!(controller.window() >= S);
             prop_assert!(controller.pacing_rate().is_none_or(|rate| rate > Rate::ZERO));

@@ -190,7 +190,8 @@ pub struct Rto {
 pub struct Spurious {
     /// When that was found.
     pub now: Instant,
-    /// The window then in use, as the owner had metered it; no smaller one follows.
+    /// The window then in use, as the owner had metered it: a controller that does not meter
+    /// recovery itself goes on with no smaller one (Linux: `tcp_reno_undo_cwnd`).
     pub window_bytes: u64,
 }
 

@@ -272,6 +272,9 @@ fn a_mistake_gives_linux_the_larger_of_both_windows() {
     controller.on_loss(&loss(10));
     controller.on_spurious(&Spurious { now: at(1), window_bytes: 0 });
     assert_eq!((controller.window(), controller.ssthresh()), (10 * S, u64::MAX));
+    controller.on_loss(&loss(10));
+    controller.on_spurious(&Spurious { now: at(2), window_bytes: 12 * S });
+    assert_eq!(controller.window(), 12 * S, "what recovery had come to");
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(super) fn ends(place: &Place, kind: &TcpKind, source: Source) -> Result<Ends
             sack: kind.sack,
             acks: if recovery == Recovery::Quic { Acks::Quic } else { Acks::Linux },
             // A sender that counts duplicates is from before that.
-            compresses_sacks: recovery == Recovery::RackTlp,
+            is_of_today: recovery == Recovery::RackTlp,
         },
     })
 }

@@ -171,9 +171,10 @@ pub struct ReceiverConfig {
     pub sack_blocks_max: usize,
     /// When acknowledgements leave.
     pub acks: Acks,
-    /// Whether what arrives beyond a gap may be reported up to a millisecond late, with others,
-    /// once three duplicates have left: Linux since 4.18.
-    pub compresses_sacks: bool,
+    /// Whether it is the receiver of Linux 6.18: what arrives beyond a gap may be reported up to a
+    /// millisecond late, with others, once three duplicates have left (since 4.18), and its window
+    /// becomes twice what is read per round trip, without 16 segments more (since 6.16).
+    pub is_of_today: bool,
 }
 
 impl ReceiverConfig {
@@ -191,7 +192,7 @@ impl Default for ReceiverConfig {
             sack: true,
             sack_blocks_max: SackOption::BLOCKS_MAX,
             acks: Acks::default(),
-            compresses_sacks: true,
+            is_of_today: true,
         }
     }
 }

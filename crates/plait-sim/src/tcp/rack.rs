@@ -26,8 +26,6 @@ pub(super) struct Rack {
     /// Sending time and end of the segment sent last among those delivered.
     latest: Option<(Instant, u64)>,
     rtt: Duration,
-    /// Highest end delivered (RACK.fack).
-    highest: u64,
     reordering_seen: bool,
     reo_wnd_mult: u32,
     reo_wnd_persist: u32,
@@ -52,7 +50,6 @@ impl Default for Rack {
         Self {
             latest: None,
             rtt: Duration::ZERO,
-            highest: 0,
             reordering_seen: false,
             reo_wnd_mult: 1,
             reo_wnd_persist: 0,
@@ -72,13 +69,23 @@ impl Rack {
         });
     }
 
-    /// A segment was newly delivered (section 6.2, steps 1 to 3).
-    pub(super) fn on_delivered(&mut self, now: Instant, sent: &Sent, min_rtt: Option<Duration>) {
-        let rtt = now.since(sent.at);
-        if sent.transmissions == 1 {
-            self.reordering_seen |= sent.range.end < self.highest;
+    /// An acknowledgement tells of `delivered`, in any order; what lay beyond all of it arrived up
+    /// to `fack` before (section 6.2, steps 1 to 3; RACK.fack).
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        delivered: &[Sent],
+        fack: u64,
+        min_rtt: Option<Duration>,
+    ) {
+        for sent in delivered {
+            self.reordering_seen |= sent.transmissions == 1 && sent.range.end < fack;
+            self.on_delivered(now, sent, min_rtt);
         }
-        self.highest = self.highest.max(sent.range.end);
+    }
+
+    fn on_delivered(&mut self, now: Instant, sent: &Sent, min_rtt: Option<Duration>) {
+        let rtt = now.since(sent.at);
         // Too quick for the retransmission: the original arrived. The echoed timestamp would tell
         // only below the first gap (RFC 7323 section 4.3), so it is not used, as in Linux.
         if sent.transmissions > 1 && min_rtt.is_some_and(|min_rtt| rtt < min_rtt) {
@@ -86,6 +93,12 @@ impl Rack {
         }
         self.rtt = rtt;
         self.latest = self.latest.max(Some((sent.at, sent.range.end)));
+    }
+
+    /// What had been sent again had only been late: an original filled the first gap, or a
+    /// duplicate report says so (Linux: `tcp_check_sack_reordering`).
+    pub(super) fn on_reordered(&mut self) {
+        self.reordering_seen = true;
     }
 
     /// Whether segments were seen to arrive in another order than they left in.

@@ -66,6 +66,11 @@ impl RangeSet {
         self.ranges.first_key_value().map(|(&start, &end)| SeqRange { start, end })
     }
 
+    /// Where the last range ends.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.ranges.last_key_value().map(|(_, &end)| end)
+    }
+
     /// How many bytes it has.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

@@ -4,6 +4,7 @@
 mod ack_timing;
 mod reader;
 mod recent;
+pub(super) mod right_sizing;
 pub(super) mod window;
 
 use plait_proto::time::Instant;
@@ -45,6 +46,7 @@ pub struct TcpReceiver {
     /// Whether acknowledgements carry the SACK option.
     sack: bool,
     sack_blocks_max: usize,
+    is_of_today: bool,
     /// The next byte expected.
     next: u64,
     /// The next byte that the application will read.
@@ -71,15 +73,16 @@ impl TcpReceiver {
         Self {
             sack: config.sack,
             sack_blocks_max: config.sack_blocks_max,
+            is_of_today: config.is_of_today && !config.is_subflow,
             next: 0,
             read: 0,
             out_of_order: RangeSet::default(),
             recent: Recent::default(),
             dsack: None,
             window: if config.is_subflow {
-                Window::of_subflow(config.segment_bytes)
+                Window::of_subflow(&config)
             } else {
-                Window::new(config.segment_bytes, config.window_bytes_max)
+                Window::new(&config)
             },
             reader: Reader::default(),
             timing: AckTiming::new(&config),
@@ -116,7 +119,8 @@ impl TcpReceiver {
         }
         self.counters.data_segments += 1;
         self.largest_number = self.largest_number.max(segment.number);
-        self.window.on_segment(now, segment.ts_echo_ms);
+        let all_was_read = self.reader.unread_bytes(now) == 0;
+        self.window.on_segment(now, segment.ts_echo_ms, all_was_read);
         let range = segment.range();
         if range.end > self.window.right_edge() {
             self.counters.beyond_window_segments += 1;
@@ -214,9 +218,10 @@ impl TcpReceiver {
             self.dsack = Some(range);
         } else {
             self.counters.out_of_order_segments += 1;
+            self.window.on_beyond_gap(self.out_of_order.end().unwrap_or(range.end) - self.next);
             // Without SACK only an acknowledgement that offers no more counts as a duplicate.
             if self.sack {
-                self.grow_window(now);
+                self.grow_window(self.used_bytes(now));
             }
         }
         self.timing.on_beyond_gap(now, self.next, self.window.rtt());
@@ -224,12 +229,19 @@ impl TcpReceiver {
 
     fn on_in_order(&mut self, now: Instant, range: SeqRange) {
         let before = self.next;
+        let used_before = self.used_bytes(now);
         self.next = range.end;
-        let read_at = self.reader.on_arrival(now, self.next - before);
-        self.grow_window(now);
+        if let Some(read) = self.reader.on_arrival(now, self.next - before) {
+            self.window.on_read(read);
+        }
+        let read_at = self.reader.wakes_at();
+        // A segment itself takes hardly any room in Linux 6.18.
+        let used = if self.is_of_today { used_before } else { self.used_bytes(now) };
+        self.grow_window(used);
         let had_gap = !self.out_of_order.is_empty();
         if let Some(held) = self.out_of_order.first().filter(|held| held.start <= self.next) {
-            self.reader.on_arrival(now, held.end.saturating_sub(self.next));
+            let more = self.reader.on_arrival(now, held.end.saturating_sub(self.next));
+            debug_assert_eq!(more, None, "what filled the gap is still unread");
             self.next = self.next.max(held.end);
             self.out_of_order.remove_below(self.next);
         }
@@ -242,11 +254,10 @@ impl TcpReceiver {
         self.counters.goodput_bytes += bytes;
         let rtt = self.window.rtt();
         self.timing.on_in_order(now, &Arrival { bytes, next, gap, read_at, rtt });
-        self.window.on_read(now, bytes);
     }
 
-    fn grow_window(&mut self, now: Instant) {
-        if self.window.grow(self.used_bytes(now)) {
+    fn grow_window(&mut self, used_bytes: u64) {
+        if self.window.grow(used_bytes) {
             self.timing.on_window_growth();
         }
     }

@@ -104,6 +104,7 @@ impl Detector {
         match self {
             Self::Sack(reordering) => reordering.on_reordered(gap),
             Self::Linux32(linux) => linux.on_reordered(gap),
+            Self::Rack(rack) if !gap.is_empty() => rack.on_reordered(),
             Self::NewReno(_) | Self::Rack(_) | Self::Quic(_) => {}
         }
     }

@@ -30,7 +30,10 @@ impl World {
         Self {
             now: Instant::ZERO,
             sender: TcpSender::new(config),
-            receiver: TcpReceiver::new(ReceiverConfig::default()),
+            receiver: TcpReceiver::new(ReceiverConfig {
+                is_of_today: config.recovery == Recovery::RackTlp,
+                ..ReceiverConfig::default()
+            }),
             forward: Channel::new(forward, 1),
             backward: Channel::new(backward, 2),
             arrived: ranges::RangeSet::default(),

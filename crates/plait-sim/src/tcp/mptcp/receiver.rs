@@ -5,6 +5,7 @@ use plait_proto::time::{Duration, Instant};
 
 use crate::tcp::config::ReceiverConfig;
 use crate::tcp::ranges::RangeSet;
+use crate::tcp::receiver::right_sizing::Read;
 use crate::tcp::receiver::window::Window;
 use crate::tcp::segment::SeqRange;
 
@@ -26,7 +27,7 @@ impl DataReceiver {
             next: 0,
             read: 0,
             out_of_order: RangeSet::default(),
-            window: Window::new(config.segment_bytes, config.window_bytes_max),
+            window: Window::of_connection(config),
             beyond_window_bytes: 0,
         }
     }
@@ -46,7 +47,8 @@ impl DataReceiver {
             self.out_of_order.remove_below(self.next);
         }
         if self.next > before {
-            self.window.on_read(now, self.next - before);
+            let first_bytes = self.next - before;
+            self.window.on_read(Read { at: now, first_bytes, rest_bytes: 0 });
         }
     }
 

@@ -40,10 +40,9 @@ impl Bench {
 
     fn sack(&mut self, now: u64, index: u64) {
         let mut delivered = Vec::new();
+        let fack = self.board.highest_sacked();
         self.board.sack(SeqRange::new(index * S, S), &mut delivered);
-        for sent in &delivered {
-            self.rack.on_delivered(at(now), sent, Some(RTT));
-        }
+        self.rack.on_ack(at(now), &delivered, fack, Some(RTT));
     }
 
     fn detect(&mut self, now: u64, in_recovery: bool) -> (bool, Option<Instant>) {
@@ -86,6 +85,20 @@ fn once_reordering_was_seen_three_above_do_not() {
     bench.sack(43, 1);
     bench.sack(43, 3);
     assert_eq!(bench.detect(43, false), (false, Some(at(50))), "0 + rtt 40 + 10");
+}
+
+#[test]
+fn one_acknowledgement_tells_nothing_of_the_order_in_which_its_segments_came() {
+    let mut bench = Bench::new(6);
+    let mut delivered = Vec::new();
+    // Segment 0 waits for a second one at the receiver; 2 comes instead and is reported with it.
+    bench.board.sack(SeqRange::new(2 * S, S), &mut delivered);
+    bench.board.acknowledge(S, &mut delivered);
+    assert_eq!(delivered.iter().map(|sent| sent.range.start / S).collect::<Vec<_>>(), [2, 0]);
+    bench.rack.on_ack(at(42), &delivered, 0, Some(RTT));
+    assert!(!bench.rack.reordering_seen());
+    bench.sack(43, 1);
+    assert!(bench.rack.reordering_seen());
 }
 
 #[test]

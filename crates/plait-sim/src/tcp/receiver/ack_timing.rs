@@ -68,7 +68,7 @@ impl AckTiming {
         let is_linux = config.acks == Acks::Linux;
         Self {
             acks: config.acks,
-            compresses: is_linux && config.sack && config.compresses_sacks,
+            compresses: is_linux && config.sack && config.is_of_today,
             // A subflow hands its data on as it arrives.
             awaits_reader: is_linux && !config.is_subflow,
             segment_bytes: config.segment_bytes,

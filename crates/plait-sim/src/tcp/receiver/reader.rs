@@ -2,33 +2,38 @@
 
 use plait_proto::time::{Duration, Instant};
 
+use super::right_sizing::Read;
+
 /// How long it takes to wake up.
 const DELAY: Duration = Duration::from_micros(20);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reader {
-    wakes_at: Instant,
-    unread_bytes: u64,
+    /// What waits to be read, or was read last.
+    last: Option<Read>,
 }
 
 impl Reader {
-    /// Data arrived in order. Returns when it will be read.
-    pub(super) fn on_arrival(&mut self, now: Instant, bytes: u64) -> Instant {
-        if self.wakes_at <= now {
-            *self = Self { wakes_at: now + DELAY, unread_bytes: 0 };
+    /// Data arrived in order. Returns what was read before that and not told yet.
+    pub(super) fn on_arrival(&mut self, now: Instant, bytes: u64) -> Option<Read> {
+        match &mut self.last {
+            Some(read) if read.at > now => {
+                read.rest_bytes += bytes;
+                None
+            }
+            last => last.replace(Read { at: now + DELAY, first_bytes: bytes, rest_bytes: 0 }),
         }
-        self.unread_bytes += bytes;
-        self.wakes_at
     }
 
-    /// When it reads what waits.
+    /// When it reads what waits, or read last.
     pub(super) fn wakes_at(&self) -> Instant {
-        self.wakes_at
+        self.last.map_or(Instant::ZERO, |read| read.at)
     }
 
     /// What waits to be read.
     pub(super) fn unread_bytes(&self, now: Instant) -> u64 {
-        if self.wakes_at <= now { 0 } else { self.unread_bytes }
+        let waiting = self.last.filter(|read| read.at > now);
+        waiting.map_or(0, |read| read.first_bytes + read.rest_bytes)
     }
 }
 
@@ -40,11 +45,14 @@ mod tests {
     fn all_that_arrives_before_it_wakes_is_read_at_once() {
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         let mut reader = Reader::default();
-        assert_eq!(reader.on_arrival(at(100), 10), at(120));
-        assert_eq!(reader.on_arrival(at(119), 5), at(120));
+        assert_eq!(reader.on_arrival(at(100), 10), None);
+        assert_eq!(reader.wakes_at(), at(120));
+        assert_eq!(reader.on_arrival(at(119), 5), None);
         assert_eq!(reader.unread_bytes(at(119)), 15);
         assert_eq!(reader.unread_bytes(at(120)), 0);
-        assert_eq!(reader.on_arrival(at(130), 7), at(150));
+        let read = Read { at: at(120), first_bytes: 10, rest_bytes: 5 };
+        assert_eq!(reader.on_arrival(at(130), 7), Some(read), "told with what comes next");
+        assert_eq!(reader.wakes_at(), at(150));
         assert_eq!(reader.unread_bytes(at(149)), 7);
     }
 }

@@ -42,7 +42,7 @@ const SETTLED: ReceiverConfig = ReceiverConfig {
     sack: true,
     sack_blocks_max: SackOption::BLOCKS_MAX,
     acks: Acks::Linux,
-    compresses_sacks: false,
+    is_of_today: false,
 };
 
 /// A receiver that has stopped acknowledging quickly and expects segment 16.
@@ -152,7 +152,7 @@ fn the_window_that_reading_opens_is_told_if_it_doubles() {
 
 #[test]
 fn after_three_duplicates_reports_wait_for_a_millisecond() {
-    let mut receiver = receiver_with(ReceiverConfig { compresses_sacks: true, ..SETTLED });
+    let mut receiver = receiver_with(ReceiverConfig { is_of_today: true, ..SETTLED });
     for index in 0..16 {
         let segment = Segment { ts_echo_ms: 1, ..data(index, 1) };
         arrive(&mut receiver, 101, segment);
@@ -273,24 +273,55 @@ fn what_lies_beyond_the_window_is_dropped() {
     assert_eq!(receiver.counters().beyond_window_segments, 1);
 }
 
-#[test]
-fn the_window_grows_with_what_is_read_per_round_trip() {
-    // A round trip of 20 ms in which 30 segments arrive, then one with 60.
-    let mut receiver = receiver();
+/// What the window may become after a round trip of 20 ms in which 30 segments arrive, and one with
+/// 60; each is read by itself.
+fn clamp_after_two_rounds(config: ReceiverConfig) -> u64 {
+    let mut receiver = receiver_with(config);
     let mut next = 0;
-    for (round, count) in [(1, 30), (2, 60), (3, 1)] {
+    for (round, count) in [(1, 30), (2, 60), (3, 2)] {
         for _ in 0..count {
-            let mut segment = data(next, round * 20);
-            segment.ts_echo_ms = round * 20 - 20;
-            arrive(&mut receiver, round * 20, segment);
+            let segment = Segment { ts_echo_ms: round * 20 - 20, ..data(next, round * 20) };
+            let now = at(round * 20) + Duration::from_micros(25 * (next % 100));
+            receiver.handle_segment(now, &segment);
+            receiver.poll_transmit(now);
             next += 1;
         }
     }
-    // The second round: base 2*60 + 16 segments, and twice that for having doubled.
-    let base = (2 * 60 + 16) * S;
-    let window = receiver.window.clamp_bytes();
-    assert!(window > 2 * base && window <= 3 * 1024 * 1024, "{window}");
-    assert_eq!(Duration::from_millis(20), receiver.window.rtt().unwrap());
+    assert_eq!(receiver.window.rtt().map(|rtt| rtt.as_millis()), Some(20));
+    receiver.window.clamp_bytes()
+}
+
+#[test]
+fn the_window_grows_with_what_is_read_per_round_trip() {
+    let today = ReceiverConfig::default();
+    let before = ReceiverConfig { is_of_today: false, ..today };
+    // In the second round twice the 30 of the first: three times the base of 2*60 segments; until
+    // Linux 6.16 that had 16 more.
+    assert_eq!(clamp_after_two_rounds(today), 3 * 2 * 60 * S);
+    assert_eq!(clamp_after_two_rounds(before), 3 * (2 * 60 + 16) * S);
+}
+
+#[test]
+fn the_first_acknowledgements_are_those_of_linux_6_18() {
+    // As captured over 20 Mbit/s: 22 at once (six raise the window from 65535 to 80896), then every
+    // second segment.
+    let mut receiver = receiver();
+    let at_once = |index: &u64| {
+        let now = at(2) + Duration::from_micros(600 * index);
+        receiver.handle_segment(now, &data(*index, 2));
+        receiver.poll_transmit(now).is_some()
+    };
+    assert_eq!((0..40).take_while(at_once).count(), 22);
+}
+
+#[test]
+fn what_lies_beyond_a_gap_lets_the_window_of_today_grow() {
+    let mut receiver = receiver();
+    for index in 1..45 {
+        arrive(&mut receiver, 2, data(index, 2));
+    }
+    // Twice the ten segments that count for read, and what the gap spans.
+    assert_eq!(receiver.window.clamp_bytes(), (2 * 10 + 45) * S);
 }
 
 #[test]

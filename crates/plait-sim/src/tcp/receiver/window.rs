@@ -1,14 +1,16 @@
-//! The window that the receiver offers. What it may become grows with what the application reads
-//! per round trip, so that it does not limit the sender (Linux's dynamic right-sizing); the window
-//! follows by two segments for each that arrives.
+//! The window that the receiver offers. What it may become grows with what is read
+//! ([`RightSizing`]); the window follows by two segments for each that arrives.
 
 use plait_proto::time::{Duration, Instant};
 
-use crate::tcp::timestamp_ms;
+use super::right_sizing::{Read, RightSizing};
+use crate::tcp::config::ReceiverConfig;
 
 /// What Linux offers first.
 const INITIAL_BYTES: u64 = 65_535;
-const INITIAL_SEGMENTS: u64 = 10;
+/// What Linux 6.18 may offer once it has seen how much memory full segments take: five eighths of
+/// the 128 KiB of `tcp_rmem` (captured over a virtual device with an MTU of 1500).
+const INITIAL_CLAMP_BYTES_TODAY: u64 = 80_896;
 /// Beyond all that a connection sends.
 const UNLIMITED: u64 = 1 << 60;
 
@@ -22,38 +24,36 @@ pub(in crate::tcp) struct Window {
     bytes_max: u64,
     /// The byte after the last that may arrive; never moves back.
     right_edge: u64,
-    /// Round-trip time from timestamp echoes, each taken once.
-    rtt: Option<Duration>,
-    ts_echo_ms: Option<u64>,
-    round_start: Instant,
-    read_bytes: u64,
-    /// What was read in the best round so far.
-    read_bytes_max: u64,
+    sizing: RightSizing,
 }
 
 impl Window {
-    pub(in crate::tcp) fn new(segment_bytes: u64, window_bytes_max: u64) -> Self {
+    pub(in crate::tcp) fn new(config: &ReceiverConfig) -> Self {
+        let segment_bytes = config.segment_bytes;
         // With less, nothing would get through at all.
-        let bytes_max = window_bytes_max.max(2 * segment_bytes);
+        let bytes_max = config.window_bytes_max.max(2 * segment_bytes);
         let bytes = INITIAL_BYTES.min(bytes_max);
+        let clamp = if config.is_of_today { INITIAL_CLAMP_BYTES_TODAY } else { INITIAL_BYTES };
         Self {
             segment_bytes,
             bytes,
-            clamp_bytes: bytes,
+            clamp_bytes: clamp.min(bytes_max),
             bytes_max,
             right_edge: bytes,
-            rtt: None,
-            ts_echo_ms: None,
-            round_start: Instant::ZERO,
-            read_bytes: 0,
-            read_bytes_max: bytes.min(INITIAL_SEGMENTS * segment_bytes),
+            sizing: RightSizing::new(segment_bytes, bytes, config.is_of_today),
         }
+    }
+
+    /// An MPTCP connection's. What Linux 6.16 changed for it is not modelled.
+    pub(in crate::tcp) fn of_connection(config: &ReceiverConfig) -> Self {
+        Self::new(&ReceiverConfig { is_of_today: false, ..*config })
     }
 
     /// A subflow's, which keeps nothing back: the connection's does (RFC 8684 section 3.3.4).
     /// What it would offer grows as far as the connection lets it.
-    pub(in crate::tcp) fn of_subflow(segment_bytes: u64) -> Self {
-        Self { right_edge: UNLIMITED, ..Self::new(segment_bytes, INITIAL_BYTES) }
+    pub(in crate::tcp) fn of_subflow(config: &ReceiverConfig) -> Self {
+        let config = ReceiverConfig { window_bytes_max: INITIAL_BYTES, ..*config };
+        Self { right_edge: UNLIMITED, ..Self::of_connection(&config) }
     }
 
     pub(in crate::tcp) fn bytes(&self) -> u64 {
@@ -84,7 +84,7 @@ impl Window {
     }
 
     pub(in crate::tcp) fn rtt(&self) -> Option<Duration> {
-        self.rtt
+        self.sizing.rtt()
     }
 
     pub(in crate::tcp) fn right_edge(&self) -> u64 {
@@ -93,42 +93,31 @@ impl Window {
 
     /// The connection is open.
     pub(in crate::tcp) fn on_open(&mut self, now: Instant) {
-        self.round_start = now;
+        self.sizing.on_open(now);
     }
 
-    /// Data came that echoes a timestamp of ours.
-    pub(in crate::tcp) fn on_segment(&mut self, now: Instant, ts_echo_ms: u64) {
-        if self.ts_echo_ms.replace(ts_echo_ms) == Some(ts_echo_ms) {
-            return;
-        }
-        let millis = timestamp_ms(now).saturating_sub(ts_echo_ms).max(1);
-        let sample = Duration::from_millis(millis);
-        self.rtt = Some(self.rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
+    /// Data came that echoes a timestamp of ours; see [`RightSizing::on_segment`].
+    pub(in crate::tcp) fn on_segment(&mut self, now: Instant, ts_echo_ms: u64, all_was_read: bool) {
+        self.sizing.on_segment(now, ts_echo_ms, all_was_read);
     }
 
     /// The round-trip time, where it is not taken from the echoes.
     pub(in crate::tcp) fn set_rtt(&mut self, rtt: Duration) {
-        self.rtt = Some(rtt);
+        self.sizing.set_rtt(rtt);
     }
 
-    /// The application read `bytes`. At the end of each round trip the window may become twice what
-    /// was read in it, and more if that is growing, so that it stays ahead of slow start.
-    pub(in crate::tcp) fn on_read(&mut self, now: Instant, bytes: u64) {
-        self.read_bytes += bytes;
-        if now.since(self.round_start) < self.rtt.unwrap_or_default() {
-            return;
+    /// The application read.
+    pub(in crate::tcp) fn on_read(&mut self, read: Read) {
+        if let Some(wanted) = self.sizing.on_read(read) {
+            self.let_grow(wanted.min(self.bytes_max));
         }
-        if self.read_bytes > self.read_bytes_max {
-            let read = u128::from(self.read_bytes);
-            let before = u128::from(self.read_bytes_max.max(1));
-            let base = 2 * read + 16 * u128::from(self.segment_bytes);
-            let wanted = base + 2 * base * (read - before) / before;
-            let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(self.bytes_max);
-            self.let_grow(wanted);
-            self.read_bytes_max = self.read_bytes;
+    }
+
+    /// Data arrived beyond a gap; `span_bytes` lie between its end and what is expected.
+    pub(in crate::tcp) fn on_beyond_gap(&mut self, span_bytes: u64) {
+        if let Some(wanted) = self.sizing.on_beyond_gap(span_bytes) {
+            self.let_grow(wanted.min(self.bytes_max));
         }
-        self.round_start = now;
-        self.read_bytes = 0;
     }
 
     /// The window that goes with an acknowledgement of everything below `next`, while `used_bytes`

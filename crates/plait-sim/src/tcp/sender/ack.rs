@@ -92,8 +92,11 @@ impl TcpSender {
             }
         }
         if !matches!(self.detector, Detector::NewReno(_)) {
-            for block in segment.sack.blocks() {
-                self.board.sack(*block, &mut delivered);
+            // Upwards, as Linux takes them: what is highest was sent last, mostly.
+            let mut blocks = segment.sack.blocks().to_vec();
+            blocks.sort_unstable_by_key(|block| block.start);
+            for block in blocks {
+                self.board.sack(block, &mut delivered);
             }
         }
         let has_sacked = !delivered.is_empty();
@@ -221,15 +224,15 @@ impl TcpSender {
     /// Tells the loss detector what arrived, and what arrived late.
     fn note_reordering(&mut self, now: Instant, segment: &Segment, change: &Change) {
         let min_rtt = self.rtt.min_rtt();
+        let end = change.highest_before;
+        // A retransmission that proved spurious although its gap is not yet the first one.
+        let dsack = segment.sack.dsack().map(|range| range.start).filter(|start| {
+            self.board.get(*start).is_some_and(|sent| sent.is_sacked && *start < end)
+        });
         match &mut self.detector {
             Detector::Sack(_) | Detector::Linux32(_) => {
-                let end = change.highest_before;
                 let clean = change.delivered.iter().filter(|sent| sent.transmissions == 1);
                 let late = clean.map(|sent| sent.range.start).filter(|start| *start < end);
-                // A retransmission that proved spurious although its gap is not yet the first one.
-                let dsack = segment.sack.dsack().map(|range| range.start).filter(|start| {
-                    self.board.get(*start).is_some_and(|sent| sent.is_sacked && *start < end)
-                });
                 if let Some(start) = late.chain(dsack).min() {
                     self.detector.on_reordered(SeqRange { start, end });
                 }
@@ -240,9 +243,10 @@ impl TcpSender {
                 if segment.sack.dsack().is_some() {
                     rack.on_dsack(self.board.una(), self.board.nxt());
                 }
-                for sent in &change.delivered {
-                    rack.on_delivered(now, sent, min_rtt);
+                if dsack.is_some() {
+                    rack.on_reordered();
                 }
+                rack.on_ack(now, &change.delivered, end, min_rtt);
             }
         }
     }

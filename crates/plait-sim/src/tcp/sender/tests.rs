@@ -96,6 +96,22 @@ fn selective_acknowledgements_let_new_data_out_before_the_third() {
 }
 
 #[test]
+fn rack_learns_of_reordering_from_a_retransmission_beyond_the_gap_that_was_in_vain() {
+    let mut sender = established(config(Algorithm::Fixed, Recovery::RackTlp));
+    send(&mut sender, 100);
+    let sees_reordering = |sender: &TcpSender| match &sender.detector {
+        Detector::Rack(rack) => rack.reordering_seen(),
+        _ => unreachable!("the recovery is RACK"),
+    };
+    sender.handle_segment(at(200), &ack(0, &[(3, 6), (1, 2)], 0));
+    assert_eq!(send(&mut sender, 200)[..2], [0, 2]);
+    sender.handle_segment(at(290), &ack(0, &[(1, 6)], 0));
+    assert!(!sees_reordering(&sender), "which of the two came is not known");
+    sender.handle_segment(at(300), &dsack(0, Some(2), &[(1, 6)], 0));
+    assert!(sees_reordering(&sender));
+}
+
+#[test]
 fn the_third_selective_acknowledgement_resends() {
     let mut sender = established(config(Algorithm::NewReno, SACK3));
     send(&mut sender, 100);

@@ -74,7 +74,7 @@ fn sack_option(ack: u64, mut blocks: Vec<SeqRange>) -> SackOption {
 /// with the same blocks.
 fn same_acks(text: &str, sack: bool) -> f64 {
     // Reports beyond a gap are not compressed there (`tcp_comp_sack_nr` 0).
-    let config = ReceiverConfig { sack, compresses_sacks: false, ..ReceiverConfig::default() };
+    let config = ReceiverConfig { sack, is_of_today: false, ..ReceiverConfig::default() };
     let mut receiver = TcpReceiver::new(config);
     let (mut kernel, mut ours) = (Vec::new(), Vec::new());
     for (now, event) in capture(text) {

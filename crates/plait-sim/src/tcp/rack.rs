@@ -69,8 +69,8 @@ impl Rack {
         });
     }
 
-    /// An acknowledgement tells of `delivered`; `fack` is the highest end that earlier ones had told
-    /// of (section 6.2, steps 1 to 3; RACK.fack).
+    /// An acknowledgement tells of `delivered`; `fack` is the highest end that earlier ones had
+    /// told of (section 6.2, steps 1 to 3; RACK.fack).
     pub(super) fn on_ack(
         &mut self,
         now: Instant,

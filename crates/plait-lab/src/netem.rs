@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use plait_sim::ratio::Ratio;
+use plait_sim::scenario::{LinkSpec, LossSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::vm::NetemArgs;
@@ -59,6 +61,32 @@ pub(crate) struct Measured {
     pub(crate) late_p99_us: Option<u64>,
 }
 
+/// How often each link is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runs {
+    pub(crate) each: u32,
+    /// On a link that loses at random: no two runs lose the same packets, so more of them are
+    /// needed.
+    pub(crate) lossy: u32,
+}
+
+impl Runs {
+    /// As often on each.
+    pub(crate) fn alike(runs: u32) -> Self {
+        Self { each: runs, lossy: runs }
+    }
+
+    /// On this link.
+    pub(crate) fn on(self, link: &LinkSpec) -> u32 {
+        let none = LossSpec::Bernoulli(Ratio::ZERO);
+        if [&link.up, &link.down].iter().all(|way| way.loss == none) {
+            self.each
+        } else {
+            self.lossy
+        }
+    }
+}
+
 /// Measures all links, in one boot, and prints a record of each run.
 pub(crate) fn run(args: &NetemArgs, output: &Output) -> Result<Verdict> {
     let links = Catalogue::find(None)?.load(&args.scenario, &[])?.experiment.scenario.links;
@@ -69,8 +97,9 @@ pub(crate) fn run(args: &NetemArgs, output: &Output) -> Result<Verdict> {
     for carrier in carriers {
         transfer::measure(&Chain::build(first, *carrier, 0)?, &args.controls[0], FIRST)?;
     }
-    for run in 1..=args.runs {
-        for (name, link) in &links {
+    let runs = Runs { each: args.runs, lossy: args.runs_lossy };
+    for run in 1..=runs.each.max(runs.lossy) {
+        for (name, link) in links.iter().filter(|(_, link)| run <= runs.on(link)) {
             for (control, carrier) in args
                 .controls
                 .iter()
@@ -101,4 +130,23 @@ pub(crate) fn run(args: &NetemArgs, output: &Output) -> Result<Verdict> {
 
 fn per_minute(count: u64, within: Duration) -> f64 {
     count as f64 * 60.0 / within.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_lose_at_random_are_measured_more_often() {
+        let scenario = Catalogue::find(None).unwrap().load("kernel/links", &[]).unwrap();
+        let runs = Runs { each: 2, lossy: 10 };
+        let of = |(name, link): (&String, &LinkSpec)| (name.clone(), runs.on(link));
+        let found: Vec<_> = scenario.experiment.scenario.links.iter().map(of).collect();
+        let lossy = |name: &str| ["bursts", "lossy"].contains(&name);
+        assert_eq!(found.len(), 6);
+        assert!(
+            found.iter().all(|(name, on)| *on == if lossy(name) { 10 } else { 2 }),
+            "{found:?}"
+        );
+    }
 }

@@ -48,7 +48,7 @@ pub use check::{CellResult, Check, CheckOutcome, Paper, PaperLine, PaperValue};
 pub use event::{Action, Event};
 pub use figure::Figure;
 pub use files::ReadFile;
-pub use link::LinkSpec;
+pub use link::{LinkSpec, LossSpec};
 pub use measure::{Capture, Measure};
 pub use medium::MediumSpec;
 pub use plait_toml::{Error as ScenarioError, Errors as ScenarioErrors};

@@ -84,7 +84,20 @@ fn traced(number: usize, group: &[&Course]) -> String {
         )
     };
     let rows: String = group.iter().enumerate().map(row).collect();
-    let plots: Vec<Plot> = DRAWN
+    let drawn = match group.iter().all(|course| course.points.len() == 1) {
+        true => "<p>One sample of each: there is nothing to draw over time.</p>\n".into(),
+        false => figures(&plots(group)),
+    };
+    format!(
+        "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<tr><th>last seen</th><th>cwnd</th>\
+         <th>ssthresh</th><th>sRTT, ms</th><th>rate, Mbit/s</th><th>retransmits</th>\
+         <th>samples</th></tr>\n{rows}</table></div>\n{drawn}",
+        escape(&title)
+    )
+}
+
+fn plots(group: &[&Course]) -> Vec<Plot> {
+    DRAWN
         .iter()
         .enumerate()
         .map(|(at, (title, unit, value))| {
@@ -99,14 +112,7 @@ fn traced(number: usize, group: &[&Course]) -> String {
             });
             Plot { title, unit, lines: lines.collect() }
         })
-        .collect();
-    format!(
-        "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<tr><th>last seen</th><th>cwnd</th>\
-         <th>ssthresh</th><th>sRTT, ms</th><th>rate, Mbit/s</th><th>retransmits</th>\
-         <th>samples</th></tr>\n{rows}</table></div>\n{}",
-        escape(&title),
-        figures(&plots)
-    )
+        .collect()
 }
 
 fn connection_section(number: usize, connection: &ConnectionReport, bin_s: f64) -> String {
@@ -202,6 +208,20 @@ fn key(index: usize) -> String {
 mod tests {
     use super::*;
     use crate::sample::tests::sample;
+
+    #[test]
+    fn what_was_seen_once_has_a_row_and_no_plots() {
+        let mut courses = Courses::default();
+        courses.take(sample(1.0, 1, Some(7)));
+        courses.take(sample(1.1, 2, Some(7)));
+        let once = trace(&[], &courses);
+        assert!(once.contains("nothing to draw") && !once.contains("<figure>"), "{once}");
+        assert_eq!(once.matches("<tr><td>").count(), 2);
+        courses.take(sample(1.2, 2, Some(7)));
+        let twice = trace(&[], &courses);
+        assert_eq!(twice.matches("<figure>").count(), DRAWN.len());
+        assert!(!twice.contains("nothing to draw"));
+    }
 
     #[test]
     fn a_page_has_every_connection_and_loads_nothing() {

@@ -192,6 +192,13 @@ pub(crate) fn probe(path: &Path, section: &str, user: Option<UserId>) -> Result<
     }
 }
 
+/// The process that listens on the control socket at `path`; `None` when there is none, or none
+/// that this user may ask.
+pub(crate) fn process_at(path: &Path) -> Option<u32> {
+    let socket = UnixStream::connect(path).ok()?;
+    process_behind(&socket).ok().filter(|pid| *pid != 0)
+}
+
 fn in_use(path: &Path, section: &str, other: &UnixStream) -> Advised {
     let holder = process_behind(other).ok().and_then(Holder::of_process);
     let by = holder.map(|holder| format!(": {holder}")).unwrap_or_default();

@@ -46,9 +46,22 @@ impl Holder {
         Some(Self { pid, command: shown(&line.unwrap_or_default()) })
     }
 
+    /// Whether it is the process of that number.
+    pub(crate) fn is(&self, pid: u32) -> bool {
+        self.pid == pid
+    }
+
     /// Who has a UDP port of this network.
     pub(crate) fn of_udp_port(port: u16) -> Option<Self> {
-        let tables = ["/proc/self/net/udp", "/proc/self/net/udp6"];
+        Self::of_port(["/proc/self/net/udp", "/proc/self/net/udp6"], port)
+    }
+
+    /// Who has a TCP port of this network; of several connections over it any.
+    pub(crate) fn of_tcp_port(port: u16) -> Option<Self> {
+        Self::of_port(["/proc/self/net/tcp", "/proc/self/net/tcp6"], port)
+    }
+
+    fn of_port(tables: [&str; 2], port: u16) -> Option<Self> {
         let sockets: Vec<String> = tables
             .iter()
             .filter_map(|table| fs::read_to_string(table).ok())
@@ -101,7 +114,7 @@ fn leads_to(file: &Path, is_meant: impl Fn(&str, &str) -> bool) -> bool {
     link.and_then(|link| Some(is_meant(link.to_str()?, file.to_str()?))).unwrap_or(false)
 }
 
-/// The sockets of `/proc/net/udp` at a port, as links of open files name them.
+/// The sockets of `/proc/net/udp` or `tcp` at a port, as links of open files name them.
 fn sockets_at(table: &str, port: u16) -> Vec<String> {
     let at_port = |line: &str| {
         let mut words = line.split_whitespace();

@@ -22,7 +22,8 @@ use plait_net::machine::Machine;
 use plait_net::netlink::NetlinkError;
 
 use crate::config::{Config, Endpoint, Located};
-use crate::daemon;
+use crate::holder::Holder;
+use crate::{control, daemon};
 use network::Network;
 
 /// What was found on the machine.
@@ -30,12 +31,44 @@ use network::Network;
 pub(crate) struct Facts {
     machine: Machine,
     network: Result<Network, NetlinkError>,
+    /// The gateway whose device, ports and files are not in the way.
+    running: Running,
 }
 
 impl Facts {
-    /// Looks at this machine.
+    /// Looks at this machine, on which a gateway is to start.
     pub(crate) fn gather() -> Self {
-        Self { machine: Machine::inspect(), network: Network::look() }
+        Self { machine: Machine::inspect(), network: Network::look(), running: Running(None) }
+    }
+
+    /// The same where the gateway of this configuration may run already.
+    pub(crate) fn gather_beside(config: &Config) -> Self {
+        Self { running: Running::find(config), ..Self::gather() }
+    }
+}
+
+/// The process of the gateway that runs with a configuration, where there is one: it answers at the
+/// control socket and keeps the device.
+#[derive(Clone, Copy, Debug)]
+struct Running(Option<u32>);
+
+impl Running {
+    fn find(config: &Config) -> Self {
+        let answers = control::process_at(&config.gateway.control_socket);
+        let keeps = Holder::of_device(&config.gateway.tun);
+        Self(answers.filter(|pid| keeps.is_some_and(|holder| holder.is(*pid))))
+    }
+
+    /// What was found of something that `holder` keeps: well, if that is the running gateway.
+    fn finding(self, subject: &str, what: &str, holder: Option<&Holder>) -> Option<Finding> {
+        let pid = self.0.filter(|pid| holder.is_some_and(|holder| holder.is(*pid)))?;
+        let text = format!("the running gateway, process {pid}, keeps {what}");
+        Some(Finding::ok(subject, text))
+    }
+
+    /// The same of what only the running gateway can keep.
+    fn its_own(self, subject: &str, what: &str) -> Option<Finding> {
+        self.finding(subject, what, self.0.and_then(Holder::of_process).as_ref())
     }
 }
 
@@ -126,6 +159,7 @@ impl Finding {
 /// Compares what the configuration needs with what the machine has.
 pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<Finding> {
     let machine = &facts.machine;
+    let running = facts.running;
     let may_change = facts.network.as_ref().is_ok_and(|network| network.may_change);
     let rights = system::rights(machine, may_change);
     let has_rights = rights.level == Level::Ok;
@@ -136,23 +170,21 @@ pub(crate) fn examine(config: &Config, peers: &Peers, facts: &mut Facts) -> Vec<
         system::aes(machine),
         system::buffer("receive", "rmem_max", machine.rmem_max),
         system::buffer("send", "wmem_max", machine.wmem_max),
-        device::tun_name(config),
+        device::tun_name(config, running),
     ];
     findings.extend(config.gateway.listen_port.as_ref().map(|port| {
         let subject = option_at(config, port.line, "[gateway] listen_port");
-        services::listen_port(&subject, port.value)
+        services::listen_port(&subject, port.value, running)
     }));
     findings.extend(
-        config
-            .gateway
-            .listen_ports()
-            .skip(1)
-            .map(|port| services::listen_port(&gateway_option(config, "more_ports"), port)),
+        config.gateway.listen_ports().skip(1).map(|port| {
+            services::listen_port(&gateway_option(config, "more_ports"), port, running)
+        }),
     );
-    findings.push(services::control_socket(config));
-    findings.push(services::state_file(config));
-    findings.extend(services::measure_port(config));
-    findings.extend(services::metrics(config));
+    findings.push(services::control_socket(config, running));
+    findings.push(services::state_file(config, running));
+    findings.extend(services::measure_port(config, running));
+    findings.extend(services::metrics(config, running));
     findings.extend(services::user(config));
     findings.extend(forwarding::forwarding(config));
     // Without rights, asking the packet filter tells nothing more.

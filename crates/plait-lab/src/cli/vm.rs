@@ -144,6 +144,9 @@ pub(crate) struct NetemArgs {
     /// Runs on each link.
     #[arg(long)]
     pub(crate) runs: u32,
+    /// Runs on each link that loses at random.
+    #[arg(long)]
+    pub(crate) runs_lossy: u32,
     /// Seconds of each that count.
     #[arg(long)]
     pub(crate) seconds: u32,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::{Carrier, Measured, OMIT_SECONDS, Window};
+use super::{Carrier, Measured, OMIT_SECONDS, Runs, Window};
 use crate::cli::vm::{Guest, TransfersArgs};
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::figure::{Figure, Summary};
@@ -37,7 +37,7 @@ pub(crate) struct Request<'a> {
     pub(crate) emulator: bool,
     /// A shell command before it.
     pub(crate) before: Option<&'a str>,
-    pub(crate) runs: u32,
+    pub(crate) runs: Runs,
     pub(crate) seconds: u32,
 }
 
@@ -45,10 +45,10 @@ impl Request<'_> {
     /// Boots a guest and returns what its runs had.
     pub(crate) fn measure(&self) -> Result<Vec<Measured>> {
         let links = Catalogue::find(None)?.load(self.scenario, &[])?.experiment.scenario.links;
-        let links = u32::try_from(links.len()).context("a scenario has few links")?;
+        let on_links: u32 = links.values().map(|link| self.runs.on(link)).sum();
         let controls = u32::try_from(self.controls.len()).context("controls are few")?;
         let carriers = if self.emulator { 2 } else { 1 };
-        let runs = links * controls * carriers * self.runs;
+        let runs = on_links * controls * carriers;
         let seconds = (self.seconds + OMIT_SECONDS) * runs;
         let mut progress = Progress::new(1, BOOT_TIME + Duration::from_secs(seconds.into()));
         let what = format!("{runs} transfers in the guest {}", self.guest.name());
@@ -74,7 +74,8 @@ impl Request<'_> {
             words.extend(["--control".to_owned(), control.clone()]);
         }
         words.extend(self.emulator.then(|| "--emulator".to_owned()));
-        words.extend(["--runs".to_owned(), self.runs.to_string()]);
+        words.extend(["--runs".to_owned(), self.runs.each.to_string()]);
+        words.extend(["--runs-lossy".to_owned(), self.runs.lossy.to_string()]);
         words.extend(["--seconds".to_owned(), self.seconds.to_string()]);
         words
     }
@@ -232,7 +233,7 @@ pub(crate) fn run(args: &TransfersArgs, output: &Output) -> Result<Verdict> {
         controls,
         emulator: false,
         before: before.as_deref(),
-        runs: *runs,
+        runs: Runs::alike(*runs),
         seconds: *seconds,
     };
     let all = request.measure()?;
@@ -347,13 +348,13 @@ mod tests {
             controls: &controls,
             emulator: false,
             before: Some("plait cc load bpf_illinois"),
-            runs: 2,
+            runs: Runs { each: 2, lossy: 9 },
             seconds: 10,
         };
         let words = request.command();
         assert_eq!(words[2], "plait cc load bpf_illinois && exec plait-lab --json netem \"$@\"");
         let rest = "netem kernel/illinois --control illinois --control bpf_illinois --runs 2 \
-                    --seconds 10";
+                    --runs-lossy 9 --seconds 10";
         assert_eq!(words[3..].join(" "), rest);
     }
 

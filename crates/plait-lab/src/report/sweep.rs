@@ -72,7 +72,10 @@ fn number(value: &Value) -> Option<(f64, &str)> {
         Value::String(text) => {
             let is_part = |c: char| c.is_ascii_digit() || c == '.';
             let (digits, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
-            Some((digits.parse().ok()?, rest.trim_start_matches(['-', ' '])))
+            let unit = rest.trim_start_matches(['-', ' ']);
+            // `4k` is a name.
+            let is_apart = rest.is_empty() || unit.len() < rest.len();
+            is_apart.then_some((digits.parse().ok()?, unit))
         }
         _ => None,
     }
@@ -291,6 +294,7 @@ mod tests {
         assert_eq!(sizes.title, "Goodput over size");
         assert!(sizes.svg.contains(">size, MB</text>"), "{}", sizes.svg);
         assert!(of(["1-MB", "4-kB", "x"]).svg.contains("class=\"level"));
+        assert!(of(["1k", "2k", "4k"]).svg.contains("class=\"level"), "names of resolutions");
     }
 
     #[test]

@@ -16,7 +16,7 @@ Examples:
   plait check gateway.toml --json | jq 'select(.level == \"error\")'
 
 Exit codes:
-  0  `plait up` would start; there may be warnings
+  0  `plait up` would start, or runs already with this file's device; there may be warnings
   2  it would not; the lines marked `error` say why";
 
 /// Check a configuration, and the machine against it
@@ -25,7 +25,8 @@ Exit codes:
 /// links and the routes over them to the peers, inner addresses and routes, ports, the control
 /// socket, files, forwarding and NAT, rights, kernel. Prints a line for each, with advice. What
 /// would stop `plait up` is an error; with what makes a path or the bond useless it starts, and
-/// that is a warning. Changes nothing. Host names of endpoints are resolved.
+/// that is a warning. What the running gateway of this file keeps itself is not in the way. Changes
+/// nothing. Host names of endpoints are resolved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
@@ -70,7 +71,7 @@ fn findings(file: &Path) -> Vec<Finding> {
             Vec::new()
         }
     });
-    findings.extend(machine::examine(&config, &peers, &mut Facts::gather()));
+    findings.extend(machine::examine(&config, &peers, &mut Facts::gather_beside(&config)));
     findings
 }
 

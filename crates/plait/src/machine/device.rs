@@ -7,7 +7,7 @@ use plait_net::netlink::RouteInfo;
 use plait_proto::config::Prefix;
 
 use super::network::{Network, sysctl};
-use super::{Finding, gateway_option, peer_option};
+use super::{Finding, Running, gateway_option, peer_option};
 use crate::config::{Cidr, Config};
 use crate::daemon::host::{IPV6_OFF_HELP, ROUTE_EXISTS_HELP, halved};
 use crate::holder::Holder;
@@ -15,10 +15,13 @@ use crate::holder::Holder;
 /// The default metric of an IPv6 route (IP6_RT_PRIO_USER); for IPv4 it is 0.
 const IPV6_METRIC: u32 = 1024;
 
-pub(super) fn tun_name(config: &Config) -> Finding {
+pub(super) fn tun_name(config: &Config, running: Running) -> Finding {
     let tun = &config.gateway.tun;
     if is_interface_name(tun) {
         let holder = Holder::of_device(tun);
+        if let Some(own) = running.finding("tun", tun, holder.as_ref()) {
+            return own;
+        }
         let kept = holder.as_ref().map(|holder| format!(", kept by {holder}"));
         let text = format!("an interface called {tun} exists already{}", kept.unwrap_or_default());
         let help = match holder {

@@ -106,3 +106,23 @@ fn a_port_that_is_taken_is_named() {
     );
     assert!(text.starts_with("taken 2\n1\n3\n"), "{text}");
 }
+
+#[test]
+fn a_running_gateway_is_not_in_its_own_way() {
+    let script = r#"
+        sed -i 's/^listen_port.*/&\nmore_ports = [443]\nmeasure = true/' a.toml
+        sed -i 's/^measure.*/&\nmetrics = "127.0.0.1:9789"/' a.toml
+        start a; a=$!
+        echo "up $($PLAIT up a.toml >/dev/null 2>&1; echo $?)"
+        $PLAIT check a.toml > check.txt; echo "check $?"
+        grep -c "the running gateway, process $a, keeps" check.txt
+        # Another one's are, though it has the same control socket.
+        sed 's/"pa"/"pc"/' a.toml > c.toml
+        $PLAIT check c.toml > check-c.txt; echo "other $?"
+        grep -c "^error.*process $a" check-c.txt
+        cat check.txt check-c.txt
+    "#;
+    let Some(text) = run(script) else { return };
+    // Its device, two UDP ports, control socket, state file and metrics.
+    assert!(text.starts_with("up 2\ncheck 0\n6\nother 2\n4\n"), "{text}");
+}

@@ -127,7 +127,7 @@ fn illinois_twice(effort: Effort) -> Result<Vec<Figure>> {
         controls: &controls,
         emulator: false,
         before: Some(BEFORE),
-        runs,
+        runs: crate::netem::Runs::alike(runs),
         seconds,
     };
     let found = twins(&request.measure()?, &controls);

@@ -232,6 +232,7 @@ mod tests {
         }
         for socket in 0..2 * PLOTTED_MAX as u64 {
             courses.take(sample(1.0, 1000 + socket, None));
+            courses.take(sample(2.0, 1000 + socket, None));
         }
         let page = trace(&["it <cost> much".into()], &courses);
         assert!(page.contains("Connection 1: MPTCP, token 00000007"));

@@ -27,9 +27,12 @@ case "$unit" in plait@*) ;; *) exit 0 ;; esac
 name=${unit#plait@}; name=${name%.service}
 case " $* " in
 *' enable '*) plait up /etc/plait/$name.toml 2>>/run/plait/$name.log &
-    # A unit's start waits until it is ready.
+    # A unit's start waits until it is ready: who calls, until the bond carries.
     for _ in $(seq 100); do
-        plait status /etc/plait/$name.toml >/dev/null 2>&1; [ $? = 2 ] || break; sleep 0.1
+        plait status /etc/plait/$name.toml >/dev/null 2>&1; said=$?
+        [ $said = 0 ] && break
+        [ $said = 1 ] && grep -q ^listen_port /etc/plait/$name.toml && break
+        sleep 0.1
     done ;;
 *' reload '*) plait reload --config /etc/plait/$name.toml ;;
 esac
@@ -209,7 +212,8 @@ fn in_a_van() {
         at customer ip link set wwan3 down
         at customer 'ip link set wwan3 name wwan9; ip link set wwan9 up
             ip route add default via 10.2.0.1 metric 20'
-        until_true carries
+        # Until the bond carries what comes next, that takes the bare link.
+        until_true eval 'asks bypassed | grep -q "tcp 203.0.113.2"'
         asks another
         "#,
         &[

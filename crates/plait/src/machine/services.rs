@@ -125,7 +125,10 @@ pub(super) fn metrics(config: &Config, running: Running) -> Option<Finding> {
     Some(match tried {
         Ok(_) => Finding::ok(subject, format!("{address} can be listened on")),
         Err(error) => {
-            if let Some(own) = of_tcp(running, &subject, address.port()) {
+            // That an address is not this machine's is no matter of who has the port.
+            if error.kind() == io::ErrorKind::AddrInUse
+                && let Some(own) = of_tcp(running, &subject, address.port())
+            {
                 return Some(own);
             }
             let problem = CannotListen { address, cause: error };

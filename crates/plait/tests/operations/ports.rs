@@ -120,9 +120,12 @@ fn a_running_gateway_is_not_in_its_own_way() {
         sed 's/"pa"/"pc"/' a.toml > c.toml
         $PLAIT check c.toml > check-c.txt; echo "other $?"
         grep -c "^error.*process $a" check-c.txt
-        cat check.txt check-c.txt
+        # Nor is an address that this host does not have its own.
+        sed 's/127.0.0.1:9789/192.0.2.99:9789/' a.toml > d.toml
+        $PLAIT check d.toml > check-d.txt; echo "address $?"; grep -c '^error' check-d.txt
+        cat check.txt check-c.txt check-d.txt
     "#;
     let Some(text) = run(script) else { return };
     // Its device, two UDP ports, control socket, state file and metrics.
-    assert!(text.starts_with("up 2\ncheck 0\n6\nother 2\n4\n"), "{text}");
+    assert!(text.starts_with("up 2\ncheck 0\n6\nother 2\n4\naddress 2\n1\n"), "{text}");
 }

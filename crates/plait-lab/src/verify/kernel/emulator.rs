@@ -13,7 +13,7 @@ const GUEST: Guest = Guest::Qemu;
 /// Six links: rates, delays, losses, queues.
 const LINKS: &str = "kernel/links";
 const CONTROL: &str = "cubic";
-/// What loses nothing at random repeats itself.
+/// Runs over a link that loses at random differ more from each other.
 const RUNS: Runs = Runs { each: 2, lossy: 10 };
 const GOODPUT_SHARE: f64 = 0.05;
 const DELAY_SHARE: f64 = 0.1;

@@ -11,10 +11,6 @@ const INITIAL_SEGMENTS: u64 = 10;
 /// What Linux before 6.16 adds.
 const CUSHION_SEGMENTS: u64 = 16;
 
-/// Of what arrives at one time in the model, so much at most waits when the first segment is read:
-/// a host takes some 7 μs for each of a burst, and wakes a reader after some 70.
-const WAITING_SEGMENTS_MAX: u64 = 10;
-
 /// Data that the application reads at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tcp) struct Read {
@@ -83,18 +79,15 @@ impl RightSizing {
     }
 
     /// What the window may become; `None` when that is as before. At the end of a round trip Linux
-    /// looks at what has been read when the first segment is, and since 6.16 it takes off what
-    /// waits behind that.
+    /// looks at what has been read when the first segment is, which is mostly before a second of
+    /// its burst is there: so nothing is taken off for what waits, as Linux does since 6.16.
     pub(super) fn on_read(&mut self, read: Read) -> Option<u64> {
         self.read_bytes += read.first_bytes;
         if read.at.since(self.round_start) < self.rtt.unwrap_or_default() {
             self.read_bytes += read.rest_bytes;
             return None;
         }
-        let waiting = read.rest_bytes.min(WAITING_SEGMENTS_MAX * self.segment_bytes);
-        let waiting = if self.is_of_today { waiting } else { 0 };
-        let new = self.read_bytes.saturating_sub(waiting);
-        let before = self.read_bytes_max;
+        let (new, before) = (self.read_bytes, self.read_bytes_max);
         self.read_bytes_max = before.max(new);
         (self.round_start, self.read_bytes) = (read.at, read.rest_bytes);
         (new > before).then(|| self.wanted(new, before.max(1)))
@@ -145,9 +138,9 @@ mod tests {
         let mut today = sizing(true);
         assert_eq!(today.on_read(read(20, 20)), None);
         assert_eq!(today.on_read(read(30, 10)), None);
-        // Ten wait: 20 for 10.
-        assert_eq!(today.on_read(read(40, 15)), Some(3 * 2 * 20 * S));
-        assert_eq!(today.on_read(read(60, 2)), None, "14 are less than 20");
+        // Without the 16 segments: 30 for 10, and five times that.
+        assert_eq!(today.on_read(read(40, 15)), Some(5 * 2 * 30 * S));
+        assert_eq!(today.on_read(read(60, 2)), None, "15 are less than 30");
     }
 
     #[test]

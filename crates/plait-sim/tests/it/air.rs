@@ -71,6 +71,9 @@ fn a_bond_runs_over_a_medium() {
     assert_in(&found, "goodput_mbit.flow", 60.0..=115.0);
 }
 
+/// What WH-1 beside WH-2 in clean air may be off with TCP.
+const WH_1_WITH_TCP: f64 = 0.05;
+
 /// Every figure of a scenario of 003 that the paper has, within this share of it; of radios that
 /// send at the same time the median of so many seeds, which is odd.
 fn comes_to_the_tables(name: &str, seconds: u32, seeds: u64, slack: f64) {
@@ -88,6 +91,11 @@ fn comes_to_the_tables(name: &str, seconds: u32, seeds: u64, slack: f64) {
             values.sort_by(f64::total_cmp);
             let value = values[values.len() / 2];
             let off = value / printed.value - 1.0;
+            let slack = match (cell.name.as_str(), printed.metric.as_str()) {
+                // With TCP farthest from the table (docs/results/003.md).
+                ("row=5.1-clean,sends=both", "goodput_mbit.one") if seeds > 1 => WH_1_WITH_TCP,
+                _ => slack,
+            };
             assert!(off.abs() < slack, "{} {}: {value}, {off}", cell.name, printed.metric);
         }
     }
@@ -100,5 +108,5 @@ fn the_tables_of_003_come_out_of_the_frames_that_were_calibrated_to_them() {
 
 #[test]
 fn so_they_do_with_tcp_whose_acknowledgements_need_air_too() {
-    comes_to_the_tables("003/simultaneous-tcp.toml", 14, 5, 0.05);
+    comes_to_the_tables("003/simultaneous-tcp.toml", 14, 5, 0.045);
 }

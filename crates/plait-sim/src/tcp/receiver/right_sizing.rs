@@ -79,8 +79,8 @@ impl RightSizing {
     }
 
     /// What the window may become; `None` when that is as before. At the end of a round trip Linux
-    /// looks at what has been read when the first segment is, which is mostly before a second of
-    /// its burst is there: so nothing is taken off for what waits, as Linux does since 6.16.
+    /// looks at what has been read when the first segment is. Since 6.16 it takes off what waits
+    /// behind that; mostly nothing is there yet, so the model takes nothing off.
     pub(super) fn on_read(&mut self, read: Read) -> Option<u64> {
         self.read_bytes += read.first_bytes;
         if read.at.since(self.round_start) < self.rtt.unwrap_or_default() {

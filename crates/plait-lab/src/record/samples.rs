@@ -60,6 +60,10 @@ impl Samples {
         values[rank.clamp(1, values.len()) - 1]
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn low(&self) -> f64 {
         self.0[0]
     }

@@ -56,7 +56,7 @@ pub(super) fn check(effort: Effort) -> Result<Vec<Figure>> {
     );
     figures.extend(open.into_iter().map(|row| {
         let name = format!("{row}: runs on the kernel, as its first {SEEDS_KERNEL} lie far apart");
-        Figure::count(name, SEEDS_MANY)
+        Figure::count(name, pair[1].runs.iter().filter(|run| run.cell == row).count() as u64)
     }));
     figures.extend(back_ends::told(checks));
     figures.extend(of_checks(&compared));

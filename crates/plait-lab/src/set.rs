@@ -240,7 +240,7 @@ impl Set {
         for (scenario, member) in set.manifest.scenarios_of(promise, &set.catalogue)? {
             let seeds = set.manifest.seeds(Some(member), is_quick, member.on);
             let args = RunArgs::of("", member.on);
-            let args = args.for_member(&scenario, seeds, member.settings(is_quick));
+            let args = member.args(&args, &scenario, seeds, member.settings(is_quick));
             let results = run::results(&args)?;
             figures.extend(if member.cells { figures_of(&results) } else { of_checks(&results) });
         }
@@ -281,7 +281,7 @@ impl Set {
             for (name, member, drawn) in drawn.iter().step_by(step) {
                 let settings =
                     [drawn.clone(), member.settings(args.quick), policy.settings()].concat();
-                let own = args.for_member(name, seeds(Some(member)), settings);
+                let own = member.args(args, name, seeds(Some(member)), settings);
                 plans.add(PreparedRun::read(&own)?, args.on);
             }
         }

@@ -8,7 +8,7 @@ use plait_sim::scenario::metric::{METRICS, Of};
 use plait_toml::{Bounds, Place, Problem, Problems, Section};
 
 use super::check::{Reduce, SetCheck};
-use crate::cli::On;
+use crate::cli::{On, RunArgs};
 use crate::list::{Catalogue, SETS};
 
 /// A set of scenarios.
@@ -39,6 +39,8 @@ pub(super) struct Member {
     /// Seeds of a run, if not the set's, and of a quick one.
     seeds: Option<u64>,
     quick_seeds: u64,
+    /// The first seed: what was chosen on some is judged on others.
+    first_seed: u64,
     /// Settings of every run, and additional ones of a quick run.
     settings: Vec<String>,
     quick: Vec<String>,
@@ -47,6 +49,19 @@ pub(super) struct Member {
 }
 
 impl Member {
+    /// A run of one of its scenarios as a set is asked for.
+    pub(super) fn args(
+        &self,
+        asked: &RunArgs,
+        name: &str,
+        seeds: u64,
+        settings: Vec<String>,
+    ) -> RunArgs {
+        let mut own = asked.for_member(name, seeds, settings);
+        own.experiment.seed += self.first_seed - 1;
+        own
+    }
+
     pub(super) fn settings(&self, is_quick: bool) -> Vec<String> {
         let quick = if is_quick { self.quick.as_slice() } else { &[] };
         [&self.settings, quick].concat()
@@ -182,11 +197,12 @@ fn read_member(mut section: Section<'_>) -> Member {
     let draws = section.integer("draws", (1, 99), "").unwrap_or(0);
     let seeds = section.integer("seeds", (1, 1000), "");
     let quick_seeds = section.integer("quick_seeds", (1, 1000), "").unwrap_or(1);
+    let first_seed = section.integer("first_seed", (1, 1_000_000), "").unwrap_or(1);
     let [settings, quick] = ["settings", "quick"]
         .map(|key| section.texts(key).into_iter().map(|(setting, _)| setting).collect());
     let cells = section.boolean("cells").unwrap_or(on == On::Netns);
     section.finish();
-    Member { names, promise, on, draws, seeds, quick_seeds, settings, quick, cells }
+    Member { names, promise, on, draws, seeds, quick_seeds, first_seed, settings, quick, cells }
 }
 
 fn read_check(mut section: Section<'_>) -> Option<SetCheck> {
@@ -248,7 +264,8 @@ mod tests {
         let text = |seeds: &str| {
             format!(
                 "name = \"s\"\ntitle = \"t\"\nseeds = 5\n[[member]]\nscenarios = [\"002/*\"]\n\
-                 seeds = {seeds}\nsettings = [\"k=1\"]\nquick = [\"duration_s=1\"]\n\
+                 seeds = {seeds}\nfirst_seed = 31\n\
+                 settings = [\"k=1\"]\nquick = [\"duration_s=1\"]\n\
                  [[member]]\nscenarios = [\"ladder/*\"]\nquick_seeds = 4\n"
             )
         };
@@ -258,6 +275,9 @@ mod tests {
         assert_eq!((seeds(Some(first), false), seeds(Some(first), true)), (3, 1));
         assert_eq!((seeds(Some(second), false), seeds(Some(second), true)), (5, 4));
         assert_eq!((seeds(None, false), seeds(None, true)), (5, 1));
+        let asked = RunArgs::of("s", On::Sim);
+        let first_seed = |member: &Member| member.args(&asked, "a", 1, Vec::new()).experiment.seed;
+        assert_eq!((first_seed(first), first_seed(second)), (31, 1));
         assert_eq!(first.settings(false), ["k=1"]);
         assert_eq!(first.settings(true), ["k=1", "duration_s=1"]);
         let told = wrong(&text("0"));

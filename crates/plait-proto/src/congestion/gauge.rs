@@ -316,10 +316,11 @@ impl Controller for Gauge {
         self.end_suspicion(now);
     }
 
-    /// Probes at once, unless it does so already or knows a policer's rate.
+    /// Probes at once, unless it does so already. What looked like a policer may have been those
+    /// that have left.
     fn on_relief(&mut self, now: Instant) {
-        let may_probe = matches!(self.state, State::Cruise { .. } | State::Down { .. });
-        if may_probe && self.model.policer.bound().is_none() {
+        if matches!(self.state, State::Cruise { .. } | State::Down { .. }) {
+            self.model.policer.forget();
             self.probe_up(now);
         }
     }

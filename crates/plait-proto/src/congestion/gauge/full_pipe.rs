@@ -26,6 +26,7 @@ const OWN_QUEUE_SEGMENTS: u64 = 10;
 /// Bursts paced far above the estimate that came back at it, and queued meanwhile, show the same in
 /// so many rounds, though the pipe was empty between them: this part of the bandwidth-delay product
 /// was queued in each, and more than a call or a film sends in a round, which jitter may hold up.
+/// So do bursts of which as much was lost as makes the case above: a policer keeps no queue.
 const BURST_ROUNDS: u32 = 8;
 const BURST_PERCENT: u64 = 50;
 const BURST_BYTES: u64 = 64_000;
@@ -34,7 +35,7 @@ const BURST_BYTES: u64 = 64_000;
 pub(super) struct FullPipe {
     baseline: Rate,
     rounds: u32,
-    /// Rounds in which bursts queued.
+    /// Rounds in which bursts queued or were dropped.
     burst_rounds: u32,
 }
 
@@ -67,7 +68,9 @@ impl FullPipe {
             return true;
         }
         let burst = model.gain_bytes(BURST_PERCENT).max(BURST_BYTES);
-        if round_over && round.queued_bytes >= burst {
+        let is_dropped = round.lost_bytes >= LOST_SEGMENTS * segment_bytes
+            && round.loss_permille() >= LOSS_PERMILLE;
+        if round_over && (round.queued_bytes >= burst || is_dropped) {
             self.burst_rounds += 1;
             if self.burst_rounds >= BURST_ROUNDS {
                 return true;
@@ -143,5 +146,29 @@ mod tests {
         assert_eq!(rounds_until_full(60, 0), Some(8), "the first round sets the baseline");
         assert_eq!(rounds_until_full(40, 0), None, "a short queue may be jitter");
         assert_eq!(rounds_until_full(60, 30), None, "it grows");
+    }
+    /// Behind a policer they are dropped instead. Each loss cut the flow's window, which then was
+    /// too small for the path to be in demand; startup went on, and the path was left as lossy.
+    #[test]
+    fn regression_bursts_that_are_dropped_end_a_startup_that_is_never_in_demand() {
+        let rounds_until_full = |lost_segments: u64| {
+            let mut model = Model::default();
+            model.min_rtt.on_sample(Instant::ZERO, Duration::from_millis(10));
+            model.bandwidth.update(Rate::from_mbit(60), true);
+            let mut pipe = FullPipe::default();
+            (0..40).find(|_| {
+                model.round = Round {
+                    acked_bytes: 60_000,
+                    lost_bytes: lost_segments * 1500,
+                    rtt_min: Some(Duration::from_millis(10)),
+                    in_flight_min: Some(0),
+                    is_app_limited: true,
+                    ..Round::default()
+                };
+                pipe.on_ack(&model, 1500, true)
+            })
+        };
+        assert_eq!(rounds_until_full(6), Some(8), "the first round sets the baseline");
+        assert_eq!(rounds_until_full(4), None, "a bad radio loses as much");
     }
 }

@@ -35,11 +35,17 @@ const RUN_RATE_PERCENT: u64 = 95;
 /// And no less than this part of what the path is believed to carry, in per cent: a burst makes
 /// that too much, by so many times at most.
 const RUN_BELIEVED_PERCENT: u64 = 30;
+/// Losses spread over time are a queue's that overflowed, and no policer's, if far less arrived
+/// between them than in the mean: a policer lets no less pass then. In per cent.
+const SPREAD_RATE_PERCENT: u64 = 50;
 /// So many blocks may pass until a run's rate is known.
 const RUN_BLOCKS: u64 = 4;
 /// Time between losses over which a policer's rate is measured, at least; and in round trips.
 const MEASURED_FOR: Duration = Duration::from_millis(50);
 const MEASURED_RTTS: u32 = 2;
+/// And for so long where it is less than half of what the path is believed to carry: a radio that
+/// pauses while its queue overflows has as little for a while.
+const FAR_BELOW_FOR: Duration = Duration::from_millis(150);
 /// A test sends so much of what arrived, in permille.
 const TRIAL_PERMILLE: u64 = 920;
 /// Losses that a test waits for, in segments, if the path lost the same share as before; a policer
@@ -197,10 +203,15 @@ impl Count {
             return None;
         }
         let rate = Rate::from_bytes_over(self.run_bytes, self.run_time);
-        let mean = Rate::from_bytes_over(self.acked_bytes, settled.now.since(self.since?));
-        let least = mean.bits_per_second() / 100 * RUN_RATE_PERCENT;
+        let least = self.mean(settled)?.bits_per_second() / 100 * RUN_RATE_PERCENT;
         let least = least.max(settled.bandwidth.bits_per_second() / 100 * RUN_BELIEVED_PERCENT);
         Some(rate).filter(|rate| rate.bits_per_second() >= least)
+    }
+
+    /// The rate of all that arrived.
+    fn mean(&self, settled: &Settled) -> Option<Rate> {
+        let elapsed = settled.now.since(self.since?);
+        (!elapsed.is_zero()).then(|| Rate::from_bytes_over(self.acked_bytes, elapsed))
     }
 
     /// The rate of what arrived between losses.
@@ -347,7 +358,12 @@ impl Policer {
             return run_rate;
         }
         // From one run to the next the bucket may have been full.
-        self.count.rate(settled.min_rtt).map(|rate| rate.max(run_rate.unwrap_or(rate)))
+        let rate = self.count.rate(settled.min_rtt)?;
+        let rate = rate.max(run_rate.unwrap_or(rate));
+        let least = self.count.mean(settled)?.bits_per_second() / 100 * SPREAD_RATE_PERCENT;
+        let is_far_below = rate.bits_per_second() < settled.bandwidth.bits_per_second() / 2;
+        let is_long = !is_far_below || self.count.between >= FAR_BELOW_FOR;
+        (rate.bits_per_second() >= least && is_long).then_some(rate)
     }
 
     fn watch(&mut self, settled: &Settled) {
@@ -625,6 +641,19 @@ mod tests {
             count.add(&settled);
         }
         (settled, count)
+    }
+
+    #[test]
+    fn a_rate_far_below_what_arrived_is_no_policers() {
+        let suspected = |before: usize, lossy: usize| {
+            let spread = core::iter::repeat_n((15_000, 15_000), lossy);
+            let (settled, count) = count(core::iter::repeat_n((200_000, 0), before).chain(spread));
+            assert!(count.is_spread(SEGMENT));
+            Policer { count, ..Policer::default() }.suspected_rate(&settled)
+        };
+        assert_eq!(suspected(0, 40), Some(Rate::from_mbit(15)));
+        assert_eq!(suspected(12, 40), None, "a radio that others held back for a while");
+        assert_eq!(suspected(0, 15), None, "a quarter of what it is believed to carry");
     }
 
     /// An inner flow whose window is less than the path takes in a round trip sends bursts, and the

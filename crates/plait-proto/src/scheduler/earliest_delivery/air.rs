@@ -20,6 +20,9 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// Traffic has to have filled the members for so many windows in a row; what all carry is the mean
 /// of these.
 const FULL_WINDOWS: usize = 10;
+/// What a path carries is a moving mean over so many of them, since radios take turns of a tenth of
+/// a second and more.
+const MEAN_WINDOWS: u64 = 8;
 /// Over longer round trips, without queues, a rest would cost more than it is likely to bring:
 /// flows see their queue grow, and slow down.
 const RTT_MAX: Duration = Duration::from_millis(30);
@@ -54,7 +57,7 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
 /// then carry less than this share of what they did without it, in per cent: right after a rest,
 /// and after a long time, when it has to bring something.
 const RETURN_WINDOWS: u32 = 4;
-const PROOF_PERCENT: u64 = 90;
+const PROOF_PERCENT: u64 = 95;
 const RETURN_PERCENT: u64 = 103;
 /// How long a path stays off the air before it is looked whether it may come back: the first time,
 /// four times as long each time, and at most.
@@ -71,16 +74,38 @@ pub(super) struct Airtime {
     off_for: Duration,
     /// It has rested in vain in this series of rests.
     has_rested: bool,
+    /// Its rate moved against the others' when the series began.
+    is_suspect: bool,
     sway: Sway,
     /// What had been delivered when the window began, and the rate in the last whole one, in bit/s.
     delivered_bytes: u64,
     bits_per_second: u64,
+    /// The mean of the latest full windows, in bit/s; 0 before the first.
+    mean_bits_per_second: u64,
 }
 
 impl Airtime {
     #[cfg(test)]
     pub(super) fn off() -> Self {
         Self { is_off: true, off_until: Instant::FAR_FUTURE, ..Self::default() }
+    }
+
+    /// A full window in which all paths together carried `all` bit/s.
+    fn note(&mut self, all: u64) {
+        self.sway.note(self.bits_per_second, all - self.bits_per_second);
+        let (mean, latest) = (self.mean_bits_per_second, self.bits_per_second);
+        let next = (mean * (MEAN_WINDOWS - 1) + latest) / MEAN_WINDOWS;
+        self.mean_bits_per_second = if mean == 0 { latest } else { next };
+    }
+
+    /// The first of several paths is about to rest: the changes after that tell less.
+    fn begin_series(&mut self) {
+        self.is_suspect |= self.sway.is_opposed();
+    }
+
+    /// Whether it may take the others' air, and has not rested in vain.
+    fn may_rest(&self) -> bool {
+        !self.has_rested && (self.is_suspect || self.sway.is_opposed())
     }
 
     /// Whether bulk traffic keeps off the path, so that the others carry more.
@@ -166,10 +191,10 @@ impl Air {
         let is_whole = view.now.since(self.window_ends) < WINDOW && !self.was_short;
         let all = self.measure(view, paths);
         for path in view.paths {
-            let Airtime { sway, bits_per_second, .. } = &mut paths.touch(path.id).air;
+            let air = &mut paths.touch(path.id).air;
             match self.state {
-                State::Watching if is_whole => sway.note(*bits_per_second, all - *bits_per_second),
-                _ => sway.interrupt(),
+                State::Watching if is_whole => air.note(all),
+                _ => air.sway.interrupt(),
             }
         }
         let changed = match self.state {
@@ -258,13 +283,13 @@ impl Air {
         let hoped = |path: &PathView| {
             paths
                 .get(path.id)
-                .map_or(0, |it| it.turns.remembered().max(HOPED * it.air.bits_per_second))
+                .map_or(0, |it| it.turns.remembered().max(HOPED * it.air.mean_bits_per_second))
         };
         let hoped_of_all: u64 = on.clone().map(hoped).fold(0, u64::saturating_add);
-        let own = |path: &PathView| paths.get(path.id).map_or(0, |it| it.air.bits_per_second);
+        let own = |path: &PathView| paths.get(path.id).map_or(0, |it| it.air.mean_bits_per_second);
         let resting = on.clone().filter(|path| {
             let hoped_of_others = hoped_of_all.saturating_sub(hoped(path));
-            paths.get(path.id).is_some_and(|it| !it.air.has_rested && it.air.sway.is_opposed())
+            paths.get(path.id).is_some_and(|it| it.air.may_rest())
                 && own(path) < all / 100 * OWN_PERCENT_MAX
                 && hoped_of_others > all / 100 * WORTH_PERCENT
         });
@@ -285,6 +310,9 @@ impl Air {
             return false;
         }
         let own = own(path);
+        if rests == 0 {
+            view.paths.iter().for_each(|path| paths.touch(path.id).air.begin_series());
+        }
         let rest = Rest {
             path: path.id,
             own,
@@ -301,7 +329,10 @@ impl Air {
 
     /// All that might have brought something have rested in vain.
     fn put_off_rests(&mut self, view: &View<'_>, paths: &mut ByPath<PathMemory>) {
-        view.paths.iter().for_each(|path| paths.touch(path.id).air.has_rested = false);
+        for path in view.paths {
+            let air = &mut paths.touch(path.id).air;
+            (air.has_rested, air.is_suspect) = (false, false);
+        }
         self.again_after = (self.again_after * 2).clamp(AGAIN_AFTER, AGAIN_AFTER_MAX);
         self.next_rest = view.now + self.again_after;
     }

@@ -299,6 +299,10 @@ impl Channel {
         }
     }
 
+    pub(super) fn end_policer(&mut self) {
+        self.spec.policer = None;
+    }
+
     pub(super) fn run_until(&mut self, end: Instant) {
         while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
             self.now = entry.key().0;

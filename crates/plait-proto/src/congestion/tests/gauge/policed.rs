@@ -35,3 +35,22 @@ fn random_loss_behind_a_policer_is_no_reason_to_send_less() {
     let (used, lost) = after_three_seconds(spec);
     assert!(used >= 900 && lost <= 35, "{used} {lost}");
 }
+
+/// A radio that others held back looks policed until they rest.
+#[test]
+fn a_relieved_path_looks_for_its_policer_anew() {
+    for is_gone in [false, true] {
+        let mut channel = Channel::new(policed(30, 64_000, 20), Demand::Endless);
+        channel.run_until(at(START));
+        assert!(channel.controller.bandwidth().unwrap() <= Rate::from_mbit(33));
+        if is_gone {
+            channel.end_policer();
+        }
+        channel.controller.on_relief(channel.now());
+        channel.run_until(at(START + 300));
+        let found = channel.controller.bandwidth().unwrap();
+        assert_eq!(found >= Rate::from_mbit(100), is_gone, "{found}");
+        let lost = channel.measure_until(at(START + 10_000)).lost_permille;
+        assert!(lost <= 25, "{lost}");
+    }
+}

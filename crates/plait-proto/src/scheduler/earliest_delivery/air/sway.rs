@@ -1,22 +1,25 @@
-//! How a path's rate moves against that of the others from one window to the next. What one radio
-//! gets of shared air the others lose, so their rates move in opposite ways; those of links that
-//! share nothing do not.
+//! How a path's rate moves against that of the others over a few windows. What one radio gets of
+//! shared air the others lose, so their rates move in opposite ways; those of links that share
+//! nothing do not.
 
 /// The latest windows count most: each by this much less than the one after it.
 const FADES: f64 = 1.0 / 32.0;
 /// So many changes are needed to tell.
 const CHANGES_MIN: u32 = 24;
+/// A change is that from so many windows before: in neighbouring ones the turns of radios and the
+/// measurement's own noise hide what one gets at the others' cost.
+const APART: usize = 3;
 /// The correlation from which on paths may share air.
-const OPPOSED: f64 = -0.4;
-
+const OPPOSED: f64 = -0.5;
 /// Changes count up to so many times their root mean square.
-const USUAL: f64 = 3.0;
+const USUAL: f64 = 2.0;
 
 /// Products of the changes of two rates, in (bit/s)².
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sway {
-    /// The rates in the window before; `None` when that did not count.
-    before: Option<(f64, f64)>,
+    /// The rates in the latest windows, from the oldest on, as far as they follow each other.
+    recent: [(f64, f64); APART],
+    follows: usize,
     own: f64,
     others: f64,
     both: f64,
@@ -28,7 +31,11 @@ impl Sway {
     /// in bit/s.
     pub(super) fn note(&mut self, own: u64, others: u64) {
         let now = (own as f64, others as f64);
-        if let Some(before) = self.before.replace(now) {
+        let before = self.recent[0];
+        self.recent.rotate_left(1);
+        self.recent[APART - 1] = now;
+        self.follows = (self.follows + 1).min(APART + 1);
+        if self.follows > APART {
             let own = self.bounded(now.0 - before.0, self.own);
             let others = self.bounded(now.1 - before.1, self.others);
             let fade = |sum: &mut f64, value: f64| *sum += (value - *sum) * FADES;
@@ -48,7 +55,7 @@ impl Sway {
 
     /// The next window does not follow the one before.
     pub(super) fn interrupt(&mut self) {
-        self.before = None;
+        self.follows = 0;
     }
 
     /// Whether one rate falls while the other rises.
@@ -71,8 +78,8 @@ mod tests {
 
     #[test]
     fn what_one_gets_the_others_lose() {
-        assert!(after(25, &[(10, 90), (20, 80)]).is_opposed());
-        assert!(!after(24, &[(10, 90), (20, 80)]).is_opposed(), "too few to tell");
+        assert!(after(27, &[(10, 90), (20, 80)]).is_opposed());
+        assert!(!after(26, &[(10, 90), (20, 80)]).is_opposed(), "too few to tell");
         assert!(!after(40, &[(10, 80), (20, 90)]).is_opposed(), "one flow slows down on both");
         assert!(!after(40, &[(10, 80), (20, 80), (20, 90), (10, 90)]).is_opposed(), "by chance");
         assert!(!after(40, &[(10, 90)]).is_opposed(), "steady");

@@ -20,17 +20,19 @@ const ONE_ANTENNA: [f64; 2] = [1.0, 1.0];
 /// Chance takes up to this part of the second one's air, which the first one gets as far as it
 /// shares it, and as much of what the first does not share.
 const CHANCE: f64 = 0.1;
+/// Radios that take long turns: one has most of a tenth of a second, the other of the next.
+const LONG_TURNS: f64 = 0.95;
 
 impl Pair {
     /// What each carries while those are used: 003's law (`docs/algorithms/shared-air.md`); all the
-    /// air is halved. `chance` has two numbers from 0 to 1.
+    /// air is halved. `chance` takes a part of each one's air.
     fn carried(&self, used: [bool; 2], chance: [f64; 2]) -> [f64; 2] {
         let [a, b] = self.sigma;
         let shares = match used {
             [true, true] => {
                 let second = if a * b == 1.0 { 0.5 } else { (1.0 - b) / (1.0 - a * b) };
-                let second = second * (1.0 - CHANCE * chance[1]);
-                [(1.0 - a * second) * (1.0 - CHANCE * (1.0 - a) * chance[0]), second]
+                let second = second * (1.0 - chance[1]);
+                [(1.0 - a * second) * (1.0 - (1.0 - a) * chance[0]), second]
             }
             [first, second] => [f64::from(u8::from(first)), f64::from(u8::from(second))],
         };
@@ -47,6 +49,7 @@ struct Bond {
     mbit: [f64; 2],
     delivered: [f64; 2],
     is_full: bool,
+    chance: f64,
     rng: Rng,
 }
 
@@ -63,10 +66,19 @@ impl Bond {
                 state.trial.follow(&at_quarter(known), at, true, true);
             }
         });
-        let mbit = pair.carried([true, true], [0.5, 0.5]);
+        let mbit = pair.carried([true, true], [CHANCE / 2.0; 2]);
         let now = Instant::from_millis(10_000);
         let rng = Rng::from_seed([7; 32]);
-        Self { air: Air::default(), paths, now, mbit, delivered: [0.0; 2], is_full: true, rng }
+        Self {
+            air: Air::default(),
+            paths,
+            now,
+            mbit,
+            delivered: [0.0; 2],
+            is_full: true,
+            chance: CHANCE,
+            rng,
+        }
     }
 
     fn is_used(&mut self) -> [bool; 2] {
@@ -77,12 +89,12 @@ impl Bond {
     fn run(&mut self, pair: &Pair, time: Duration) -> [u64; 2] {
         let until = self.now + time;
         let mut left = [0; 2];
-        let mut chance = [0.5; 2];
+        let mut chance = [self.chance / 2.0; 2];
         while self.now < until {
             self.now += STEP;
             let used = self.is_used();
             if self.now.since(Instant::ZERO).as_millis().is_multiple_of(100) {
-                chance = [0, 1].map(|_| (self.rng.u64() % 1000) as f64 / 1000.0);
+                chance = [0, 1].map(|_| (self.rng.u64() % 1000) as f64 / 1000.0 * self.chance);
             }
             let carried = pair.carried(used, chance);
             let mut views = Vec::new();
@@ -117,6 +129,17 @@ fn a_narrow_radio_leaves_one_antenna_to_the_wide_one() {
     let [left, _] = bond.run(&pair, seconds(60));
     assert!((58_500..59_000).contains(&left), "{left} ms");
     assert_eq!(bond.is_used(), [false, true]);
+}
+
+#[test]
+fn the_narrow_radio_rests_whatever_the_latest_window_was() {
+    let pair = Pair { mbit: [62.0, 256.0], sigma: ONE_ANTENNA };
+    for seed in 0..20 {
+        let rng = Rng::from_seed([seed; 32]);
+        let mut bond = Bond { chance: LONG_TURNS, rng, ..Bond::new(&pair) };
+        let [_, wide] = bond.run(&pair, seconds(8));
+        assert_eq!((bond.is_used(), wide), ([false, true], 0), "seed {seed}");
+    }
 }
 
 /// Half of 253 and 78 are less than 253, while 139 and 110 are about as much.
@@ -157,7 +180,8 @@ fn coupling_that_begins_is_found_and_one_that_ends_is_forgotten() {
     let mut bond = Bond::new(&apart);
     bond.run(&apart, seconds(20));
     assert_eq!(bond.is_used(), [true, true]);
-    bond.run(&coupled, seconds(8));
+    // What chance did before was far more and has to fade first.
+    bond.run(&coupled, seconds(12));
     assert_eq!(bond.is_used(), [false, true]);
     bond.run(&apart, seconds(10));
     assert_eq!(bond.is_used(), [true, true]);

@@ -147,8 +147,9 @@ mod tests {
         assert_eq!(rounds_until_full(40, 0), None, "a short queue may be jitter");
         assert_eq!(rounds_until_full(60, 30), None, "it grows");
     }
-    /// Behind a policer they are dropped instead. Each loss cut the flow's window, which then was
-    /// too small for the path to be in demand; startup went on, and the path was left as lossy.
+
+    /// Behind a policer they are dropped instead, and each loss makes the flow's window smaller:
+    /// the path is never in demand, and loses a third for as long as startup goes on.
     #[test]
     fn regression_bursts_that_are_dropped_end_a_startup_that_is_never_in_demand() {
         let rounds_until_full = |lost_segments: u64| {

@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_far_below_what_arrived_is_no_policers() {
+    fn regression_a_rate_far_below_what_arrived_is_no_policers() {
         let suspected = |before: usize, lossy: usize| {
             let spread = core::iter::repeat_n((15_000, 15_000), lossy);
             let (settled, count) = count(core::iter::repeat_n((200_000, 0), before).chain(spread));

@@ -38,7 +38,7 @@ fn random_loss_behind_a_policer_is_no_reason_to_send_less() {
 
 /// A radio that others held back looks policed until they rest.
 #[test]
-fn a_relieved_path_looks_for_its_policer_anew() {
+fn regression_a_relieved_path_looks_for_its_policer_anew() {
     for is_gone in [false, true] {
         let mut channel = Channel::new(policed(30, 64_000, 20), Demand::Endless);
         channel.run_until(at(START));

@@ -20,20 +20,24 @@ for name in customer provider; do
     printf 'hosts: files\n' > $name/etc/nsswitch.conf
     at $name "mount --bind $here/$name/etc /etc; mkdir -p /etc/plait /run/plait"
 done
+# A unit's start waits until it is ready: who calls, until the bond carries.
+cat > bin/start_unit <<'END'
+#!/bin/sh
+plait up $1 2>>/run/plait/log &
+for _ in $(seq 100); do
+    plait status $1 >/dev/null 2>&1; said=$?
+    [ $said = 0 ] && break
+    [ $said = 1 ] && grep -q ^listen_port $1 && break
+    sleep 0.1
+done
+END
 cat > bin/systemctl <<'END'
 #!/bin/sh
 for word; do unit=$word; done
 case "$unit" in plait@*) ;; *) exit 0 ;; esac
 name=${unit#plait@}; name=${name%.service}
 case " $* " in
-*' enable '*) plait up /etc/plait/$name.toml 2>>/run/plait/$name.log &
-    # A unit's start waits until it is ready: who calls, until the bond carries.
-    for _ in $(seq 100); do
-        plait status /etc/plait/$name.toml >/dev/null 2>&1; said=$?
-        [ $said = 0 ] && break
-        [ $said = 1 ] && grep -q ^listen_port /etc/plait/$name.toml && break
-        sleep 0.1
-    done ;;
+*' enable '*) start_unit /etc/plait/$name.toml ;;
 *' reload '*) plait reload --config /etc/plait/$name.toml ;;
 esac
 END
@@ -47,12 +51,12 @@ shift 2; "$@" 2>>/run/plait/steer.log &
 END
 # There is no user of the package here: the key is root's.
 printf '#!/bin/sh\n[ "$1" = plait ] && chmod 600 "$2"\n' > bin/chgrp
-chmod +x bin/systemctl bin/sudo bin/systemd-run bin/chgrp
+chmod +x bin/start_unit bin/systemctl bin/sudo bin/systemd-run bin/chgrp
 # Starts what a command left to be started, where no systemd runs the machine.
 start_files() {
     at $1 'for file in /etc/plait/*.toml; do
         plait status $file >/dev/null 2>&1; [ $? = 2 ] || continue
-        plait up $file 2>>/run/plait/log & done' 2>/dev/null
+        start_unit $file; done' 2>/dev/null
 }
 # A block of a guide, in the file of this name, at a host; a command that fails ends it.
 give() {

@@ -12,6 +12,8 @@ use crate::record::{CellFigure, CellRecord, CheckFigure, Results, SummaryRecord}
 const NEAR: f64 = 0.25;
 /// Number of a single cell's figures in the headline.
 const TOLD: usize = 2;
+/// So many checks that are not required are named in the verdict; the table has them all.
+const NAMED_MAX: usize = 3;
 
 /// An experiment as lines of text.
 pub(crate) fn experiment(results: &Results) -> Vec<String> {
@@ -333,11 +335,19 @@ pub(super) fn verdict_sentence(summary: &SummaryRecord) -> String {
     for (names, what) in [
         (failed, "Failed"),
         (not_measured, "Not measured or compared, because of cells that were not run"),
-        (others, "Outside its band, without being required"),
     ] {
         if !names.is_empty() {
             sentences.push(format!("{what}: {}.", names.join(", ")));
         }
+    }
+    match others.len() {
+        0 => {}
+        all if all > NAMED_MAX => {
+            sentences
+                .push(format!("{all} others are outside their bands, without being required."));
+        }
+        _ => sentences
+            .push(format!("Outside its band, without being required: {}.", others.join(", "))),
     }
     sentences.join(" ")
 }
@@ -471,6 +481,12 @@ mod tests {
         let sentence = "1 of 2 required checks hold. Failed: sim.1b. Outside its band, without \
                         being required: share.";
         assert_eq!(verdict_sentence(&summary), sentence);
+        let mut many = summary.clone();
+        let other = many.checks.iter().find(|check| !check.required && check.expected).cloned();
+        many.checks.extend(other.into_iter().cycle().take(NAMED_MAX));
+        let told = "1 of 2 required checks hold. Failed: sim.1b. 4 others are outside their bands, \
+                    without being required.";
+        assert_eq!(verdict_sentence(&many), told);
         summary.checks[1].value = None;
         assert!(verdict_sentence(&summary).contains("not run: sim.1b. Outside"));
         (summary.checks[1].ok, summary.ok) = (true, true);

@@ -36,6 +36,10 @@ pub const TARGET_PERCENT_OF_RTT: u32 = 40;
 /// The target stays below this: what the longest paths would want is too long to wait.
 pub const TARGET_MAX: Duration = Duration::from_millis(60);
 
+/// And below this where the rate has fallen: a radio's comes back within seconds, and flows that
+/// were cut meanwhile would not fill it again before the next fall.
+pub const TARGET_FALLEN_MAX: Duration = Duration::from_millis(250);
+
 /// The interval stays below this, whatever a path's round trip: a path that takes longer is full.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
@@ -159,6 +163,12 @@ impl FqCodel {
         let target = (rtt * TARGET_PERCENT_OF_RTT / 100).clamp(self.config.target, TARGET_MAX);
         let interval = rtt.min(INTERVAL_MAX).max(self.config.interval);
         self.parameters = Parameters { target, interval };
+    }
+
+    /// The rate has fallen: what fitted the target at the rate before takes so much longer now.
+    pub fn stretch_target(&mut self, stretched: impl Fn(Duration) -> Duration) {
+        let target = self.parameters.target;
+        self.parameters.target = stretched(target).min(TARGET_FALLEN_MAX).max(target);
     }
 
     /// No rate is known yet: until [`Self::set_round_trip`] nothing is dropped or marked for having

@@ -124,7 +124,7 @@ impl Ingress {
             return Ok(Pick::One(path));
         }
         self.expire_unacknowledged(now);
-        self.refresh_view();
+        self.refresh_view(now);
         let (queued_bytes, load) = (self.queue.bytes(), self.queue.bulk_load());
         let packet = PacketInfo { bytes, class, queued_bytes, load };
         let pick = self.picker.pick(now, &self.paths, room, &packet, &mut self.redundancy);
@@ -190,9 +190,9 @@ impl Ingress {
         seal(path.key(), &numbered, &prefix.to_bytes(), packet, out);
     }
 
-    fn refresh_view(&mut self) {
+    fn refresh_view(&mut self, now: Instant) {
         if self.paths.refresh_view() && self.paths.is_closed_loop() {
-            self.queue.follow(self.paths.view());
+            self.queue.follow(now, self.paths.view());
         }
     }
 
@@ -323,7 +323,7 @@ impl Ingress {
 
     /// The scheduler's weights by path, where it has them.
     pub fn weights(&mut self, now: Instant) -> Vec<(PathId, u32)> {
-        self.refresh_view();
+        self.refresh_view(now);
         self.picker.weights(now, &self.paths)
     }
 

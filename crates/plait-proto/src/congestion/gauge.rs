@@ -13,6 +13,7 @@ mod overload;
 mod policer;
 mod probe;
 mod relief;
+mod startup_gain;
 
 use super::{AckSample, Controller, Loss, PacketState, Rto, Sent, Spurious, Start};
 use crate::time::{Duration, Instant};
@@ -21,9 +22,8 @@ use full_pipe::FullPipe;
 use meter::Reading;
 use model::Model;
 use probe::{ProbeRtt, ProbeUp, Verdict};
+use startup_gain::StartupGain;
 
-/// draft-ietf-ccwg-bbr-06 section 5.3.1: the smallest gain that doubles the rate per round trip.
-const STARTUP_GAIN: u64 = 277;
 /// Section 5.3.2.
 const DRAIN_GAIN: u64 = 50;
 /// Of BBRv1, so that the queue of a probe is gone within a round trip; the draft has 0.9.
@@ -62,6 +62,7 @@ pub struct Gauge {
     state: State,
     model: Model,
     full_pipe: FullPipe,
+    startup_gain: StartupGain,
     window_bytes: u64,
     /// The window before the latest timeout, until it is reached again or taken back.
     window_before_rto: u64,
@@ -83,6 +84,7 @@ impl Gauge {
             state: State::Startup,
             model: Model::default(),
             full_pipe: FullPipe::default(),
+            startup_gain: StartupGain::default(),
             window_bytes: start.initial_window_bytes.max(model::window_min(start.segment_bytes)),
             window_before_rto: 0,
             probed_at: Instant::ZERO,
@@ -178,6 +180,7 @@ impl Gauge {
                     }
                     Verdict::FarMore => {
                         self.full_pipe = FullPipe::default();
+                        self.startup_gain = StartupGain::default();
                         self.state = State::Startup;
                     }
                 }
@@ -234,7 +237,7 @@ impl Gauge {
 
     fn pacing_gain(&self) -> u64 {
         match &self.state {
-            State::Startup => STARTUP_GAIN,
+            State::Startup => self.startup_gain.percent(self.model.rate()),
             State::Drain { .. } => DRAIN_GAIN,
             State::Cruise { .. } => self.model.relief.gain(),
             State::Up(probe) => probe.gain(),
@@ -277,6 +280,7 @@ impl Controller for Gauge {
                 self.state = State::Cruise { rounds: 0 };
             }
         }
+        self.startup_gain.on_sent(sent.now, sent.bytes, self.model.rate());
         let gain = self.pacing_gain();
         self.model.on_sent(sent, gain)
     }
@@ -294,6 +298,7 @@ impl Controller for Gauge {
         self.model.watch_policer(sample, is_steady, self.start.segment_bytes);
         self.step(sample, round_over);
         if round_over {
+            self.startup_gain.on_round(&self.model.round);
             self.model.begin_round();
         }
         self.set_window(sample.acked_bytes);

@@ -282,6 +282,18 @@ fn target_and_interval_follow_the_round_trip() {
 }
 
 #[test]
+fn a_target_is_stretched_up_to_its_bound_and_never_shortened() {
+    let after = |times: u32| {
+        let mut queue = queue();
+        queue.set_round_trip(Duration::from_millis(100));
+        queue.stretch_target(|target| target * times / 2);
+        let Parameters { target, interval } = queue.parameters();
+        (target.as_millis(), interval.as_millis())
+    };
+    assert_eq!([1, 2, 4, 40].map(after), [(40, 100), (40, 100), (80, 100), (250, 100)]);
+}
+
+#[test]
 fn nothing_is_dropped_for_having_waited_until_a_rate_is_known() {
     let mut queue = queue();
     let dropped_after = |queue: &mut FqCodel, begins_ms: u64| {

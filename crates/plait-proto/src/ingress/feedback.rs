@@ -93,7 +93,7 @@ impl Ingress {
             };
             path.reported_lost_packets = net_lost;
         }
-        self.refresh_view();
+        self.refresh_view(now);
         if !news.is_empty() && !self.paths.view().is_empty() {
             self.picker.on_report(now, &self.paths, &news);
         }

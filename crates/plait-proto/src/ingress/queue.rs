@@ -5,10 +5,12 @@
 //! paths always have room: packets pass through.
 
 mod backlog;
+mod fall;
 mod pinned;
 mod repairs;
 
 use backlog::Backlog;
+use fall::Fall;
 use pinned::PinnedQueues;
 pub(super) use repairs::Repairs;
 
@@ -40,12 +42,13 @@ pub(super) struct Queue {
     pub(super) repairs: Repairs,
     /// Those of flows that are pinned to a path.
     pinned: PinnedQueues,
+    fall: Fall,
 }
 
 impl Queue {
     pub(super) fn new(is_open_loop: bool, seed: u64) -> Self {
         let (backlog, pinned) = (Backlog::new(seed), PinnedQueues::new(seed));
-        Self { is_open_loop, backlog, pinned, repairs: Repairs::default() }
+        Self { is_open_loop, backlog, pinned, repairs: Repairs::default(), fall: Fall::default() }
     }
 
     /// Goes on in another loop. What waits is lost but for the repairs, which may take any path:
@@ -116,11 +119,13 @@ impl Queue {
 
     /// The queue's patience follows the slowest path in use. While all of them still look for
     /// their rates it has no end: an inner flow that lost packets to it would stop asking for more.
-    pub(super) fn follow(&mut self, view: &[PathView]) {
+    pub(super) fn follow(&mut self, now: Instant, view: &[PathView]) {
+        self.fall.follow(now, view);
         if !view.is_empty() && view.iter().all(|path| path.is_starting) {
             self.backlog.wait_for_rate();
         } else if let Some(rtt) = view.iter().filter_map(patience).max() {
             self.backlog.follow_rtt(rtt);
+            self.backlog.follow_fall(&self.fall);
         }
     }
 }

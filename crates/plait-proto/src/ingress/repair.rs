@@ -105,7 +105,7 @@ impl Ingress {
             self.queue.repairs.postpone(now);
             return;
         }
-        self.refresh_view();
+        self.refresh_view(now);
         self.queue.repairs.begin_portion(now, self.paths.view());
         while let Some(packet) = self.queue.repairs.next(now) {
             if let Ok(Pick::One(path)) = self.pick(now, &packet.bytes, FlowClass::Bulk) {

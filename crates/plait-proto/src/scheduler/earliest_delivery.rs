@@ -19,6 +19,7 @@ use growth::Joined;
 use health::{Health, Standing};
 use members::{Demand, Members};
 use overflow::Overflow;
+use relapse::Relapses;
 use spread::{Spread, Turns};
 use trial::Trial;
 
@@ -27,6 +28,7 @@ mod growth;
 mod health;
 mod members;
 mod overflow;
+mod relapse;
 mod spread;
 #[cfg(test)]
 mod tests;
@@ -63,6 +65,7 @@ impl Default for EarliestDeliveryConfig {
 #[derive(Clone, Copy, Debug, Default)]
 struct PathMemory {
     health: Health,
+    relapses: Relapses,
     standing: Standing,
     trial: Trial,
     /// Whether it is neither bad nor stalled; as of the last choice.
@@ -113,10 +116,11 @@ impl EarliestDelivery {
         self.stalls.watch(view, packet.bytes);
         let mut changed = self.judge_health(view);
         let quickest = view.paths.iter().map(base_rtt).min().unwrap_or_default();
+        let sent = self.spread.seconds();
         for path in view.paths {
             let state = self.paths.touch(path.id);
             let is_near = is_near(base_rtt(path), quickest);
-            changed |= state.trial.follow(path, view.now, state.is_member, is_near);
+            changed |= state.trial.follow(path, view.now, state.is_member, is_near, &sent);
         }
         // Acknowledgements alone fill no path, and interactive packets tell nothing.
         if packet.class == FlowClass::Bulk {
@@ -150,7 +154,8 @@ impl EarliestDelivery {
             let state = self.paths.touch(path.id);
             let standing = state.standing.follow(path, view.now);
             let health = &mut state.health;
-            changed |= health.follow(path, view.now, standing, &reference);
+            let relapses = &mut state.relapses;
+            changed |= health.follow(path, view.now, standing, &reference, relapses);
         }
         changed
     }

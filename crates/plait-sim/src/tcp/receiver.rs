@@ -119,7 +119,7 @@ impl TcpReceiver {
         }
         self.counters.data_segments += 1;
         self.largest_number = self.largest_number.max(segment.number);
-        let all_was_read = self.reader.unread_bytes(now) == 0;
+        let all_was_read = self.reader.has_caught_up(now);
         self.window.on_segment(now, segment.ts_echo_ms, all_was_read);
         let range = segment.range();
         if range.end > self.window.right_edge() {

@@ -3,6 +3,7 @@
 //! The queue is here, short and fair, and not in the modem. A packet that finds the queue empty and
 //! a path with room never enters it.
 
+use super::fall::Fall;
 use crate::drop_reason::DropReason;
 use crate::fq_codel::{FqCodel, FqCodelConfig, Queued};
 use crate::scheduler::{BulkLoad, FlowClass};
@@ -87,6 +88,11 @@ impl Backlog {
     /// The inner flows' round trip is about this long.
     pub(super) fn follow_rtt(&mut self, rtt: Duration) {
         self.queue.set_round_trip(rtt);
+    }
+
+    /// The paths carry less than lately.
+    pub(super) fn follow_fall(&mut self, fall: &Fall) {
+        self.queue.stretch_target(|target| fall.stretched(target));
     }
 
     /// What the paths carry is not known yet.

@@ -5,6 +5,7 @@ use super::super::PathView;
 use super::super::delivery::{
     FREE_BYTES_MIN, base_rtt, one_way_delay, seen_excess, smoothed_rtt, useful_rate,
 };
+use super::relapse::Relapses;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -16,6 +17,8 @@ const LATE_BYTES: u64 = 8 * 1500;
 const LOSSY_PERMILLE: u16 = 100;
 /// Unless it delivers more than so many times what the sound paths do: without it there is less.
 const LOSSY_OUTWEIGHS: u64 = 2;
+/// A path with less than one such part of what all sound ones deliver is not missed for a while.
+const MISSED_PARTS: u64 = 4;
 /// A controller's start overshoots for a round trip or two, learns of it a round trip later, and
 /// the share of losses has then to fall.
 const OVERSHOOT_ROUNDS: u32 = 4;
@@ -129,6 +132,12 @@ impl Reference {
             .reduce(u64::saturating_add);
         Some(Self { delay, sound })
     }
+
+    /// Whether the path carries a good part of what all do.
+    fn would_miss(&self, path: &PathView) -> bool {
+        let sound = self.sound.unwrap_or_default();
+        useful_rate(path).saturating_mul(MISSED_PARTS) >= sound
+    }
 }
 
 impl Health {
@@ -156,6 +165,7 @@ impl Health {
         now: Instant,
         standing: Duration,
         others: &Reference,
+        relapses: &mut Relapses,
     ) -> bool {
         let before = self.is_out();
         // In an open loop nothing may be kept back.
@@ -186,12 +196,21 @@ impl Health {
                     *self = Self::recovering(limit_bytes * 2, path, now);
                 }
             }
-            Self::Out if is_on_time(path) && path.loss_permille < LOSSY_NO_MORE_PERMILLE => {
+            Self::Out
+                if relapses.may_return(now)
+                    && is_on_time(path)
+                    && path.loss_permille < LOSSY_NO_MORE_PERMILLE =>
+            {
                 *self = Self::recovering(2 * FREE_BYTES_MIN, path, now);
             }
             Self::Good | Self::Out => {}
         }
-        before != self.is_out()
+        match (before, self.is_out()) {
+            (true, false) => relapses.on_return(now),
+            (false, true) => relapses.on_out(now, others.would_miss(path)),
+            _ => return false,
+        }
+        true
     }
 
     fn recovering(limit_bytes: u64, path: &PathView, now: Instant) -> Self {

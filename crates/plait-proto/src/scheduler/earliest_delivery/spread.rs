@@ -6,6 +6,7 @@ use super::super::by_path::ByPath;
 use super::super::delivery::{base_rtt, price_classes};
 use super::super::{PathView, View};
 use super::PathMemory;
+use super::trial::Seconds;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -84,8 +85,7 @@ pub(super) struct Spread {
     epoch_began: Instant,
     second_began: Instant,
     second_bytes: u64,
-    /// The rate of the last whole second.
-    last_second: Rate,
+    seconds: Seconds,
     /// Length of the packet that began the run under way.
     pub(super) run_bytes: u64,
 }
@@ -98,7 +98,11 @@ impl Spread {
 
     /// What was sent in the last whole second.
     pub(super) fn last_second(&self) -> Rate {
-        self.last_second
+        self.seconds.last
+    }
+
+    pub(super) fn seconds(&self) -> Seconds {
+        self.seconds
     }
 
     /// Whether nothing was offered for so long that what comes is something new.
@@ -125,7 +129,13 @@ impl Spread {
         }
         let second = now.since(self.second_began);
         if second >= SECOND {
-            self.last_second = Rate::from_bytes_over(self.second_bytes, second);
+            let last = Rate::from_bytes_over(self.second_bytes, second);
+            self.seconds = Seconds {
+                last,
+                before: self.seconds.last,
+                began: self.seconds.last_began,
+                last_began: self.second_began,
+            };
             (self.second_began, self.second_bytes) = (now, 0);
         }
         let rate = Rate::from_bytes_over(self.bytes, elapsed);

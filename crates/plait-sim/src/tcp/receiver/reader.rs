@@ -30,6 +30,12 @@ impl Reader {
         self.last.map_or(Instant::ZERO, |read| read.at)
     }
 
+    /// Whether nothing waits that came before now. A burst that the model hands over at one instant
+    /// takes a kernel a while, in which its reader, on another core, reads.
+    pub(super) fn has_caught_up(&self, now: Instant) -> bool {
+        self.last.is_none_or(|read| read.at <= now || read.at >= now + DELAY)
+    }
+
     /// What waits to be read.
     pub(super) fn unread_bytes(&self, now: Instant) -> u64 {
         let waiting = self.last.filter(|read| read.at > now);
@@ -54,5 +60,20 @@ mod tests {
         assert_eq!(reader.on_arrival(at(130), 7), Some(read), "told with what comes next");
         assert_eq!(reader.wakes_at(), at(150));
         assert_eq!(reader.unread_bytes(at(149)), 7);
+    }
+
+    /// Behind a bond each packet that comes late lets go what waited for it, all at one instant.
+    /// The round-trip time was taken from none of it, stayed at what it was before the bond had a
+    /// far path, and with it the window.
+    #[test]
+    fn regression_what_arrives_together_does_not_wait_for_the_reader() {
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let mut reader = Reader::default();
+        assert!(reader.has_caught_up(at(100)));
+        reader.on_arrival(at(100), 10);
+        assert!(reader.has_caught_up(at(100)), "it came at this instant");
+        assert!(!reader.has_caught_up(at(101)));
+        assert!(!reader.has_caught_up(at(119)));
+        assert!(reader.has_caught_up(at(120)));
     }
 }

@@ -1,6 +1,7 @@
 //! Members that take each other's air.
 
 use super::super::Air;
+use super::super::trial::Seconds;
 use super::*;
 use crate::rng::Rng;
 use crate::scheduler::by_path::ByPath;
@@ -63,7 +64,7 @@ impl Bond {
             let mut rounds = 0..40;
             while state.trial.is_on() {
                 let at = Instant::from_millis(100 * rounds.next().expect("a trial ends"));
-                state.trial.follow(&at_quarter(known), at, true, true);
+                state.trial.follow(&at_quarter(known), at, true, true, &Seconds::default());
             }
         });
         let mbit = pair.carried([true, true], [CHANCE / 2.0; 2]);

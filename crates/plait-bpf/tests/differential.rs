@@ -280,17 +280,23 @@ struct Differences {
     most: u64,
 }
 
+/// Runs both sides on these events.
+fn both_sides(algorithm: Algorithm, events: &[Event]) -> (Sender, Vec<(u64, u64)>) {
+    let mut sender = Sender::new(algorithm);
+    for event in events {
+        sender.take(event);
+    }
+    let core = replayed(algorithm.name(), &sender.record);
+    (sender, core)
+}
+
 /// Runs both sides on random events.
 fn compare(algorithm: Algorithm) -> Differences {
     let differences = std::cell::RefCell::new(Differences::default());
     let config = ProptestConfig { cases: CASES, failure_persistence: None, ..Default::default() };
     let events = prop::collection::vec(event(), EVENTS_PER_CASE);
     let result = proptest::test_runner::TestRunner::new(config).run(&events, |events| {
-        let mut sender = Sender::new(algorithm);
-        for event in &events {
-            sender.take(event);
-        }
-        let core = replayed(algorithm.name(), &sender.record);
+        let (sender, core) = both_sides(algorithm, &events);
         prop_assert_eq!(core.len(), sender.windows.len(), "an answer to every event");
         let mut sum = differences.borrow_mut();
         for (at, (ours, theirs)) in sender.windows.iter().zip(&core).enumerate() {
@@ -359,4 +365,22 @@ fn olia_is_alike() {
 #[test]
 fn balia_is_alike() {
     assert_alike(Algorithm::Balia, 1);
+}
+
+/// An acknowledgement that ended slow start with much of it left was counted with the share that
+/// the flow had before: after two timeouts, with a whole window still on its way.
+#[test]
+fn regression_what_slow_start_leaves_counts_with_the_window_that_it_left() {
+    let ack = |part, siblings| {
+        let (rtt_us, app_limited) = (Some(20_000), false);
+        Event::Ack(Ack { wait_us: 1_000, part, rtt_us, srtt_us: 20_000, app_limited, siblings })
+    };
+    let timeout = || Event::Timeout { is_new: true, all_lost: true };
+    let mut events = vec![ack(63, Vec::new()); 25];
+    events.extend([timeout(), ack(0, Vec::new()), timeout(), ack(63, vec![(20_480, 20_000, 0)])]);
+    for algorithm in [Algorithm::Lia, Algorithm::Olia, Algorithm::Balia] {
+        let (sender, core) = both_sides(algorithm, &events);
+        let windows = |pairs: &[(u64, u64)]| pairs.iter().map(|pair| pair.0).collect::<Vec<_>>();
+        assert_eq!(windows(&sender.windows), windows(&core), "{algorithm}");
+    }
 }

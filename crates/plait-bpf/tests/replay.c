@@ -93,7 +93,7 @@ static void start(void)
     }
 }
 
-static void acknowledge_coupled(const struct acknowledged *event, int grows)
+static void acknowledge_coupled(struct acknowledged *event, int grows)
 {
     struct cc_share share;
 

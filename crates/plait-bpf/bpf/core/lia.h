@@ -31,12 +31,15 @@ CC_INLINE cc_s64 lia_gain(const struct cc_flows *flows)
     return gain < CC_GAIN_ONE ? (cc_s64)gain : CC_GAIN_ONE;
 }
 
-CC_INLINE void lia_ack(struct cc_lia *cc, const struct cc_ack *ack, const struct cc_flows *flows)
+CC_INLINE void lia_ack(struct cc_lia *cc, const struct cc_ack *ack, struct cc_flows *flows)
 {
     cc_u32 acked = cc_slow_start(&cc->window, ack);
 
-    if (acked > 0)
-        cc_grow(&cc->window, acked, lia_gain(flows));
+    if (acked == 0)
+        return;
+    // What is left of an acknowledgement that ended slow start finds the window that this left.
+    flows->flow[0].window = cc->window.units;
+    cc_grow(&cc->window, acked, lia_gain(flows));
 }
 
 CC_INLINE void lia_reduce(struct cc_lia *cc, cc_u32 flight)

@@ -81,7 +81,7 @@ CC_APART cc_s64 olia_shift(const struct cc_flows *flows, cc_u32 count)
     return 0;
 }
 
-CC_INLINE void olia_ack(struct cc_olia *cc, const struct cc_ack *ack, const struct cc_flows *flows)
+CC_INLINE void olia_ack(struct cc_olia *cc, const struct cc_ack *ack, struct cc_flows *flows)
 {
     cc_u32 acked = cc_slow_start(&cc->window, ack);
     struct cc_share share;
@@ -89,6 +89,8 @@ CC_INLINE void olia_ack(struct cc_olia *cc, const struct cc_ack *ack, const stru
 
     if (acked == 0)
         return;
+    // As in LIA.
+    flows->flow[0].window = cc->window.units;
     cc_share_of(flows, &share);
     if (share.count >= 2)
         gain = (cc_s64)(share.own * share.own >> CC_GAIN_SHIFT) + olia_shift(flows, share.count);

@@ -13,7 +13,7 @@ const LEAST: u64 = 125;
 /// As long as the queue of a burst is that short it harms nobody.
 const HARMLESS: Duration = Duration::from_millis(50);
 /// And as long as it is that small, however slow the path seems.
-const HARMLESS_BYTES: u64 = 64000;
+const HARMLESS_BYTES: u64 = 64_000;
 
 /// The gain, in per cent. Where the path always has packets to send it is the one that doubles the
 /// rate. Where a flow's window limits it, a burst is at most a round trip's worth of packets, come

@@ -107,27 +107,34 @@ pub(super) struct Convergence {
     pub(super) median_s: f64,
     /// Between which half of the runs lie.
     pub(super) middle_half_s: [f64; 2],
+    pub(super) runs: usize,
     /// How exact the time is.
     pub(super) interval_s: f64,
 }
 
 impl Convergence {
-    /// Of the runs of `cell`, to `segments`; `None` when there is no run with a window. A run that
-    /// never gets there counts with its length.
-    pub(super) fn of_cell(runs: &[RunRecord], cell: &str, segments: f64) -> Option<Self> {
-        let runs: Vec<(Vec<f64>, f64)> = runs
-            .iter()
-            .filter(|run| run.cell == cell)
-            .filter_map(|run| Some((windows(run)?, run.interval_s)))
-            .collect();
-        let times = runs.iter().map(|(windows, interval_s)| {
+    /// Of the runs of `cell`, to `segments`; `None` when there is none. A run that never gets there
+    /// counts with its length.
+    ///
+    /// # Errors
+    ///
+    /// A run has no window.
+    pub(super) fn of_cell(runs: &[RunRecord], cell: &str, segments: f64) -> Result<Option<Self>> {
+        let mut times = Vec::new();
+        let mut interval_s = 0.0;
+        for run in runs.iter().filter(|run| run.cell == cell) {
+            let windows = windows(run).with_context(|| format!("{cell}: no window in a run"))?;
             let reached = windows.iter().position(|window| *window >= segments);
-            reached.unwrap_or(windows.len()) as f64 * interval_s
-        });
-        let interval_s = runs.first()?.1;
-        let times = Samples::new(times.collect())?;
-        let middle_half_s = [0.25, 0.75].map(|share| times.quantile(share));
-        Some(Self { median_s: times.middle(Middle::Median), middle_half_s, interval_s })
+            interval_s = run.interval_s;
+            times.push(reached.unwrap_or(windows.len()) as f64 * interval_s);
+        }
+        let of_times = |times: Samples| Self {
+            median_s: times.middle(Middle::Median),
+            middle_half_s: [0.25, 0.75].map(|share| times.quantile(share)),
+            runs: times.len(),
+            interval_s,
+        };
+        Ok(Samples::new(times).map(of_times))
     }
 
     /// Whether the runs lie so far apart that few of them tell nothing of a difference of `share`.
@@ -138,7 +145,7 @@ impl Convergence {
 
     pub(super) fn words(self) -> String {
         let [low, high] = self.middle_half_s;
-        format!("{:.2} s ({low:.2} to {high:.2})", self.median_s)
+        format!("{:.2} s ({low:.2} to {high:.2}; {} runs)", self.median_s, self.runs)
     }
 
     /// By what it differs from `other`, in per cent of that; what one sample explains is nothing.
@@ -182,20 +189,31 @@ mod tests {
             windows.extend([Some(100.0); 20]);
             run(&windows)
         });
-        let reached = Convergence::of_cell(&runs, "c", 90.0).unwrap();
-        assert_eq!(reached.words(), "0.20 s (0.04 to 0.24)");
+        let reached = Convergence::of_cell(&runs, "c", 90.0).unwrap().unwrap();
+        assert_eq!(reached.words(), "0.20 s (0.04 to 0.24; 3 runs)");
         assert!(reached.is_open(0.15), "half of the runs lie 0.2 s apart");
         assert!(!reached.is_open(0.95));
-        let of = |segments| Convergence::of_cell(&runs, "c", segments).unwrap().median_s;
+        let of = |segments| Convergence::of_cell(&runs, "c", segments).unwrap().unwrap().median_s;
         assert!((of(90.0) - 0.2).abs() < 1e-9);
         assert!((of(200.0) - 0.6).abs() < 1e-9, "never: the length of the run");
-        assert_eq!(Convergence::of_cell(&runs, "other", 90.0), None);
+        assert_eq!(Convergence::of_cell(&runs, "other", 90.0).unwrap(), None);
+    }
+
+    /// Of 36 starts in a kernel only the first had its series, and its time was taken for theirs.
+    #[test]
+    fn regression_a_start_without_its_window_is_not_left_out() {
+        let runs = [run(&[Some(10.0), Some(100.0)]), run(&[])];
+        assert!(Convergence::of_cell(&runs, "c", 90.0).is_err());
     }
 
     #[test]
     fn a_difference_of_one_sample_is_none() {
-        let after =
-            |median_s| Convergence { median_s, middle_half_s: [median_s; 2], interval_s: 0.02 };
+        let after = |median_s| Convergence {
+            median_s,
+            middle_half_s: [median_s; 2],
+            runs: 1,
+            interval_s: 0.02,
+        };
         assert!(after(0.22).difference(after(0.2)).abs() < 1e-9);
         assert!((after(0.24).difference(after(0.2)) - 10.0).abs() < 1e-6);
         assert!((after(0.15).difference(after(0.2)) - 15.0).abs() < 1e-6);

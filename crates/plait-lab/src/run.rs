@@ -56,7 +56,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<Verdict> {
     Ok(Verdict::of(ok))
 }
 
-/// Runs the scenario and returns its results.
+/// Runs the scenario and returns its results; of a cell's runs only the first has its series.
 pub(crate) fn results(args: &RunArgs) -> Result<Results> {
     PreparedRun::new(args)?.carry_out(&mut Known::default(), |_| Ok(()))
 }

@@ -107,6 +107,7 @@ pub(super) struct Convergence {
     pub(super) median_s: f64,
     /// Between which half of the runs lie.
     pub(super) middle_half_s: [f64; 2],
+    /// How many there are.
     pub(super) runs: usize,
     /// How exact the time is.
     pub(super) interval_s: f64,

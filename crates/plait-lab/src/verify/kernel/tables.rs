@@ -2,7 +2,6 @@
 //! radios that share the air; and Figs. 4.9 and 4.10, drawn from what `plait trace` sees meanwhile.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -54,8 +53,8 @@ const PARTS: [Part; 3] = [
     },
 ];
 const ROWS: &str = r#"row=["5.1-clean","5.1-intf"]"#;
-/// What a flow of a run carried: `mptcp`, or the plain flow of each radio.
-const GOODPUT: &str = "goodput_mbit.";
+/// Of all flows of a run together.
+const GOODPUT: &str = "goodput_mbit";
 /// Of the 36 pairs of six runs each, those in which one is ahead when chance has it in at most 5 %
 /// of cases (rank-sum test, one side).
 const PAIRS_MIN: f64 = 29.0;
@@ -126,14 +125,11 @@ fn ahead(results: &Results, row: &str, effort: Effort) -> Vec<Figure> {
     vec![Figure::text(format!("{row}, each run"), text), pairs]
 }
 
-/// What all flows of a run carried together, for each run of a cell, in Mbit/s.
+/// The goodput of each run of a cell, in Mbit/s.
 fn goodputs(results: &Results, row: &str, way: &str, controller: &str) -> Vec<f64> {
     let cell = format!("row={row},way={way},controller={controller}");
     let runs = results.runs.iter().filter(|run| run.cell == cell);
-    let of_flows = |metrics: &BTreeMap<String, f64>| {
-        metrics.iter().filter(|(name, _)| name.starts_with(GOODPUT)).map(|(_, &mbit)| mbit).sum()
-    };
-    runs.map(|run| of_flows(&run.metrics)).collect()
+    runs.filter_map(|run| run.metrics.get(GOODPUT).copied()).collect()
 }
 
 fn listed(runs: &[f64]) -> String {
